@@ -1,10 +1,10 @@
 /** The format of verifier.json, and what all its cases have in common. docs/verifier-protocol.md explains it. */
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { Refusal } from "../../src/verifier/index.ts";
+import type { ProofRefusal, Refusal } from "../../src/verifier/index.ts";
 import { MAIN, type Sign, type VectorKey } from "./keys.ts";
 
 /** It grows when a verifier that reads the file has to change: a new member that changes verdicts, or another meaning of one. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** Options of the verifier, as in `VerifierOptions`. */
 export type VectorOptions = {
@@ -16,6 +16,9 @@ export type VectorOptions = {
 
 /** A batch of the feed (WatchRevocationsResponse in JSON), and when it arrived by both local clocks. */
 export type FeedEvent = { readonly atMs: number; readonly batch: JsonObject };
+
+/** A request that presents the token with the scheme DPoP. */
+export type ProvenRequest = { readonly method: string; readonly url: string; readonly proof: string };
 
 export type VectorCase = {
   readonly name: string;
@@ -30,7 +33,9 @@ export type VectorCase = {
   readonly keysReadAtMs?: number;
   /** The batches of one stream, before the verification. Without it, the verifier follows no feed. */
   readonly feed?: readonly FeedEvent[];
-  readonly verdict: "accepted" | Refusal;
+  /** The requests that present the token with proofs, one after the other; the verdict is that of the last one. */
+  readonly requests?: readonly ProvenRequest[];
+  readonly verdict: "accepted" | Refusal | ProofRefusal;
   /** The claims of an accepted token, where JSON can express them. */
   readonly claims?: Readonly<Record<string, unknown>>;
 };
@@ -62,6 +67,9 @@ export const CLAIMS = {
 };
 
 export const raw = (text: string | Uint8Array) => Buffer.from(text as string).toString("base64url");
+/** The texts of a file whose signatures are used again. */
+export const signedTexts = (cases: readonly VectorCase[]) =>
+  cases.flatMap(({ token, requests = [] }) => [token, ...requests.map(({ proof }) => proof)]);
 export const json = (value: unknown) => raw(JSON.stringify(value));
 /** The claims as a JSON text that begins with other members. */
 export const claimsAfter = (members: string) => raw(`{${members},${JSON.stringify(CLAIMS).slice(1)}`);

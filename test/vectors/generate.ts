@@ -1,11 +1,11 @@
 /** Writes verifier.json again: `npm run vectors`. What has not changed stays byte for byte. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { VectorFile } from "./format.ts";
+import { signedTexts, type VectorFile } from "./format.ts";
 import { createVectors, writeVectors } from "./vectors.ts";
 
 const PATH = join(import.meta.dirname, "verifier.json");
 const known: readonly VectorFile[] = existsSync(PATH) ? [JSON.parse(readFileSync(PATH, "utf8"))] : [];
-const vectors = createVectors(known.flatMap(({ cases }) => cases.map(({ token }) => token)));
+const vectors = createVectors(known.flatMap(({ cases }) => signedTexts(cases)));
 writeFileSync(PATH, writeVectors(vectors));
 console.log(`${vectors.cases.length} cases`);

@@ -12,7 +12,7 @@ export type VectorKey = {
 
 const derive = (text: string) => createHash("sha256").update(`a key of the vectors: ${text}`).digest();
 
-function createEcKey(kid: string): VectorKey {
+export function createEcKey(kid: string): VectorKey {
   const pair = createECDH("prime256v1");
   const secret = derive(kid);
   pair.setPrivateKey(secret);
@@ -25,7 +25,7 @@ function createEcKey(kid: string): VectorKey {
 /** The beginning of an Ed25519 key in PKCS #8 (RFC 8410 section 7); the 32 bytes of the secret follow. */
 const PKCS8_START = Buffer.from("302e020100300506032b657004220420", "hex");
 
-function createEdKey(kid: string): VectorKey {
+export function createEdKey(kid: string): VectorKey {
   const der = Buffer.concat([PKCS8_START, derive(kid)]);
   const privateKey = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
   return { kid, alg: "EdDSA", privateJwk: privateKey.export({ format: "jwk" }) as Jwk, privateKey };
@@ -60,11 +60,13 @@ export function publicJwk({ kid, alg, privateJwk: { d: _, ...members } }: Vector
   return { ...members, kid, alg, use: "sig" };
 }
 
-export type Sign = (input: string, key: VectorKey) => string;
+/** What signs a token or a proof. */
+export type SigningKey = { readonly alg: string; readonly privateKey: KeyObject };
+export type Sign = (input: string, key: SigningKey) => string;
 
 /**
  * Returns a function that makes the signature segment of a signing input. A signature of ECDSA is random: one that is already in a known
- * token is used again, so that the same inputs make the same file.
+ * token, or was made before, is used again, so that the same inputs make the same file.
  */
 export function createSign(knownTokens: readonly string[]): Sign {
   const known = new Map<string, string[]>();
@@ -75,12 +77,17 @@ export function createSign(knownTokens: readonly string[]): Sign {
   }
   return (input, { privateKey, alg }) => {
     const key = { key: privateKey, dsaEncoding: "ieee-p1363" } as const;
-    const digest = alg === "ES256" ? "sha256" : null;
+    const digest = alg.startsWith("Ed") ? null : "sha256";
     const isValid = (signature: string) => {
       const bytes = Buffer.from(signature, "base64url");
       const isCanonical = bytes.length === 64 && bytes.toString("base64url") === signature;
       return isCanonical && verify(digest, Buffer.from(input), { ...key, key: createPublicKey(privateKey) }, bytes);
     };
-    return known.get(input)?.find(isValid) ?? sign(digest, Buffer.from(input), key).toString("base64url");
+    const signatures = known.get(input) ?? [];
+    const found = signatures.find(isValid);
+    if (found !== undefined) return found;
+    const made = sign(digest, Buffer.from(input), key).toString("base64url");
+    known.set(input, [...signatures, made]);
+    return made;
   };
 }

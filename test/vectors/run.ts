@@ -2,7 +2,7 @@
 import { fromJson, type MessageShape } from "@bufbuild/protobuf";
 import type { StreamResponse, Transport, UnaryResponse } from "@connectrpc/connect";
 import { SessionAdminService, WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { createVerifier, Verdict } from "../../src/verifier/index.ts";
+import type { createVerifier, ProofRefused, Verdict, Verifier } from "../../src/verifier/index.ts";
 import type { FeedEvent, VectorCase, VectorFile } from "./format.ts";
 
 /**
@@ -13,7 +13,7 @@ export async function runCase(
   create: typeof createVerifier,
   file: Omit<VectorFile, "cases">,
   one: VectorCase,
-): Promise<Verdict> {
+): Promise<Verdict | ProofRefused> {
   const keys = "keys" in one ? one.keys : file.keys;
   const startMs = one.keysReadAtMs ?? one.feed?.[0]?.atMs ?? one.nowMs;
   const state = { nowMs: startMs };
@@ -34,10 +34,23 @@ export async function runCase(
     feed?.begin();
     await feed?.delivered;
     state.nowMs = one.nowMs;
-    return await verifier.verify(one.token);
+    return await verdictOf(verifier, one);
   } finally {
     verifier.close();
   }
+}
+
+/** The verdict about a token, with the last of its proofs where it has some. */
+export async function verdictOf(
+  verifier: Verifier,
+  { token, requests }: Pick<VectorCase, "token" | "requests">,
+): Promise<Verdict | ProofRefused> {
+  if (requests === undefined) return verifier.verify(token);
+  const verdicts = [];
+  for (const request of requests) verdicts.push(await verifier.verifyBound(token, request));
+  const last = verdicts.at(-1);
+  if (last === undefined) throw new Error("a case without a request");
+  return last;
 }
 
 /** A transport whose feed delivers the batches once, each at its time, and is silent then. */

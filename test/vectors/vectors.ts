@@ -11,14 +11,20 @@ import { AUDIENCE, createForge, ISSUER, NOW_MS, SID, VERSION, type VectorCase, t
 import { headerCases } from "./header-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { createSign, EDWARDS, JWKS, MAIN, type Sign, type VectorKey } from "./keys.ts";
+import { proofCases } from "./proof-cases.ts";
+import { proofKeyCases } from "./proof-key-cases.ts";
+import { proofUrlCases } from "./proof-url-cases.ts";
+import { createProver } from "./prover.ts";
 
-/** @param knownTokens tokens whose signatures are used again, so that the same cases make the same text */
+/** @param knownTokens tokens and proofs whose signatures are used again, so that the same cases make the same text */
 export function createVectors(knownTokens: readonly string[]): VectorFile {
   const sign = createSign(knownTokens);
   const forge = createForge(sign);
+  const prover = createProver(sign, forge);
   const cases = [
     ...serviceCases(sign),
     ...[headerCases, claimsCases, encodingCases, keyCases, feedCases].flatMap((create) => create(forge)),
+    ...[proofCases, proofKeyCases, proofUrlCases].flatMap((create) => create(prover)),
   ];
   return {
     version: VERSION,

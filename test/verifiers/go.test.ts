@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { REFUSALS } from "../../src/verifier/index.ts";
+import { PROOF_REFUSALS, REFUSALS } from "../../src/verifier/index.ts";
 import { scratch } from "../support/service.ts";
 import { GO, run, runWith } from "../support/verifier/languages.ts";
 
@@ -44,7 +44,10 @@ test("has interceptors for gRPC, which pass their tests with Debian's gRPC", asy
   await runWith(env, join(here, "grpc"), "go", "test", ".");
 });
 
-test("has the reasons of the verifier in TypeScript", () => {
-  const source = readFileSync(join(GO, "verdict.go"), "utf8");
-  expect([...source.matchAll(/ Reason = "(\w+)"/g)].map(([, reason]) => reason)).toEqual([...REFUSALS]);
+test.each([
+  ["verdict.go", REFUSALS],
+  ["proofreason.go", PROOF_REFUSALS],
+])("has the reasons of the verifier in TypeScript: %s", (name, reasons) => {
+  const source = readFileSync(join(GO, name), "utf8");
+  expect([...source.matchAll(/ Reason = "(\w+)"/g)].map(([, reason]) => reason)).toEqual([...reasons]);
 });

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { REFUSALS } from "../../src/verifier/index.ts";
+import { PROOF_REFUSALS, REFUSALS } from "../../src/verifier/index.ts";
 import { scratch } from "../support/service.ts";
 import { PYTHON, PYTHON_PROGRAM, run } from "../support/verifier/languages.ts";
 
@@ -43,8 +43,11 @@ test("imports the standard library and `cryptography` alone", async () => {
   expect([...new Set(imported)].filter((name) => !known.includes(name))).toEqual(["cryptography"]);
 });
 
-test("has the reasons of the verifier in TypeScript", () => {
+test.each([
+  ["Reason", REFUSALS],
+  ["ProofReason", PROOF_REFUSALS],
+])("has the reasons of the verifier in TypeScript: %s", (name, reasons) => {
   const source = readFileSync(join(PACKAGE, "_verdict.py"), "utf8");
-  const [, list = ""] = /Literal\[\n([^\]]*)\]/.exec(source) ?? [];
-  expect([...list.matchAll(/"(\w+)"/g)].map(([, reason]) => reason)).toEqual([...REFUSALS]);
+  const [, list = ""] = new RegExp(`^${name} = Literal\\[\n([^\\]]*)\\]`, "m").exec(source) ?? [];
+  expect([...list.matchAll(/"(\w+)"/g)].map(([, reason]) => reason)).toEqual([...reasons]);
 });

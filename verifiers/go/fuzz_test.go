@@ -17,6 +17,8 @@ type vectorFile struct {
 		Token, Verdict string
 		NowMs          int64
 		Keys, Feed     json.RawMessage
+		Options        *struct{}
+		Requests       []struct{ Method, URL, Proof string }
 	}
 }
 

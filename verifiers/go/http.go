@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"strings"
 )
 
 // Absent is the reason of a request that has no Authorization header.
@@ -18,7 +19,27 @@ type Authorization struct {
 	Body   string
 }
 
-var bearer = regexp.MustCompile(`^(?i:bearer) +([^\s,]+)$`)
+// CallerRequest is a request whose token may be bound to a key.
+type CallerRequest struct {
+	Method string
+	// URL is that by which the client has sent the request. It has to come from the configuration, not from the header
+	// Host: a proof for another service would be accepted otherwise.
+	URL    string
+	Header http.Header
+}
+
+var (
+	bearer = regexp.MustCompile(`^(?i:bearer) +([^\s,]+)$`)
+	scheme = regexp.MustCompile(`^(?i:dpop)\b`)
+	dpop   = regexp.MustCompile(`^(?i:dpop) +([^\s,]+)$`)
+)
+
+const (
+	badBearer  = `Bearer error="invalid_token"`
+	algorithms = `, algs="ES256 RS256 EdDSA Ed25519"`
+	badBound   = `DPoP error="invalid_token"` + algorithms
+	badProof   = `DPoP error="invalid_dpop_proof"` + algorithms
+)
 
 // Authorize verifies the token of an `Authorization: Bearer` header (RFC 6750 section 2.1), empty if there is none. It is
 // for frameworks that take no net/http middleware.
@@ -27,9 +48,37 @@ func (v *Verifier) Authorize(ctx context.Context, authorization string) Authoriz
 		return unauthenticated(Absent, "Bearer")
 	}
 	verdict := refuse(Malformed)
-	if match := bearer.FindStringSubmatch(authorization); match != nil {
-		verdict = v.Verify(ctx, match[1])
+	if token, ok := tokenOf(authorization, bearer); ok {
+		verdict = v.Verify(ctx, token)
 	}
+	return respond(verdict, badBearer)
+}
+
+// AuthorizeRequest verifies the token of a request: with the scheme Bearer as Authorize does, and with the scheme DPoP
+// together with its proof (RFC 9449 section 7).
+func (v *Verifier) AuthorizeRequest(ctx context.Context, request CallerRequest) Authorization {
+	authorization := request.Header.Get("Authorization")
+	if !scheme.MatchString(authorization) {
+		return v.Authorize(ctx, authorization)
+	}
+	token, _ := tokenOf(authorization, dpop)
+	proof := strings.Join(request.Header.Values("Dpop"), ", ")
+	verdict := v.VerifyBound(ctx, token, ProvingRequest{request.Method, request.URL, proof})
+	if strings.HasPrefix(string(verdict.Reason), "proof_") {
+		return respond(verdict, badProof)
+	}
+	return respond(verdict, badBound)
+}
+
+func tokenOf(authorization string, form *regexp.Regexp) (string, bool) {
+	match := form.FindStringSubmatch(authorization)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
+}
+
+func respond(verdict Verdict, challenge string) Authorization {
 	switch {
 	case verdict.OK:
 		return Authorization{Verdict: verdict}
@@ -41,7 +90,7 @@ func (v *Verifier) Authorize(ctx context.Context, authorization string) Authoriz
 			Body:    `{"error":{"code":"E503_UNAVAILABLE","message":"temporarily unavailable, try again"}}`,
 		}
 	}
-	return unauthenticated(verdict.Reason, `Bearer error="invalid_token"`)
+	return unauthenticated(verdict.Reason, challenge)
 }
 
 func unauthenticated(reason Reason, challenge string) Authorization {
@@ -51,33 +100,4 @@ func unauthenticated(reason Reason, challenge string) Authorization {
 		Header:  map[string]string{"Content-Type": "application/json", "Www-Authenticate": challenge},
 		Body:    `{"error":{"code":"E001_AUTH_FAILURE","message":"authentication failed"}}`,
 	}
-}
-
-type claimsKey struct{}
-
-// CallerClaims returns the claims of a request that the middleware has let through; nil for any other.
-func CallerClaims(ctx context.Context) *Claims {
-	claims, _ := ctx.Value(claimsKey{}).(*Claims)
-	return claims
-}
-
-// WithClaims returns a context from which CallerClaims returns the claims: for adapters of other frameworks.
-func WithClaims(ctx context.Context, claims *Claims) context.Context {
-	return context.WithValue(ctx, claimsKey{}, claims)
-}
-
-// Middleware requires a valid access token for every request.
-func (v *Verifier) Middleware(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller := v.Authorize(r.Context(), r.Header.Get("Authorization"))
-		if caller.OK {
-			next.ServeHTTP(w, r.WithContext(WithClaims(r.Context(), caller.Claims)))
-			return
-		}
-		for name, value := range caller.Header {
-			w.Header().Set(name, value)
-		}
-		w.WriteHeader(caller.Status)
-		_, _ = w.Write([]byte(caller.Body))
-	})
 }

@@ -35,8 +35,7 @@ func importKey(value any) *key {
 	is := func(kty, crv, name string) bool {
 		return jwk["kty"] == kty && jwk["crv"] == crv && (!hasAlg || alg == nil || alg == name)
 	}
-	x, _ := coordinate(jwk["x"])
-	y, _ := coordinate(jwk["y"])
+	x, y := coordinate(jwk["x"]), coordinate(jwk["y"])
 	switch {
 	case is("EC", "P-256", "ES256") && x != nil && y != nil:
 		public := &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(x), Y: new(big.Int).SetBytes(y)}
@@ -60,13 +59,13 @@ func verifyES256(public *ecdsa.PublicKey, input, signature []byte) bool {
 }
 
 // coordinate returns the 32 bytes of a coordinate, which have one encoding; nil for anything else.
-func coordinate(value any) ([]byte, bool) {
+func coordinate(value any) []byte {
 	text, _ := value.(string)
 	bytes, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(bytes) != 32 || len(text) != 43 {
-		return nil, false
+		return nil
 	}
-	return bytes, true
+	return bytes
 }
 
 func includes(list any, wanted string) bool {

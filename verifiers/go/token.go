@@ -22,12 +22,19 @@ const (
 type checked struct {
 	claims                   *Claims
 	key                      *key
-	deviceBound              bool
+	deviceBound, isBound     bool
 	createdAtMs, expiresAtMs float64
 }
 
+// presented is a token, and whether it may be bound to a key, because the request proves the key.
+type presented struct {
+	token       string
+	allowsBound bool
+}
+
 // check checks a token with the keys and the clock alone. The reason UnknownKey may change with newer keys.
-func (v *Verifier) check(token string) (*checked, Reason) {
+func (v *Verifier) check(given presented) (*checked, Reason) {
+	token := given.token
 	end := len(token) - signatureLength - 1
 	dot := strings.IndexByte(token, '.')
 	if len(token) > maxLength || dot < 1 || dot >= end || token[end] != '.' {
@@ -56,7 +63,7 @@ func (v *Verifier) check(token string) (*checked, Reason) {
 	if !ok {
 		return nil, Malformed
 	}
-	if reason := v.findFault(claims); reason != "" {
+	if reason := v.findFault(claims, given.allowsBound); reason != "" {
 		return nil, reason
 	}
 	return newChecked(claims, payload, found), ""
@@ -139,7 +146,7 @@ func lowerASCII(text string) string {
 }
 
 // findFault validates the claims as RFC 9068 section 4 does; those that section 2.2 requires must be present.
-func (v *Verifier) findFault(claims map[string]any) Reason {
+func (v *Verifier) findFault(claims map[string]any, allowsBound bool) Reason {
 	for _, name := range [...]string{"sub", "jti", "sid", "client_id"} {
 		if text, _ := claims[name].(string); text == "" {
 			return Malformed
@@ -165,7 +172,7 @@ func (v *Verifier) findFault(claims map[string]any) Reason {
 		return WrongAudience
 	}
 	// The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
-	if _, isBound := claims["cnf"]; isBound {
+	if _, isBound := claims["cnf"]; isBound && !allowsBound {
 		return NotBearer
 	}
 	nowMs := v.settings.wallMs()
@@ -219,5 +226,6 @@ func newChecked(all map[string]any, payload string, by *key) *checked {
 		Iss: text("iss"), Sub: text("sub"), Aud: aud, Exp: exp, Iat: iat, Jti: text("jti"), Sid: text("sid"),
 		ClientID: text("client_id"), All: all, Raw: json.RawMessage(payload),
 	}
-	return &checked{claims, by, all["device_bound"] == true, createdAtMs, exp * 1000}
+	_, isBound := all["cnf"]
+	return &checked{claims, by, all["device_bound"] == true, isBound, createdAtMs, exp * 1000}
 }

@@ -18,6 +18,7 @@ type Verifier struct {
 	introspection *introspection
 	cache         *recentlyUsed[*checked]
 	signatures    *recentlyUsed[knownSignature]
+	replays       *replays
 	close         context.CancelFunc
 	// staleAfterBatches is the number of batches at which the feed was found stale. It still is, if no other has arrived.
 	staleAfterBatches atomic.Int64
@@ -33,6 +34,7 @@ func New(options Options) (*Verifier, error) {
 	v := &Verifier{
 		settings: s, keys: newKeySet(ctx, s), close: cancel,
 		cache: newRecentlyUsed[*checked](s.CacheSize), signatures: newRecentlyUsed[knownSignature](maxSignatures),
+		replays: newReplays(s.monotonicMs(), maxProofs),
 	}
 	v.staleAfterBatches.Store(-1)
 	if s.AdminURL != "" {
@@ -75,29 +77,57 @@ func (v *Verifier) StalenessMs() float64 {
 // Verify decides whether to accept an access token. It calls the service only for a key that is unknown, and where the
 // policy introspects while the feed is stale.
 func (v *Verifier) Verify(ctx context.Context, token string) Verdict {
-	if known, ok := v.cache.get(token); ok && !known.key.withdrawn.Load() {
-		return v.judge(ctx, token, known)
+	return v.verify(ctx, presented{token: token})
+}
+
+// VerifyBound decides whether to accept an access token that is bound to a key, with the proof of its request (DPoP,
+// RFC 9449 section 7). A proof is accepted once.
+func (v *Verifier) VerifyBound(ctx context.Context, token string, request ProvingRequest) Verdict {
+	verdict := v.verify(ctx, presented{token, true})
+	if !verdict.OK {
+		return verdict
 	}
-	entry, reason := v.check(token)
+	proof, reason := verifyProof(request, token, v.settings.wallMs())
+	if reason != "" {
+		return refuse(reason)
+	}
+	cnf, _ := verdict.Claims.All["cnf"].(map[string]any)
+	switch {
+	case cnf["jkt"] != proof.thumbprint:
+		return refuse(ProofOtherKey)
+	case !v.replays.isNew(proof.id, v.settings.monotonicMs()):
+		return refuse(ProofReplayed)
+	}
+	return verdict
+}
+
+func (v *Verifier) verify(ctx context.Context, given presented) Verdict {
+	if known, ok := v.cache.get(given.token); ok && !known.key.withdrawn.Load() {
+		if known.isBound && !given.allowsBound {
+			return refuse(NotBearer)
+		}
+		return v.judge(ctx, given, known)
+	}
+	entry, reason := v.check(given)
 	if reason == UnknownKey {
 		// An unknown key may be newer than the key set.
 		isReadable := v.keys.refresh(ctx)
-		if entry, reason = v.check(token); reason == UnknownKey && !isReadable {
+		if entry, reason = v.check(given); reason == UnknownKey && !isReadable {
 			reason = Unavailable
 		}
 	}
 	if entry == nil {
 		return refuse(reason)
 	}
-	v.cache.set(token, entry)
-	return v.judge(ctx, token, entry)
+	v.cache.set(given.token, entry)
+	return v.judge(ctx, given, entry)
 }
 
 // judge decides about a valid token by the facts that can change: its key, its time, its session, the age of the feed.
-func (v *Verifier) judge(ctx context.Context, token string, entry *checked) Verdict {
+func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) Verdict {
 	// The age comes first: a batch that arrives between the two makes a token revoked, never what was known before fresh.
 	isFresh := v.feed == nil || v.StalenessMs() <= v.settings.maxStalenessMs
-	if changed := v.judgeChanges(ctx, token, entry); changed != nil {
+	if changed := v.judgeChanges(ctx, given, entry); changed != nil {
 		return *changed
 	}
 	accepted := Verdict{OK: true, Claims: entry.claims, DeviceBound: entry.deviceBound}
@@ -113,15 +143,15 @@ func (v *Verifier) judge(ctx context.Context, token string, entry *checked) Verd
 		case <-ctx.Done():
 			return refuse(Unavailable)
 		}
-		return v.judge(ctx, token, entry)
+		return v.judge(ctx, given, entry)
 	}
 	if v.introspection == nil {
 		return refuse(Unavailable)
 	}
-	verdict := v.introspection.introspect(ctx, token, accepted, v.settings.monotonicMs())
+	verdict := v.introspection.introspect(ctx, given.token, accepted, v.settings.monotonicMs())
 	if verdict.OK {
 		// The feed may have delivered, while the call was under way, what the service did not know when it responded.
-		if changed := v.judgeChanges(ctx, token, entry); changed != nil {
+		if changed := v.judgeChanges(ctx, given, entry); changed != nil {
 			return *changed
 		}
 	}
@@ -129,12 +159,12 @@ func (v *Verifier) judge(ctx context.Context, token string, entry *checked) Verd
 }
 
 // judgeChanges returns why a token that was valid is not accepted any more; nil if nothing has changed.
-func (v *Verifier) judgeChanges(ctx context.Context, token string, entry *checked) *Verdict {
+func (v *Verifier) judgeChanges(ctx context.Context, given presented, entry *checked) *Verdict {
 	var changed Verdict
 	switch {
 	case entry.key.withdrawn.Load():
 		// Its key was revoked or left the key set, perhaps while this verdict waited. The decision begins again.
-		changed = v.Verify(ctx, token)
+		changed = v.verify(ctx, given)
 	case v.settings.wallMs() >= entry.expiresAtMs:
 		changed = refuse(Expired)
 	case v.feed != nil && v.feed.has(entry.claims.Sid, entry.createdAtMs):

@@ -24,11 +24,13 @@ import (
 
 // Unary returns an interceptor of unary calls. A call without a valid token ends with Unauthenticated and a challenge, or
 // with Unavailable and `retry-after`, in its trailers.
-func Unary(v *verifier.Verifier) grpc.UnaryServerInterceptor {
+//
+// With an Origin bound tokens are accepted with a proof of the call (DPoP): `POST`, and the URL of the RPC at the origin.
+func Unary(v *verifier.Verifier, options ...verifier.AdapterOptions) grpc.UnaryServerInterceptor {
 	return func(
-		ctx context.Context, request interface{}, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+		ctx context.Context, request interface{}, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 	) (interface{}, error) {
-		authorized, err := authorize(ctx, v)
+		authorized, err := authorize(ctx, v, info.FullMethod, options)
 		if err != nil {
 			return nil, err
 		}
@@ -37,11 +39,11 @@ func Unary(v *verifier.Verifier) grpc.UnaryServerInterceptor {
 }
 
 // Stream returns an interceptor of streams, which are refused as unary calls are.
-func Stream(v *verifier.Verifier) grpc.StreamServerInterceptor {
+func Stream(v *verifier.Verifier, options ...verifier.AdapterOptions) grpc.StreamServerInterceptor {
 	return func(
-		service interface{}, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler,
+		service interface{}, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 	) error {
-		authorized, err := authorize(stream.Context(), v)
+		authorized, err := authorize(stream.Context(), v, info.FullMethod, options)
 		if err != nil {
 			return err
 		}
@@ -58,10 +60,25 @@ type authorizedStream struct {
 func (s *authorizedStream) Context() context.Context { return s.ctx }
 
 // authorize returns the context for the handler, or the error of the call.
-func authorize(ctx context.Context, v *verifier.Verifier) (context.Context, error) {
+func authorize(
+	ctx context.Context, v *verifier.Verifier, method string, options []verifier.AdapterOptions,
+) (context.Context, error) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	// Several values are no token, as in a header with a list.
-	caller := v.Authorize(ctx, strings.Join(incoming.Get("authorization"), ", "))
+	authorization := strings.Join(incoming.Get("authorization"), ", ")
+	request := verifier.CallerRequest{Method: http.MethodPost, Header: http.Header{"Dpop": incoming.Get("dpop")}}
+	for _, each := range options {
+		if each.Origin != "" {
+			request.URL = each.Origin + method
+		}
+	}
+	request.Header.Set("Authorization", authorization)
+	var caller verifier.Authorization
+	if request.URL == "" {
+		caller = v.Authorize(ctx, authorization)
+	} else {
+		caller = v.AuthorizeRequest(ctx, request)
+	}
 	if caller.OK {
 		return verifier.WithClaims(ctx, caller.Claims), nil
 	}

@@ -38,8 +38,15 @@ func (service) Watch(_ *health.HealthCheckRequest, stream health.Health_WatchSer
 	return stream.Send(&health.HealthCheckResponse{})
 }
 
-// start returns a client of a server behind the interceptors, and a token that is valid if the keys are readable.
-func start(t *testing.T, isReadable bool) (client health.HealthClient, token string) {
+type vectorCase struct {
+	Token, Verdict string
+	NowMs          int64
+	Requests       []struct{ URL, Proof string }
+}
+
+// start returns a client of a server behind the interceptors, and the cases of the vectors. The token of the first one is
+// valid if the keys are readable.
+func start(t *testing.T, isReadable bool, options ...verifier.AdapterOptions) (health.HealthClient, []vectorCase) {
 	t.Helper()
 	text, err := os.ReadFile("../../../test/vectors/verifier.json")
 	if err != nil {
@@ -48,10 +55,7 @@ func start(t *testing.T, isReadable bool) (client health.HealthClient, token str
 	var file struct {
 		Keys    json.RawMessage
 		Options struct{ Issuer, Audience string }
-		Cases   []struct {
-			Token string
-			NowMs int64
-		}
+		Cases   []vectorCase
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
@@ -75,7 +79,7 @@ func start(t *testing.T, isReadable bool) (client health.HealthClient, token str
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(Unary(v)), grpc.StreamInterceptor(Stream(v)))
+	server := grpc.NewServer(grpc.UnaryInterceptor(Unary(v, options...)), grpc.StreamInterceptor(Stream(v, options...)))
 	health.RegisterHealthServer(server, service{})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
@@ -84,7 +88,7 @@ func start(t *testing.T, isReadable bool) (client health.HealthClient, token str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	return health.NewHealthClient(connection), file.Cases[0].Token
+	return health.NewHealthClient(connection), file.Cases
 }
 
 // call makes a unary call and a stream. It returns the code and the trailers of both, which are the same.
@@ -107,7 +111,8 @@ func call(t *testing.T, client health.HealthClient, authorization ...string) (co
 }
 
 func TestInterceptors(t *testing.T) {
-	client, token := start(t, true)
+	client, cases := start(t, true)
+	token := cases[0].Token
 	for _, each := range []struct {
 		authorization []string
 		code          codes.Code
@@ -127,9 +132,65 @@ func TestInterceptors(t *testing.T) {
 }
 
 func TestUnavailable(t *testing.T) {
-	client, token := start(t, false)
+	client, cases := start(t, false)
+	token := cases[0].Token
 	code, trailer := call(t, client, "Bearer "+token)
 	if code != codes.Unavailable || append(trailer.Get("retry-after"), "")[0] != "1" {
 		t.Fatal(code, trailer)
+	}
+}
+
+// proofFor returns a bound token of the vectors, and a proof for an RPC.
+func proofFor(t *testing.T, cases []vectorCase, method string) (token, proof string) {
+	t.Helper()
+	for _, one := range cases {
+		if len(one.Requests) == 1 && one.Requests[0].URL == "https://api.example"+method && one.Verdict == "accepted" {
+			return one.Token, one.Requests[0].Proof
+		}
+	}
+	t.Fatal("no proof for ", method)
+	return "", ""
+}
+
+func TestBoundTokens(t *testing.T) {
+	const check, watch = "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"
+	ofAPI := []verifier.AdapterOptions{{Origin: "https://api.example"}}
+	badProof := `DPoP error="invalid_dpop_proof", algs="ES256 RS256 EdDSA Ed25519"`
+	for name, each := range map[string]struct {
+		options   []verifier.AdapterOptions
+		method    string
+		times     int
+		code      codes.Code
+		challenge string
+	}{
+		"a proof of the call":     {ofAPI, check, 1, codes.OK, ""},
+		"a proof of another call": {ofAPI, watch, 1, codes.Unauthenticated, badProof},
+		"two proofs":              {ofAPI, check, 2, codes.Unauthenticated, badProof},
+		"without an origin":       {nil, check, 1, codes.Unauthenticated, `Bearer error="invalid_token"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, cases := start(t, true, each.options...)
+			token, proof := proofFor(t, cases, each.method)
+			ctx := metadata.AppendToOutgoingContext(context.Background(), "authorization", "DPoP "+token)
+			for n := 0; n < each.times; n++ {
+				ctx = metadata.AppendToOutgoingContext(ctx, "dpop", proof)
+			}
+			var trailer metadata.MD
+			_, err := client.Check(ctx, &health.HealthCheckRequest{}, grpc.Trailer(&trailer))
+			challenge := append(trailer.Get("www-authenticate"), "")[0]
+			if status.Code(err) != each.code || challenge != each.challenge {
+				t.Fatalf("%v %q", err, challenge)
+			}
+		})
+	}
+	client, cases := start(t, true, ofAPI...)
+	token, proof := proofFor(t, cases, watch)
+	ctx := metadata.AppendToOutgoingContext(context.Background(), "authorization", "DPoP "+token, "dpop", proof)
+	stream, err := client.Watch(ctx, &health.HealthCheckRequest{})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if err != nil {
+		t.Fatal("a stream with its proof: ", err)
 	}
 }

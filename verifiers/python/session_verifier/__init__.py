@@ -16,20 +16,25 @@
 docs/verifier-protocol.md has the rules that it follows, which are those of the verifiers in other languages.
 """
 
-from ._bearer import Authorization, authorize, authorize_async
+from ._bearer import Authorization, CallerRequest, authorize, authorize_async
 from ._errors import AdminTokenError
 from ._middleware import AsgiMiddleware, WsgiMiddleware
 from ._options import Event
-from ._verdict import REASONS, Reason, Verdict
+from ._proof import ProvingRequest
+from ._verdict import PROOF_REASONS, REASONS, ProofReason, Reason, Verdict
 from ._verifier import AsyncVerifier, Verifier
 
 __all__ = [
+    "PROOF_REASONS",
     "REASONS",
     "AdminTokenError",
     "AsgiMiddleware",
     "AsyncVerifier",
     "Authorization",
+    "CallerRequest",
     "Event",
+    "ProofReason",
+    "ProvingRequest",
     "Reason",
     "Verdict",
     "Verifier",

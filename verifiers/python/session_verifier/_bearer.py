@@ -3,12 +3,21 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from ._verdict import NO_CLAIMS, REFUSED, Reason, Verdict
+from ._proof import ProvingRequest
+from ._proof_key import PROOF_ALGORITHMS
+from ._verdict import NO_CLAIMS, REFUSED, ProofReason, Reason, Verdict
 from ._verifier import AsyncVerifier, Verifier
 
 _BEARER = re.compile(r"bearer +([^\s,]+)", re.IGNORECASE | re.ASCII)
+_DPOP_SCHEME = re.compile(r"dpop\b", re.IGNORECASE | re.ASCII)
+_DPOP = re.compile(r"dpop +([^\s,]+)", re.IGNORECASE | re.ASCII)
+
+_BAD_BEARER = 'Bearer error="invalid_token"'
+_ALGORITHMS = f'algs="{" ".join(PROOF_ALGORITHMS)}"'
+_BAD_BOUND = f'DPoP error="invalid_token", {_ALGORITHMS}'
+_BAD_PROOF = f'DPoP error="invalid_dpop_proof", {_ALGORITHMS}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,39 +30,87 @@ class Authorization:
     ok: bool
     claims: Mapping[str, Any] = field(default_factory=lambda: NO_CLAIMS)
     #: `absent`: the request has no `Authorization` header.
-    reason: Reason | Literal["absent"] | None = None
+    reason: Reason | ProofReason | Literal["absent"] | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
 
-def authorize(verifier: Verifier, authorization: str | None) -> Authorization:
-    """Verifies the token of an `Authorization: Bearer` header (RFC 6750 section 2.1). Never raises."""
-    if not authorization:
-        return _unauthenticated("absent", "Bearer")
-    match = _BEARER.fullmatch(authorization)
-    return _respond(REFUSED["malformed"] if match is None else verifier.verify(match[1]))
+class RequestHeaders(Protocol):
+    """Those of a request, by their names in lower case. Several headers of one name are joined with commas."""
+
+    def get(self, name: str, /) -> str | None: ...
 
 
-async def authorize_async(verifier: AsyncVerifier, authorization: str | None) -> Authorization:
+@dataclass(frozen=True, slots=True)
+class CallerRequest:
+    """A request whose token may be bound to a key."""
+
+    method: str
+    #: The URL by which the client has sent the request. It has to come from the configuration, not from the header
+    #: `Host`: a proof for another service would be accepted otherwise.
+    url: str
+    headers: RequestHeaders
+
+
+@dataclass(frozen=True, slots=True)
+class _Presented:
+    """A token, and what its request proves with where its scheme is DPoP."""
+
+    token: str
+    request: ProvingRequest | None
+
+
+def authorize(verifier: Verifier, given: str | CallerRequest | None) -> Authorization:
+    """Verifies the token of an `Authorization` header. Never raises.
+
+    With the scheme Bearer (RFC 6750 section 2.1), and of a whole request also with the scheme DPoP and a proof (RFC 9449
+    section 7).
+    """
+    presented = _read(given)
+    if isinstance(presented, Authorization):
+        return presented
+    token, request = presented.token, presented.request
+    return _respond(verifier.verify(token) if request is None else verifier.verify_bound(token, request), request)
+
+
+async def authorize_async(verifier: AsyncVerifier, given: str | CallerRequest | None) -> Authorization:
     """The same for asyncio."""
+    presented = _read(given)
+    if isinstance(presented, Authorization):
+        return presented
+    token, request = presented.token, presented.request
+    verdict = await (verifier.verify(token) if request is None else verifier.verify_bound(token, request))
+    return _respond(verdict, request)
+
+
+def _read(given: str | CallerRequest | None) -> _Presented | Authorization:
+    """Returns the token, or the response to a request that has none."""
+    authorization = given.headers.get("authorization") if isinstance(given, CallerRequest) else given
     if not authorization:
         return _unauthenticated("absent", "Bearer")
+    if isinstance(given, CallerRequest) and _DPOP_SCHEME.match(authorization):
+        bound = _DPOP.fullmatch(authorization)
+        request = ProvingRequest(given.method, given.url, given.headers.get("dpop"))
+        return _Presented("" if bound is None else bound[1], request)
     match = _BEARER.fullmatch(authorization)
-    return _respond(REFUSED["malformed"] if match is None else await verifier.verify(match[1]))
+    return _respond(REFUSED["malformed"], None) if match is None else _Presented(match[1], None)
 
 
-def _respond(verdict: Verdict) -> Authorization:
-    if verdict.reason is None:
+def _respond(verdict: Verdict, request: ProvingRequest | None) -> Authorization:
+    reason = verdict.reason
+    if reason is None:
         return Authorization(True, verdict.claims)
-    if verdict.reason == "unavailable":
+    if reason == "unavailable":
         headers = {"content-type": "application/json", "retry-after": "1"}
         body = b'{"error":{"code":"E503_UNAVAILABLE","message":"temporarily unavailable, try again"}}'
         return Authorization(False, reason="unavailable", status=503, headers=headers, body=body)
-    return _unauthenticated(verdict.reason, 'Bearer error="invalid_token"')
+    if request is None:
+        return _unauthenticated(reason, _BAD_BEARER)
+    return _unauthenticated(reason, _BAD_PROOF if reason.startswith("proof_") else _BAD_BOUND)
 
 
-def _unauthenticated(reason: Reason | Literal["absent"], challenge: str) -> Authorization:
+def _unauthenticated(reason: Reason | ProofReason | Literal["absent"], challenge: str) -> Authorization:
     headers = {"content-type": "application/json", "www-authenticate": challenge}
     body = b'{"error":{"code":"E001_AUTH_FAILURE","message":"authentication failed"}}'
     return Authorization(False, reason=reason, status=401, headers=headers, body=body)

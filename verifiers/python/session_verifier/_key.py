@@ -38,23 +38,27 @@ def import_key(jwk: Any) -> Key | None:
     if not isinstance(operations, list) or "verify" not in operations:
         return None  # RFC 7517 section 4.3
     form = (jwk.get("kty"), jwk.get("crv"))
-    x, y = _coordinate(jwk.get("x")), _coordinate(jwk.get("y"))
+    x, y = coordinate_of(jwk.get("x")), coordinate_of(jwk.get("y"))
     if form == ("EC", "P-256") and jwk.get("alg") in (None, "ES256") and x is not None and y is not None:
-        return _ec_key(kid, x, y)
+        check = ec_check(b"\x04" + x + y)
+        return None if check is None else Key(kid, "ES256", b"EC" + x + y, check)
     if form == ("OKP", "Ed25519") and jwk.get("alg") in (None, "EdDSA") and x is not None:
-        return _ed_key(kid, x)
+        return Key(kid, "EdDSA", b"OKP" + x, ed_check(x))
     return None
 
 
-def _ec_key(kid: str, x: bytes, y: bytes) -> Key | None:
+def ec_check(point: bytes) -> Check | None:
+    """Returns what verifies signatures by a point of P-256; None if it is not on the curve."""
     try:
-        public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + x + y)
+        public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except ValueError:
-        return None  # the point is not on the curve
+        return None
     algorithm = ec.ECDSA(SHA256())
 
     def verifies(content: bytes, signature: bytes) -> bool:
         # The signature is r ‖ s (RFC 7518 section 3.4).
+        if len(signature) != 64:
+            return False
         r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
         try:
             public.verify(encode_dss_signature(r, s), content, algorithm)
@@ -62,14 +66,12 @@ def _ec_key(kid: str, x: bytes, y: bytes) -> Key | None:
             return False
         return True
 
-    return Key(kid, "ES256", b"EC" + x + y, verifies)
+    return verifies
 
 
-def _ed_key(kid: str, x: bytes) -> Key | None:
-    try:
-        public = ed25519.Ed25519PublicKey.from_public_bytes(x)
-    except ValueError:
-        return None
+def ed_check(x: bytes) -> Check:
+    """Returns what verifies signatures by a key of Ed25519."""
+    public = ed25519.Ed25519PublicKey.from_public_bytes(x)
 
     def verifies(content: bytes, signature: bytes) -> bool:
         try:
@@ -78,10 +80,10 @@ def _ed_key(kid: str, x: bytes) -> Key | None:
             return False
         return True
 
-    return Key(kid, "EdDSA", b"OKP" + x, verifies)
+    return verifies
 
 
-def _coordinate(value: Any) -> bytes | None:
+def coordinate_of(value: Any) -> bytes | None:
     """Returns the 32 bytes of a coordinate, which have one encoding."""
     content = decode_segment(value) if isinstance(value, str) else None
     return content if content is not None and len(content) == 32 else None

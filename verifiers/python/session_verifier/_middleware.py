@@ -1,10 +1,12 @@
 """Requires a valid access token for every request of an ASGI or WSGI application."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
-from ._bearer import authorize, authorize_async
+from ._bearer import CallerRequest, authorize, authorize_async
 from ._verifier import AsyncVerifier, Verifier
 
 Scope = MutableMapping[str, Any]
@@ -16,18 +18,36 @@ StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
-class AsgiMiddleware:
-    """The claims of the caller are in `scope["caller_claims"]`. A WebSocket without a token is refused."""
+#: What `quote` must not escape: it may occur in a path (RFC 3986 section 3.3).
+_PATH_CHARACTERS = "/!$&'()*+,;=:@"
+_ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
-    def __init__(self, application: AsgiApplication, verifier: AsyncVerifier) -> None:
+
+def _url_at(origin: str, target: str) -> str:
+    """Returns the URL of a request target: a path, or a whole URL (RFC 9112 section 3.2).
+
+    No proof is for the empty URL.
+    """
+    path = _ORIGIN.sub("", target, count=1) if _ORIGIN.match(target) else target
+    return origin + path if path.startswith("/") else ""
+
+
+class AsgiMiddleware:
+    """The claims of the caller are in `scope["caller_claims"]`. A WebSocket without a token is refused.
+
+    `origin` is that at which clients reach this service, such as `https://api.example.com`. Without it bound tokens
+    (DPoP) are refused.
+    """
+
+    def __init__(self, application: AsgiApplication, verifier: AsyncVerifier, origin: str | None = None) -> None:
         self._application = application
         self._verifier = verifier
+        self._origin = origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return await self._application(scope, receive, send)
-        found = (value for name, value in scope["headers"] if name.lower() == b"authorization")
-        caller = await authorize_async(self._verifier, next(found, b"").decode("latin-1"))
+        caller = await authorize_async(self._verifier, self._credential_of(scope))
         if caller.ok:
             return await self._application({**scope, "caller_claims": caller.claims}, receive, send)
         if scope["type"] == "websocket":
@@ -36,18 +56,48 @@ class AsgiMiddleware:
         await send({"type": "http.response.start", "status": caller.status, "headers": headers})
         await send({"type": "http.response.body", "body": caller.body})
 
+    def _credential_of(self, scope: Scope) -> str | CallerRequest:
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in scope["headers"]:
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+            if name == "dpop" and name in headers:
+                value = f"{headers[name]}, {value}"
+            if name == "dpop" or name == "authorization" and name not in headers:
+                headers[name] = value
+        if self._origin is None:
+            return headers.get("authorization", "")
+        path = scope.get("raw_path")
+        target = quote(scope["path"], _PATH_CHARACTERS) if path is None else path.decode("utf-8", "replace")
+        return CallerRequest(scope.get("method", "GET"), _url_at(self._origin, target), headers)
+
 
 class WsgiMiddleware:
-    """The claims of the caller are in `environ["session_verifier.caller_claims"]`."""
+    """The claims of the caller are in `environ["session_verifier.caller_claims"]`.
 
-    def __init__(self, application: WsgiApplication, verifier: Verifier) -> None:
+    `origin` is that at which clients reach this service, such as `https://api.example.com`. Without it bound tokens
+    (DPoP) are refused.
+    """
+
+    def __init__(self, application: WsgiApplication, verifier: Verifier, origin: str | None = None) -> None:
         self._application = application
         self._verifier = verifier
+        self._origin = origin
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        caller = authorize(self._verifier, environ.get("HTTP_AUTHORIZATION"))
+        caller = authorize(self._verifier, self._credential_of(environ))
         if caller.ok:
             environ["session_verifier.caller_claims"] = caller.claims
             return self._application(environ, start_response)
         start_response(f"{caller.status} {HTTPStatus(caller.status).phrase}", list(caller.headers.items()))
         return [caller.body]
+
+    def _credential_of(self, environ: dict[str, Any]) -> str | CallerRequest | None:
+        authorization = environ.get("HTTP_AUTHORIZATION")
+        if self._origin is None:
+            return authorization
+        # WSGI has decoded the path (PEP 3333); many servers also have the target as it was sent, and `%2F` in it.
+        decoded = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        path = quote(decoded.encode("latin-1"), _PATH_CHARACTERS)
+        target = environ.get("RAW_URI") or environ.get("REQUEST_URI") or path
+        headers = {"authorization": authorization, "dpop": environ.get("HTTP_DPOP")}
+        return CallerRequest(environ.get("REQUEST_METHOD", ""), _url_at(self._origin, target), headers)

@@ -32,11 +32,16 @@ class Checked:
     #: When the session was created; in a token without `sct`, when the token was issued.
     created_at_ms: float
     expires_at_ms: float
+    #: Whether it is bound to a key, and no bearer token.
+    is_bound: bool
     accepted: Verdict
 
 
-def check_token(token: str, keys: KeySet, settings: Settings) -> Checked | Reason:
-    """The reason `unknown_key` may change with newer keys."""
+def check_token(token: str, keys: KeySet, settings: Settings, allows_bound: bool = False) -> Checked | Reason:
+    """The reason `unknown_key` may change with newer keys.
+
+    `allows_bound` says whether the token may be bound to a key, because the caller checks the proof of its request.
+    """
     end = len(token) - SIGNATURE_LENGTH - 1
     dot = token.find(".")
     if len(token) > MAX_LENGTH or dot < 1 or dot >= end or token[end] != ".":
@@ -57,7 +62,7 @@ def check_token(token: str, keys: KeySet, settings: Settings) -> Checked | Reaso
     claims = parse_object(payload)
     if claims is None:
         return "malformed"
-    return _find_fault(claims, settings) or _checked(claims, key)
+    return _find_fault(claims, settings, allows_bound) or _checked(claims, key)
 
 
 def _is_authentic(token: str, end: int, signature: bytes, key: Key, keys: KeySet) -> bool:
@@ -93,7 +98,7 @@ def _find_key(segment: str, keys: KeySet) -> Key | Reason:
     return key if key.alg == alg else "wrong_algorithm"
 
 
-def _find_fault(claims: dict[str, Any], settings: Settings) -> Reason | None:
+def _find_fault(claims: dict[str, Any], settings: Settings, allows_bound: bool) -> Reason | None:
     """Validates the claims as RFC 9068 section 4 does; those that section 2.2 requires must be present."""
     for name in ("sub", "jti", "sid", "client_id"):
         value = claims.get(name)
@@ -111,7 +116,7 @@ def _find_fault(claims: dict[str, Any], settings: Settings) -> Reason | None:
     if settings.audiences.isdisjoint(audiences):
         return "wrong_audience"
     # The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
-    if "cnf" in claims:
+    if "cnf" in claims and not allows_bound:
         return "not_bearer"
     now_ms = settings.clock_ms()
     if "nbf" in claims:
@@ -132,4 +137,4 @@ def _checked(claims: dict[str, Any], key: Key) -> Checked:
     is_number = isinstance(sct, int | float) and not isinstance(sct, bool)
     created_at_ms = float(sct) if is_number else float(claims["iat"]) * 1000  # type: ignore[arg-type]
     accepted = Verdict(True, None, claims, claims.get("device_bound") is True)
-    return Checked(key, claims["sid"], created_at_ms, float(claims["exp"]) * 1000, accepted)
+    return Checked(key, claims["sid"], created_at_ms, float(claims["exp"]) * 1000, "cnf" in claims, accepted)

@@ -25,6 +25,26 @@ Reason = Literal[
 #: that the decision is not possible now: respond 503, and keep the client logged in.
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
+ProofReason = Literal[
+    "proof_absent",
+    "proof_ambiguous",
+    "proof_malformed",
+    "proof_wrong_type",
+    "proof_wrong_algorithm",
+    "proof_bad_key",
+    "proof_wrong_method",
+    "proof_wrong_url",
+    "proof_wrong_token",
+    "proof_stale",
+    "proof_nonce",
+    "proof_forged",
+    "proof_replayed",
+    "proof_other_key",
+]
+
+#: Why the proof of a bound token is rejected, as a closed list: respond 401. `proof_nonce` occurs only at the service.
+PROOF_REASONS: tuple[ProofReason, ...] = get_args(ProofReason)
+
 NO_CLAIMS: Mapping[str, Any] = {}
 
 
@@ -34,11 +54,13 @@ class Verdict:
 
     ok: bool
     #: None for an accepted token.
-    reason: Reason | None
+    reason: Reason | ProofReason | None
     #: The claims (RFC 9068 section 2.2). All requests with the token share them: do not change them.
     claims: Mapping[str, Any]
     #: Whether the client has proven possession of the device key of its session.
     device_bound: bool
 
 
-REFUSED: Mapping[Reason, Verdict] = {reason: Verdict(False, reason, NO_CLAIMS, False) for reason in REASONS}
+REFUSED: Mapping[Reason | ProofReason, Verdict] = {
+    reason: Verdict(False, reason, NO_CLAIMS, False) for reason in (*REASONS, *PROOF_REASONS)
+}

@@ -12,7 +12,9 @@ from ._admin_api import introspect_token
 from ._http import Transport
 from ._key_set import KeySet
 from ._options import Event, Policy, Settings, resolve_options
+from ._proof import ProvingRequest, verify_proof
 from ._recently_used import RecentlyUsed
+from ._replays import Replays
 from ._revocations import Revocations
 from ._token import Checked, check_token
 from ._verdict import REFUSED, Reason, Verdict
@@ -61,6 +63,7 @@ class Verifier:
             None if admin_url is None else Revocations(self._settings, lambda kids: self._keys.revoke(kids))
         )
         self._cache: RecentlyUsed[Checked] = RecentlyUsed(self._settings.cache_size)
+        self._replays = Replays(self._settings.monotonic_ms())
         self._introspections: dict[str, _Introspection] = {}
         self._lock = threading.Lock()
         #: The number of batches at which the feed was found stale. It still is, if no other has arrived.
@@ -71,8 +74,18 @@ class Verifier:
 
         Calls the service only for a key that is unknown, and where the policy introspects while the feed is stale.
         """
+        return self._verify(token, False)
+
+    def verify_bound(self, token: str, request: ProvingRequest) -> Verdict:
+        """Decides whether to accept a token that is bound to a key, with the proof of its request (RFC 9449 section 7).
+
+        A proof is accepted once. Never raises.
+        """
+        return self._prove(self._verify(token, True), token, request)
+
+    def _verify(self, token: str, allows_bound: bool) -> Verdict:
         while True:
-            checked = self._check_by_newest_keys(token)
+            checked = self._check_by_newest_keys(token, allows_bound)
             if isinstance(checked, str):
                 return REFUSED[checked]
             verdict = self._judge(checked) or self._judge_stale(token, checked)
@@ -80,29 +93,50 @@ class Verifier:
             if not (verdict.ok and checked.key.withdrawn):
                 return verdict
 
+    def _prove(self, verdict: Verdict, token: str, request: ProvingRequest) -> Verdict:
+        """Decides about the proof of a token that has been accepted."""
+        if not verdict.ok:
+            return verdict
+        proof = verify_proof(request, token, self._settings.clock_ms())
+        if isinstance(proof, str):
+            return REFUSED[proof]
+        cnf = verdict.claims.get("cnf")
+        if not isinstance(cnf, dict) or cnf.get("jkt") != proof.thumbprint:
+            return REFUSED["proof_other_key"]
+        is_new = self._replays.is_new(proof.id, self._settings.monotonic_ms())
+        return verdict if is_new else REFUSED["proof_replayed"]
+
     def verify_at_once(self, token: str) -> Verdict | None:
         """Decides as `verify` does, without waiting; None if the decision needs to wait."""
-        checked = self._check(token)
+        return self._verify_at_once(token, False)
+
+    def verify_bound_at_once(self, token: str, request: ProvingRequest) -> Verdict | None:
+        """Decides as `verify_bound` does, without waiting; None if the decision needs to wait."""
+        verdict = self._verify_at_once(token, True)
+        return None if verdict is None else self._prove(verdict, token, request)
+
+    def _verify_at_once(self, token: str, allows_bound: bool) -> Verdict | None:
+        checked = self._check(token, allows_bound)
         if isinstance(checked, str):
             return None if checked == "unknown_key" else REFUSED[checked]
         return None if checked.key.withdrawn else self._judge(checked)
 
-    def _check_by_newest_keys(self, token: str) -> Checked | Reason:
+    def _check_by_newest_keys(self, token: str, allows_bound: bool) -> Checked | Reason:
         """An unknown key may be newer than the key set."""
-        checked = self._check(token)
+        checked = self._check(token, allows_bound)
         if checked != "unknown_key":
             return checked
         is_readable = self._keys.refresh()
-        checked = self._check(token)
+        checked = self._check(token, allows_bound)
         return "unavailable" if checked == "unknown_key" and not is_readable else checked
 
-    def _check(self, token: str) -> Checked | Reason:
+    def _check(self, token: str, allows_bound: bool) -> Checked | Reason:
         if not isinstance(token, str):
             return "malformed"
         known = self._cache.get(token)
         if known is not None and not known.key.withdrawn:
-            return known
-        checked = check_token(token, self._keys, self._settings)
+            return "not_bearer" if known.is_bound and not allows_bound else known
+        checked = check_token(token, self._keys, self._settings, allows_bound)
         if not isinstance(checked, str):
             self._cache.set(token, checked)
         return checked
@@ -211,6 +245,11 @@ class AsyncVerifier:
         """Decides whether to accept an access token. Never raises."""
         verdict = self._verifier.verify_at_once(token)
         return verdict if verdict is not None else await asyncio.to_thread(self._verifier.verify, token)
+
+    async def verify_bound(self, token: str, request: ProvingRequest) -> Verdict:
+        """Decides whether to accept a token that is bound to a key, with the proof of its request. Never raises."""
+        verdict = self._verifier.verify_bound_at_once(token, request)
+        return verdict if verdict is not None else await asyncio.to_thread(self._verifier.verify_bound, token, request)
 
     def staleness_ms(self) -> float:
         """The age of what is known of revocations."""

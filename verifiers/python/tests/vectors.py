@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from session_verifier import Event, Verdict, Verifier
+from session_verifier import Event, ProvingRequest, Verdict, Verifier
 from session_verifier._http import Response
 
 NAMES = {
@@ -76,7 +76,9 @@ class World:
 
     def verify(self, case: dict[str, Any]) -> Verdict:
         self.now_ms = case["nowMs"]
-        return self.verifier.verify(case["token"])
+        if "requests" not in case:
+            return self.verifier.verify(case["token"])
+        return [self.verifier.verify_bound(case["token"], ProvingRequest(**each)) for each in case["requests"]][-1]
 
 
 class Network:

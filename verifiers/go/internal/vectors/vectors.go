@@ -24,6 +24,13 @@ type Event struct {
 	Batch json.RawMessage `json:"batch"`
 }
 
+// Request is one that presents the token of its case with a proof.
+type Request struct {
+	Method string `json:"method"`
+	URL    string `json:"url"`
+	Proof  string `json:"proof"`
+}
+
 // Case is a token with its circumstances and the expected verdict.
 type Case struct {
 	Name         string           `json:"name"`
@@ -33,6 +40,7 @@ type Case struct {
 	Keys         json.RawMessage  `json:"keys"`
 	KeysReadAtMs *int64           `json:"keysReadAtMs"`
 	Feed         *[]Event         `json:"feed"`
+	Requests     []Request        `json:"requests"`
 	Verdict      string           `json:"verdict"`
 	Claims       *json.RawMessage `json:"claims"`
 }
@@ -84,7 +92,7 @@ func (r *Runner) Run(one Case) (Result, error) {
 		}
 	}
 	w.clock.set(one.NowMs)
-	verdict := w.verifier.Verify(context.Background(), one.Token)
+	verdict := w.verify(one)
 	if !verdict.OK {
 		return Result{Verdict: string(verdict.Reason)}, nil
 	}
@@ -145,6 +153,17 @@ func (c *clock) now() int64 {
 type world struct {
 	verifier *verifier.Verifier
 	clock    *clock
+}
+
+// verify returns the verdict; that of the last request, where the case has some.
+func (w *world) verify(one Case) (verdict verifier.Verdict) {
+	if one.Requests == nil {
+		return w.verifier.Verify(context.Background(), one.Token)
+	}
+	for _, request := range one.Requests {
+		verdict = w.verifier.VerifyBound(context.Background(), one.Token, verifier.ProvingRequest(request))
+	}
+	return verdict
 }
 
 // open makes a verifier that has read the keys, then the feed, each at its time.

@@ -1,0 +1,70 @@
+package verifier
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+type claimsKey struct{}
+
+// CallerClaims returns the claims of a request that the middleware has let through; nil for any other.
+func CallerClaims(ctx context.Context) *Claims {
+	claims, _ := ctx.Value(claimsKey{}).(*Claims)
+	return claims
+}
+
+// WithClaims returns a context from which CallerClaims returns the claims: for adapters of other frameworks.
+func WithClaims(ctx context.Context, claims *Claims) context.Context {
+	return context.WithValue(ctx, claimsKey{}, claims)
+}
+
+// AdapterOptions are those of the middleware and the interceptors.
+type AdapterOptions struct {
+	// Origin is that at which clients reach this service, such as https://api.example.com. Without it bound tokens (DPoP)
+	// are refused.
+	Origin string
+}
+
+// Middleware requires a valid access token for every request. Bound tokens are refused: BoundMiddleware accepts them.
+func (v *Verifier) Middleware(next http.Handler) http.Handler {
+	return v.BoundMiddleware(AdapterOptions{})(next)
+}
+
+// BoundMiddleware returns a middleware that also accepts bound tokens with their proofs, for the Origin of its options.
+func (v *Verifier) BoundMiddleware(options AdapterOptions) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			caller := v.authorizeAt(r, options.Origin)
+			if caller.OK {
+				next.ServeHTTP(w, r.WithContext(WithClaims(r.Context(), caller.Claims)))
+				return
+			}
+			for name, value := range caller.Header {
+				w.Header().Set(name, value)
+			}
+			w.WriteHeader(caller.Status)
+			_, _ = w.Write([]byte(caller.Body))
+		})
+	}
+}
+
+func (v *Verifier) authorizeAt(r *http.Request, origin string) Authorization {
+	if origin == "" {
+		return v.Authorize(r.Context(), r.Header.Get("Authorization"))
+	}
+	// Handlers may have shortened the URL of the request; its target is what the client has sent.
+	return v.AuthorizeRequest(r.Context(), CallerRequest{r.Method, urlAt(origin, r.RequestURI), r.Header})
+}
+
+var absolute = regexp.MustCompile(`^(?i:https?)://[^/?#]*`)
+
+// urlAt returns the URL of a request target: a path, or a whole URL (RFC 9112 section 3.2). No proof is for the empty URL.
+func urlAt(origin, target string) string {
+	path := target[len(absolute.FindString(target)):]
+	if !strings.HasPrefix(path, "/") {
+		return ""
+	}
+	return origin + path
+}

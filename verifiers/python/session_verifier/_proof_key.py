@@ -1,0 +1,80 @@
+"""The public key in a proof of possession: which keys are accepted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from ._key import Check, coordinate_of, ec_check, ed_check
+from ._strict_json import decode_segment
+
+#: `Ed25519` is the newer name of `EdDSA` with that curve (RFC 9864).
+PROOF_ALGORITHMS = ("ES256", "RS256", "EdDSA", "Ed25519")
+#: Members of private and symmetric keys (RFC 7518 section 6). A client that sends one does not keep it secret.
+PRIVATE_MEMBERS = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
+MIN_RSA_BITS, MAX_RSA_BITS = 2048, 4096
+#: Smaller exponents help forgers if verifiers are lax (FIPS 186-5 A.1.1); other languages have no larger ones.
+MIN_RSA_EXPONENT, MAX_RSA_EXPONENT = 65_537, 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ProofKey:
+    #: The text whose SHA-256 is the thumbprint (RFC 7638 section 3).
+    canonical: str
+    #: Returns the function that verifies a signature; None if a point is not on its curve.
+    open: Callable[[], Check | None]
+
+
+def read_proof_key(algorithm: str, jwk: Any) -> ProofKey | None:
+    """Reads a public JWK (RFC 7517) for an algorithm.
+
+    None unless it is P-256, Ed25519, or RSA with 2,048 to 4,096 bits, in canonical encoding and without a private member.
+    """
+    if not isinstance(jwk, dict) or not PRIVATE_MEMBERS.isdisjoint(jwk) or jwk.get("alg", algorithm) != algorithm:
+        return None
+    if algorithm == "RS256":
+        return _rsa_key(jwk)
+    x, y = coordinate_of(jwk.get("x")), coordinate_of(jwk.get("y"))
+    form = (jwk.get("kty"), jwk.get("crv"))
+    if algorithm == "ES256":
+        if form != ("EC", "P-256") or x is None or y is None:
+            return None
+        canonical = f'{{"crv":"P-256","kty":"EC","x":"{jwk["x"]}","y":"{jwk["y"]}"}}'
+        point = b"\x04" + x + y
+        return ProofKey(canonical, lambda: ec_check(point))
+    if form != ("OKP", "Ed25519") or x is None:
+        return None
+    public = x
+    return ProofKey(f'{{"crv":"Ed25519","kty":"OKP","x":"{jwk["x"]}"}}', lambda: ed_check(public))
+
+
+def _rsa_key(jwk: dict[str, Any]) -> ProofKey | None:
+    n, e = _whole_number(jwk.get("n")), _whole_number(jwk.get("e"))
+    if jwk.get("kty") != "RSA" or n is None or e is None or n % 2 == 0 or e % 2 == 0:
+        return None
+    if not MIN_RSA_BITS <= n.bit_length() <= MAX_RSA_BITS or not MIN_RSA_EXPONENT <= e <= MAX_RSA_EXPONENT:
+        return None
+    modulus, exponent = n, e
+    return ProofKey(f'{{"e":"{jwk["e"]}","kty":"RSA","n":"{jwk["n"]}"}}', lambda: _rsa_check(modulus, exponent))
+
+
+def _whole_number(value: Any) -> int | None:
+    """Reads a Base64urlUInt (RFC 7518 section 2), which has no leading zero."""
+    content = decode_segment(value) if isinstance(value, str) else None
+    return int.from_bytes(content, "big") if content and content[0] != 0 else None
+
+
+def _rsa_check(n: int, e: int) -> Check:
+    public = rsa.RSAPublicNumbers(e, n).public_key()
+
+    def verifies(content: bytes, signature: bytes) -> bool:
+        try:
+            public.verify(signature, content, padding.PKCS1v15(), SHA256())
+        except InvalidSignature:
+            return False
+        return True
+
+    return verifies
