@@ -16,6 +16,8 @@ import {
 } from "./model.ts";
 import type { SubscriptionStore } from "./ports.ts";
 import { parseTarget, type TargetRules } from "./send/target.ts";
+import { isDisabled, isStream } from "./streams/configuration.ts";
+import { announceChange } from "./streams/stream-events.ts";
 
 export type ManagementDeps = AttemptDeps & {
   readonly subscriptions: SubscriptionStore;
@@ -86,6 +88,10 @@ export async function setSubscriptionState(
   requester: Requester,
 ): Promise<Subscription> {
   const state: SubscriptionState = change === "paused" ? { state: "paused", because: "operator" } : { state: "active" };
+  const before = await getSubscription(deps, id);
+  if (isStream(before)) await announceChange(deps, before, change);
+  // What happened while a stream was disabled is not delivered.
+  if (change === "resumed" && isDisabled(before)) await deps.subscriptions.restart(id);
   if (!(await deps.subscriptions.setState(id, state))) throw new ServiceError("E404_NOT_FOUND");
   deps.audit({ event: "subscription_changed", subscription: id, change }, requester);
   return getSubscription(deps, id);

@@ -55,7 +55,18 @@ export type StreamSettings = {
   readonly eventsRequested?: readonly string[];
   /** Why its receiver has changed the status, in its own words. */
   readonly statusReason?: string;
+  /** Events about the stream itself that a receiver by poll has not acknowledged. */
+  readonly pending?: readonly PendingEvent[];
 };
+
+export type StreamStatus = "enabled" | "paused" | "disabled";
+
+/** An event about a stream itself (SSF 1.0 sections 8.1.4.1 and 8.1.5). */
+export type StreamEvent =
+  | { readonly type: "verification"; readonly state?: string }
+  | { readonly type: "stream-updated"; readonly status: StreamStatus; readonly reason?: string };
+
+export type PendingEvent = { readonly id: string; readonly createdAt: WallMs; readonly event: StreamEvent };
 
 /** What an operator or a receiver defines. It is replaced as a whole. */
 export type SubscriptionDefinition = {

@@ -94,6 +94,9 @@ export interface SubscriptionStore {
   /** Pauses or resumes. The cursors stay; resuming sets `failures` to 0. */
   setState(id: string, state: SubscriptionState): Promise<boolean>;
 
+  /** Moves all cursors to the present end of the log: what is before is not delivered. The counts stay. */
+  restart(id: string): Promise<boolean>;
+
   /** Records failed attempts, or with undefined that an attempt succeeded: `failures` is 0 again. */
   recordAttempt(
     id: string,

@@ -109,6 +109,7 @@ export class MemoryStore {
       list: async () => [...this.subscriptions.values()],
       define: change,
       setState: change,
+      restart: async () => false,
       recordAttempt: (id, failure) =>
         change(
           id,

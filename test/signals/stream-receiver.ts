@@ -71,6 +71,11 @@ export class StreamReceiver {
     return this.call(method, id === undefined ? url : `${url}?stream_id=${encodeURIComponent(id)}`, body, token);
   }
 
+  /** POSTs to an endpoint of the metadata. */
+  async post(name: string, body: unknown, token?: string): Promise<Reply> {
+    return this.call("POST", await this.endpoint(name), body, token);
+  }
+
   /** Verifies a security event token (RFC 8417, SSF 1.0 section 4.1). */
   async verify(token: string, audience: string): Promise<JWTPayload> {
     const jwks = createRemoteJWKSet(new URL(await this.endpoint("jwks_uri")), {

@@ -1,29 +1,14 @@
 /** The endpoints of a transmitter of SSF 1.0 on the running service, as a receiver calls them. */
-import { createHash } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Service, scratch, startService } from "../support/service.ts";
-import { ISSUER, type Json, POLL, PUSH, SESSION_REVOKED, SIGNALS_URL, StreamReceiver } from "./stream-receiver.ts";
-
-const tokenOf = (name: string) => `token-of-${name}-`.padEnd(40, "x");
-const entryOf = (name: string, scope = "signals:manage") => ({
-  name,
-  hash: createHash("sha256").update(tokenOf(name)).digest("hex"),
-  scopes: [scope],
-});
+import type { Service } from "../support/service.ts";
+import { ISSUER, type Json, POLL, PUSH, SESSION_REVOKED, SIGNALS_URL, type StreamReceiver } from "./stream-receiver.ts";
+import { startTransmitter, tokenOf } from "./stream-world.ts";
 
 let service: Service;
 let receiver: StreamReceiver;
 let other: StreamReceiver;
 beforeAll(async () => {
-  const file = join(scratch(), "admins.json");
-  const admins = [entryOf("receiver"), entryOf("other"), entryOf("reader", "signals:read")];
-  writeFileSync(file, JSON.stringify({ admins }));
-  const on = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL, ISSUER };
-  service = await startService({ ...on, ADMIN_TOKENS_FILE: file });
-  receiver = new StreamReceiver(service, tokenOf("receiver"));
-  other = new StreamReceiver(service, tokenOf("other"));
+  ({ service, receiver, other } = await startTransmitter());
 });
 afterAll(() => service.stop());
 

@@ -42,6 +42,11 @@ export const SHARED_SIGNALS_SCOPES = {
   updateStream: "signals:manage",
   replaceStream: "signals:manage",
   deleteStream: "signals:manage",
+  getStreamStatus: "signals:manage",
+  updateStreamStatus: "signals:manage",
+  addStreamSubject: "signals:manage",
+  removeStreamSubject: "signals:manage",
+  verifyStream: "signals:manage",
 } as const satisfies { readonly [rpc in keyof typeof SharedSignalsService.method]: Scope };
 
 const TABLES = new Map<string, Readonly<Record<string, Scope>>>([

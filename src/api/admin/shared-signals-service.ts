@@ -17,6 +17,9 @@ import type {
   TransmitterProperties,
 } from "../../signals/streams/configuration.ts";
 import * as streams from "../../signals/streams/manage.ts";
+import { getStatus, updateStatus } from "../../signals/streams/status.ts";
+import { verifyStream } from "../../signals/streams/stream-events.ts";
+import { addSubject, removeSubject } from "../../signals/streams/subjects.ts";
 import { jsonOptions } from "../json.ts";
 import { requestContextOf } from "../request-context.ts";
 
@@ -46,6 +49,26 @@ export function sharedSignalsService(deps: streams.StreamDeps): ServiceImpl<type
     },
     async deleteStream({ streamId }, context) {
       await streams.deleteStream(deps, streamId, requestContextOf(context));
+      return noContent(context);
+    },
+    async getStreamStatus({ streamId }, context) {
+      return { status: await getStatus(deps, streamId, requestContextOf(context)) };
+    },
+    async updateStreamStatus({ status: wanted }, context) {
+      const { streamId = "", status = "", reason } = wanted ?? {};
+      const change = { status, ...(reason !== undefined && { reason }) };
+      return { status: await updateStatus(deps, streamId, change, requestContextOf(context)) };
+    },
+    async addStreamSubject({ streamId, subject = {} }, context) {
+      await addSubject(deps, streamId, subject, requestContextOf(context));
+      return {};
+    },
+    async removeStreamSubject({ streamId, subject = {} }, context) {
+      await removeSubject(deps, streamId, subject, requestContextOf(context));
+      return noContent(context);
+    },
+    async verifyStream({ streamId, state }, context) {
+      await verifyStream(deps, streamId, state, requestContextOf(context));
       return noContent(context);
     },
   };

@@ -1,10 +1,12 @@
 /** Security event tokens (RFC 8417) of OpenID CAEP 1.0, and their delivery by push (RFC 8935). */
 import { secondsOf } from "../../session/time.ts";
-import type { SignalReason } from "../model.ts";
+import type { PendingEvent, SignalReason, Subscription } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import type { RequestContext, SentSignal } from "./context.ts";
 
 export const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
+
+const STREAM_EVENTS = "https://schemas.openid.net/secevent/ssf/event-type/";
 
 /** Who brought the end about: `initiating_entity` of CAEP 1.0 section 2. */
 const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "system">> = {
@@ -20,32 +22,67 @@ const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "s
   expired: "policy",
 };
 
+/** The claims that are common to all tokens. */
+type SetClaims = {
+  readonly jti: string;
+  readonly audience: readonly string[];
+  readonly subject: object;
+  readonly type: string;
+  readonly event: object;
+};
+
+type Signing = Pick<RequestContext, "issuer" | "now" | "signClaims">;
+
 /**
- * Returns a signed `session-revoked` (CAEP 1.0 section 3.1). A token of SSF has neither `sub` nor `exp` (SSF 1.0 section 4.1), so it can
- * never be taken for an access token.
+ * Returns a signed security event token. One of SSF has neither `sub` nor `exp` (SSF 1.0 section 4.1), so it can never be taken for an
+ * access token.
  */
+function signedToken({ jti, audience, subject, type, event }: SetClaims, { issuer, now, signClaims }: Signing): string {
+  return signClaims("secevent+jwt", {
+    iss: issuer,
+    jti,
+    iat: secondsOf(now),
+    aud: audience.length === 1 ? audience[0] : audience,
+    sub_id: subject,
+    events: { [type]: event },
+  });
+}
+
+/** Returns a signed `session-revoked` (CAEP 1.0 section 3.1). */
 function sessionRevokedToken(
   signal: SentSignal,
   { audience }: { readonly audience: readonly string[] },
-  { issuer, now, signClaims }: Pick<RequestContext, "issuer" | "now" | "signClaims">,
+  signing: Signing,
 ): string {
   const session = { format: "opaque", id: signal.sessionId };
-  const user = { format: "iss_sub", iss: issuer, sub: signal.subject };
-  return signClaims("secevent+jwt", {
-    iss: issuer,
-    jti: signal.id,
-    iat: secondsOf(now),
-    aud: audience.length === 1 ? audience[0] : audience,
-    // Identifiers of RFC 9493: a session of a user is a complex subject (SSF 1.0 section 3).
-    sub_id: signal.subject === undefined ? session : { format: "complex", session, user },
-    events: {
-      [SESSION_REVOKED]: {
+  const user = { format: "iss_sub", iss: signing.issuer, sub: signal.subject };
+  return signedToken(
+    {
+      jti: signal.id,
+      audience,
+      // Identifiers of RFC 9493: a session of a user is a complex subject (SSF 1.0 section 3).
+      subject: signal.subject === undefined ? session : { format: "complex", session, user },
+      type: SESSION_REVOKED,
+      event: {
         event_timestamp: secondsOf(signal.endedAt),
         initiating_entity: INITIATORS[signal.reason],
         reason_admin: { en: signal.reason },
       },
     },
-  });
+    signing,
+  );
+}
+
+/** Returns a signed event about a stream itself. Its subject is the stream. */
+export function streamEventToken(
+  { id, event }: Pick<PendingEvent, "id" | "event">,
+  stream: Pick<Subscription, "id" | "audience">,
+  signing: Signing,
+): string {
+  const { type, ...properties } = event;
+  const subject = { format: "opaque", id: stream.id };
+  const claims = { jti: id, audience: stream.audience, subject, type: STREAM_EVENTS + type, event: properties };
+  return signedToken(claims, signing);
 }
 
 /** Returns the request of RFC 8935 section 2.1. The subscription's secret is the receiver's `authorization_header`. */
@@ -54,14 +91,21 @@ export function ssfPushRequest(
   target: { readonly endpoint: string; readonly audience: readonly string[] },
   context: RequestContext,
 ): OutgoingRequest {
-  const { secret } = context;
+  return tokenRequest(sessionRevokedToken(signal, target, context), target, context);
+}
+
+export function tokenRequest(
+  body: string,
+  { endpoint }: { readonly endpoint: string },
+  { secret }: Pick<RequestContext, "secret">,
+): OutgoingRequest {
   return {
-    url: target.endpoint,
+    url: endpoint,
     headers: {
       "content-type": "application/secevent+jwt",
       accept: "application/json",
       ...(secret === "" ? {} : { authorization: secret }),
     },
-    body: sessionRevokedToken(signal, target, context),
+    body,
   };
 }

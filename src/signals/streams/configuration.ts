@@ -52,6 +52,10 @@ export function isStream(subscription: Subscription): subscription is StreamSubs
   return stream !== undefined && (kind === "ssf_push" || kind === "ssf_poll");
 }
 
+export function isDisabled(subscription: Subscription): boolean {
+  return subscription.state === "paused" && subscription.because === "disabled";
+}
+
 /** Returns the configuration of a stream, without the header that the receiver wants. */
 export function configurationOf(subscription: StreamSubscription, { issuer, url }: StreamPlace): StreamConfiguration {
   const { id, kind, endpoint = "", audience, stream } = subscription;

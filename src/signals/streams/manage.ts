@@ -3,7 +3,8 @@ import { randomBytes } from "node:crypto";
 import type { Requester } from "../../session/audit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ManagementDeps } from "../manage.ts";
-import { definitionOf, MAX_SUBSCRIPTIONS, type SubscriptionDefinition } from "../model.ts";
+import { definitionOf, MAX_SUBSCRIPTIONS } from "../model.ts";
+import { changeStream, findStream, ownerOf } from "./change.ts";
 import {
   configurationOf,
   isStream,
@@ -11,7 +12,6 @@ import {
   type StreamConfiguration,
   type StreamPlace,
   type StreamProperties,
-  type StreamSubscription,
   type TransmitterProperties,
   withDelivery,
   withProperties,
@@ -23,8 +23,6 @@ export type StreamDeps = ManagementDeps & StreamPlace;
 export type StreamChange = Partial<StreamProperties> & Partial<TransmitterProperties>;
 
 const ID_BYTES = 16;
-/** How often a change is tried that others make at the same time. */
-const MAX_TRIES = 8;
 
 /** @throws ServiceError */
 export async function createStream(
@@ -39,19 +37,6 @@ export async function createStream(
   }
   deps.audit({ event: "subscription_changed", subscription: id, change: "created" }, requester);
   return configurationOf(await findStream(deps, id, requester), deps);
-}
-
-/** Returns a stream of the receiver. @throws ServiceError if it has none of that id */
-export async function findStream(
-  { subscriptions }: Pick<StreamDeps, "subscriptions">,
-  id: string,
-  requester: Requester,
-): Promise<StreamSubscription> {
-  const found = await subscriptions.get(id);
-  if (found === undefined || !isStream(found) || found.stream.owner !== ownerOf(requester)) {
-    throw new ServiceError("E404_NOT_FOUND");
-  }
-  return found;
 }
 
 export async function readStream(deps: StreamDeps, id: string, requester: Requester): Promise<StreamConfiguration> {
@@ -71,7 +56,8 @@ export async function updateStream(
   change: StreamChange,
   requester: Requester,
 ): Promise<StreamConfiguration> {
-  const changed = await changeStream(deps, id, requester, (stream) => {
+  await findStream(deps, id, requester);
+  const changed = await changeStream(deps, id, (stream) => {
     const now = configurationOf(stream, deps);
     checkUnchanged(now, change);
     const { description = now.description, eventsRequested = now.eventsRequested, delivery } = change;
@@ -90,7 +76,8 @@ export async function replaceStream(
   wanted: StreamProperties & Partial<TransmitterProperties>,
   requester: Requester,
 ): Promise<StreamConfiguration> {
-  const changed = await changeStream(deps, id, requester, (stream) => {
+  await findStream(deps, id, requester);
+  const changed = await changeStream(deps, id, (stream) => {
     checkUnchanged(configurationOf(stream, deps), wanted);
     return withProperties(withDelivery(deps, definitionOf(stream), wanted.delivery), wanted);
   });
@@ -103,23 +90,6 @@ export async function deleteStream(deps: StreamDeps, id: string, requester: Requ
   await findStream(deps, id, requester);
   if (!(await deps.subscriptions.delete(id))) throw new ServiceError("E404_NOT_FOUND");
   deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
-}
-
-/** Replaces the definition of a stream by one that is made of it, whatever others change at the same time. @throws ServiceError */
-export async function changeStream(
-  deps: Pick<StreamDeps, "subscriptions">,
-  id: string,
-  requester: Requester,
-  change: (stream: StreamSubscription) => SubscriptionDefinition,
-): Promise<StreamSubscription> {
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const stream = await findStream(deps, id, requester);
-    const before = definitionOf(stream);
-    const definition = change(stream);
-    if (JSON.stringify(definition) === JSON.stringify(before)) return stream;
-    if (await deps.subscriptions.define(id, definition, before)) return findStream(deps, id, requester);
-  }
-  throw new ServiceError("E503_UNAVAILABLE");
 }
 
 /** A receiver that sends a part of the transmitter sends what it has read (SSF 1.0 section 8.1.1.3). */
@@ -137,9 +107,3 @@ function checkUnchanged(now: StreamConfiguration, change: StreamChange): void {
 }
 
 const notYours = (field: string) => invalidRequest(field, "is set by the transmitter");
-
-/** The credential is the receiver. */
-function ownerOf({ adminName }: Requester): string {
-  if (adminName === undefined) throw new ServiceError("E001_AUTH_FAILURE");
-  return adminName;
-}

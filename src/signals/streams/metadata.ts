@@ -4,6 +4,10 @@ import { POLL, PUSH, type StreamPlace } from "./configuration.ts";
 /** Routes of proto/auth/admin/v1/shared_signals.proto. */
 const PATHS = {
   configuration_endpoint: "/v1/ssf/streams",
+  status_endpoint: "/v1/ssf/status",
+  add_subject_endpoint: "/v1/ssf/subjects:add",
+  remove_subject_endpoint: "/v1/ssf/subjects:remove",
+  verification_endpoint: "/v1/ssf/verification",
 };
 
 const WELL_KNOWN = "/.well-known/ssf-configuration";

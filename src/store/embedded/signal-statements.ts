@@ -43,6 +43,7 @@ export function signalStatements(db: DatabaseSync) {
     ),
     unsubscribe: db.prepare("DELETE FROM subscriptions WHERE id = ?"),
     advance: db.prepare("UPDATE subscriptions SET number = ?, sid = ? WHERE id = ? AND number < ?"),
+    restart: db.prepare("UPDATE subscriptions SET number = ?, sid = ? WHERE id = ?"),
     countDelivered: db.prepare(
       "UPDATE subscriptions SET delivered = delivered + ?, dead_letters = dead_letters + ? WHERE id = ?",
     ),

@@ -190,6 +190,13 @@ class EmbeddedSubscriptions implements SubscriptionStore {
     );
   }
 
+  async restart(id: string): Promise<boolean> {
+    return this.#change(() => {
+      const { number, sid } = this.#sql.lastSignal.get() as Position;
+      return this.#sql.restart.run(number, sid, id);
+    });
+  }
+
   async recordAttempt(id: string, failure: { readonly error: DeliveryError; readonly at: WallMs } | undefined) {
     return this.#change(() =>
       failure === undefined ? this.#sql.succeed.run(id) : this.#sql.fail.run(failure.error, failure.at, id),

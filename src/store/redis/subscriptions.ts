@@ -76,6 +76,12 @@ export class RedisSubscriptions implements SubscriptionStore {
     return this.#changed("state", id, [state.state, state.state === "paused" ? state.because : ""]);
   }
 
+  async restart(id: string): Promise<boolean> {
+    if ((await this.get(id)) === undefined) return false;
+    await this.#log.eachPartition("signal_reader", TAGS, ["restart", id, this.#retentionMs]);
+    return true;
+  }
+
   recordAttempt(id: string, failure: { readonly error: DeliveryError; readonly at: WallMs } | undefined) {
     return this.#changed("attempt", id, [failure?.error ?? "", failure?.at ?? ""]);
   }

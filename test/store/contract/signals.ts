@@ -312,6 +312,27 @@ function readersContract(context: () => Context): void {
       expect(await subscriptions.get(other)).toMatchObject({ delivered: 0, deadLetters: 0 });
     });
 
+    test("a subscription that is restarted is past what has happened, and keeps its counts", async () => {
+      const { subscribe, subscriptions, login, cursorOf, readAll, leaseOf, log } = tools();
+      const { store } = context();
+      const [id, other] = [await subscribe(), await subscribe()];
+      const user = subject();
+      const [one, two, three] = [await login(user), await login(neighbour(user)), await login(neighbour(user))];
+      const before = await cursorOf(id, one.sid);
+      for (const { sid } of [one, two]) await store.end(sid, "logout");
+      const lease = await leaseOf(one.sid, newHolder());
+      const [first] = await readAll(one.sid, before);
+      if (lease === undefined || first === undefined) throw new Error("nothing to read");
+      await log.advance(lease, id, first.cursor, { delivered: 1, deadLetters: 0 });
+      expect(await subscriptions.restart(id)).toBe(true);
+      expect(await subscriptions.restart("nobody")).toBe(false);
+      await store.end(three.sid, "logout");
+      const sids = async (cursor: Cursor) => (await readAll(one.sid, cursor)).map(({ signal }) => signal.sessionId);
+      expect(await sids(await cursorOf(id, one.sid))).toEqual([three.sid]);
+      expect(await sids(await cursorOf(other, one.sid))).toEqual([one.sid, two.sid, three.sid]);
+      expect(await subscriptions.get(id)).toMatchObject({ delivered: 1 });
+    });
+
     test("a holder learns that a subscription was deleted", async () => {
       const { subscribe, subscriptions, login, cursorOf, leaseOf, log } = tools();
       const [id] = [await subscribe(), await subscribe()];

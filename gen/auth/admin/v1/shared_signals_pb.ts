@@ -11,13 +11,13 @@ import { file_google_api_annotations } from "../../../google/api/annotations_pb.
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import type { FieldMask, Value } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_field_mask, file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file auth/admin/v1/shared_signals.proto.
  */
 export const file_auth_admin_v1_shared_signals: GenFile = /*@__PURE__*/
-  fileDesc("CiJhdXRoL2FkbWluL3YxL3NoYXJlZF9zaWduYWxzLnByb3RvEg1hdXRoLmFkbWluLnYxIrwBCg5TdHJlYW1EZWxpdmVyeRIaCgZtZXRob2QYASABKAlCCuBBArpIBHICKEASLwoMZW5kcG9pbnRfdXJsGAIgASgJQgvgQQG6SAVyAyiAEFIMZW5kcG9pbnRfdXJsEkQKFGF1dGhvcml6YXRpb25faGVhZGVyGAMgASgJQgvgQQS6SAVyAyiACEgAUhRhdXRob3JpemF0aW9uX2hlYWRlcogBAUIXChVfYXV0aG9yaXphdGlvbl9oZWFkZXIihQMKBlN0cmVhbRIoCglzdHJlYW1faWQYASABKAlCCuBBAbpIBHICKEBSCXN0cmVhbV9pZBIYCgNpc3MYAiABKAlCC+BBAbpIBXIDKIAQEhgKA2F1ZBgDIAMoCUIL4EEBukgFkgECEAgSNwoQZXZlbnRzX3N1cHBvcnRlZBgEIAMoCUIL4EEBukgFkgECEEBSEGV2ZW50c19zdXBwb3J0ZWQSPgoQZXZlbnRzX3JlcXVlc3RlZBgFIAMoCUIS4EEBukgMkgEJEEAiBXIDKIAEUhBldmVudHNfcmVxdWVzdGVkEjcKEGV2ZW50c19kZWxpdmVyZWQYBiADKAlCC+BBAbpIBZIBAhBAUhBldmVudHNfZGVsaXZlcmVkEjQKCGRlbGl2ZXJ5GAcgASgLMh0uYXV0aC5hZG1pbi52MS5TdHJlYW1EZWxpdmVyeUID4EEBEiUKC2Rlc2NyaXB0aW9uGAggASgJQgvgQQG6SAVyAyiACEgAiAEBQg4KDF9kZXNjcmlwdGlvbiJBChNDcmVhdGVTdHJlYW1SZXF1ZXN0EioKBnN0cmVhbRgBIAEoCzIVLmF1dGguYWRtaW4udjEuU3RyZWFtQgPgQQEiRQoUQ3JlYXRlU3RyZWFtUmVzcG9uc2USLQoGc3RyZWFtGAEgASgLMhUuYXV0aC5hZG1pbi52MS5TdHJlYW1CBrpIA8gBASI+ChJSZWFkU3RyZWFtc1JlcXVlc3QSKAoJc3RyZWFtX2lkGAEgASgJQgrgQQG6SARyAihAUglzdHJlYW1faWQiRgoTUmVhZFN0cmVhbXNSZXNwb25zZRIvCgdzdHJlYW1zGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQga6SAPIAQEiigEKE1VwZGF0ZVN0cmVhbVJlcXVlc3QSMAoGc3RyZWFtGAEgASgLMhUuYXV0aC5hZG1pbi52MS5TdHJlYW1CCeBBArpIA8gBARJBCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCA+BBAVILdXBkYXRlX21hc2siRQoUVXBkYXRlU3RyZWFtUmVzcG9uc2USLQoGc3RyZWFtGAEgASgLMhUuYXV0aC5hZG1pbi52MS5TdHJlYW1CBrpIA8gBASJIChRSZXBsYWNlU3RyZWFtUmVxdWVzdBIwCgZzdHJlYW0YASABKAsyFS5hdXRoLmFkbWluLnYxLlN0cmVhbUIJ4EECukgDyAEBIkYKFVJlcGxhY2VTdHJlYW1SZXNwb25zZRItCgZzdHJlYW0YASABKAsyFS5hdXRoLmFkbWluLnYxLlN0cmVhbUIGukgDyAEBIkIKE0RlbGV0ZVN0cmVhbVJlcXVlc3QSKwoJc3RyZWFtX2lkGAEgASgJQg3gQQK6SAfIAQFyAihAUglzdHJlYW1faWQiFgoURGVsZXRlU3RyZWFtUmVzcG9uc2UylQUKFFNoYXJlZFNpZ25hbHNTZXJ2aWNlEoABCgxDcmVhdGVTdHJlYW0SIi5hdXRoLmFkbWluLnYxLkNyZWF0ZVN0cmVhbVJlcXVlc3QaIy5hdXRoLmFkbWluLnYxLkNyZWF0ZVN0cmVhbVJlc3BvbnNlIieC0+STAiE6BnN0cmVhbWIGc3RyZWFtIg8vdjEvc3NmL3N0cmVhbXMSeQoLUmVhZFN0cmVhbXMSIS5hdXRoLmFkbWluLnYxLlJlYWRTdHJlYW1zUmVxdWVzdBoiLmF1dGguYWRtaW4udjEuUmVhZFN0cmVhbXNSZXNwb25zZSIjkAIBgtPkkwIaYgdzdHJlYW1zEg8vdjEvc3NmL3N0cmVhbXMSgwEKDFVwZGF0ZVN0cmVhbRIiLmF1dGguYWRtaW4udjEuVXBkYXRlU3RyZWFtUmVxdWVzdBojLmF1dGguYWRtaW4udjEuVXBkYXRlU3RyZWFtUmVzcG9uc2UiKpACAoLT5JMCIToGc3RyZWFtYgZzdHJlYW0yDy92MS9zc2Yvc3RyZWFtcxKGAQoNUmVwbGFjZVN0cmVhbRIjLmF1dGguYWRtaW4udjEuUmVwbGFjZVN0cmVhbVJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLlJlcGxhY2VTdHJlYW1SZXNwb25zZSIqkAICgtPkkwIhOgZzdHJlYW1iBnN0cmVhbRoPL3YxL3NzZi9zdHJlYW1zEnAKDERlbGV0ZVN0cmVhbRIiLmF1dGguYWRtaW4udjEuRGVsZXRlU3RyZWFtUmVxdWVzdBojLmF1dGguYWRtaW4udjEuRGVsZXRlU3RyZWFtUmVzcG9uc2UiF4LT5JMCESoPL3YxL3NzZi9zdHJlYW1zQjNaMXNlc3Npb24tc2VydmljZS5leGFtcGxlL2dlbi9hdXRoL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask, file_google_protobuf_struct]);
+  fileDesc("CiJhdXRoL2FkbWluL3YxL3NoYXJlZF9zaWduYWxzLnByb3RvEg1hdXRoLmFkbWluLnYxIrwBCg5TdHJlYW1EZWxpdmVyeRIaCgZtZXRob2QYASABKAlCCuBBArpIBHICKEASLwoMZW5kcG9pbnRfdXJsGAIgASgJQgvgQQG6SAVyAyiAEFIMZW5kcG9pbnRfdXJsEkQKFGF1dGhvcml6YXRpb25faGVhZGVyGAMgASgJQgvgQQS6SAVyAyiACEgAUhRhdXRob3JpemF0aW9uX2hlYWRlcogBAUIXChVfYXV0aG9yaXphdGlvbl9oZWFkZXIihQMKBlN0cmVhbRIoCglzdHJlYW1faWQYASABKAlCCuBBAbpIBHICKEBSCXN0cmVhbV9pZBIYCgNpc3MYAiABKAlCC+BBAbpIBXIDKIAQEhgKA2F1ZBgDIAMoCUIL4EEBukgFkgECEAgSNwoQZXZlbnRzX3N1cHBvcnRlZBgEIAMoCUIL4EEBukgFkgECEEBSEGV2ZW50c19zdXBwb3J0ZWQSPgoQZXZlbnRzX3JlcXVlc3RlZBgFIAMoCUIS4EEBukgMkgEJEEAiBXIDKIAEUhBldmVudHNfcmVxdWVzdGVkEjcKEGV2ZW50c19kZWxpdmVyZWQYBiADKAlCC+BBAbpIBZIBAhBAUhBldmVudHNfZGVsaXZlcmVkEjQKCGRlbGl2ZXJ5GAcgASgLMh0uYXV0aC5hZG1pbi52MS5TdHJlYW1EZWxpdmVyeUID4EEBEiUKC2Rlc2NyaXB0aW9uGAggASgJQgvgQQG6SAVyAyiACEgAiAEBQg4KDF9kZXNjcmlwdGlvbiJBChNDcmVhdGVTdHJlYW1SZXF1ZXN0EioKBnN0cmVhbRgBIAEoCzIVLmF1dGguYWRtaW4udjEuU3RyZWFtQgPgQQEiRQoUQ3JlYXRlU3RyZWFtUmVzcG9uc2USLQoGc3RyZWFtGAEgASgLMhUuYXV0aC5hZG1pbi52MS5TdHJlYW1CBrpIA8gBASI+ChJSZWFkU3RyZWFtc1JlcXVlc3QSKAoJc3RyZWFtX2lkGAEgASgJQgrgQQG6SARyAihAUglzdHJlYW1faWQiRgoTUmVhZFN0cmVhbXNSZXNwb25zZRIvCgdzdHJlYW1zGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQga6SAPIAQEiigEKE1VwZGF0ZVN0cmVhbVJlcXVlc3QSMAoGc3RyZWFtGAEgASgLMhUuYXV0aC5hZG1pbi52MS5TdHJlYW1CCeBBArpIA8gBARJBCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCA+BBAVILdXBkYXRlX21hc2siRQoUVXBkYXRlU3RyZWFtUmVzcG9uc2USLQoGc3RyZWFtGAEgASgLMhUuYXV0aC5hZG1pbi52MS5TdHJlYW1CBrpIA8gBASJIChRSZXBsYWNlU3RyZWFtUmVxdWVzdBIwCgZzdHJlYW0YASABKAsyFS5hdXRoLmFkbWluLnYxLlN0cmVhbUIJ4EECukgDyAEBIkYKFVJlcGxhY2VTdHJlYW1SZXNwb25zZRItCgZzdHJlYW0YASABKAsyFS5hdXRoLmFkbWluLnYxLlN0cmVhbUIGukgDyAEBIkIKE0RlbGV0ZVN0cmVhbVJlcXVlc3QSKwoJc3RyZWFtX2lkGAEgASgJQg3gQQK6SAfIAQFyAihAUglzdHJlYW1faWQiFgoURGVsZXRlU3RyZWFtUmVzcG9uc2UihwEKDFN0cmVhbVN0YXR1cxIrCglzdHJlYW1faWQYASABKAlCDeBBArpIB8gBAXICKEBSCXN0cmVhbV9pZBIdCgZzdGF0dXMYAiABKAlCDeBBArpIB8gBAXICKEASIAoGcmVhc29uGAMgASgJQgvgQQG6SAVyAyiACEgAiAEBQgkKB19yZWFzb24iRQoWR2V0U3RyZWFtU3RhdHVzUmVxdWVzdBIrCglzdHJlYW1faWQYASABKAlCDeBBArpIB8gBAXICKEBSCXN0cmVhbV9pZCJOChdHZXRTdHJlYW1TdGF0dXNSZXNwb25zZRIzCgZzdGF0dXMYASABKAsyGy5hdXRoLmFkbWluLnYxLlN0cmVhbVN0YXR1c0IGukgDyAEBIlMKGVVwZGF0ZVN0cmVhbVN0YXR1c1JlcXVlc3QSNgoGc3RhdHVzGAEgASgLMhsuYXV0aC5hZG1pbi52MS5TdHJlYW1TdGF0dXNCCeBBArpIA8gBASJRChpVcGRhdGVTdHJlYW1TdGF0dXNSZXNwb25zZRIzCgZzdGF0dXMYASABKAsyGy5hdXRoLmFkbWluLnYxLlN0cmVhbVN0YXR1c0IGukgDyAEBIqQBChdBZGRTdHJlYW1TdWJqZWN0UmVxdWVzdBIrCglzdHJlYW1faWQYASABKAlCDeBBArpIB8gBAXICKEBSCXN0cmVhbV9pZBIzCgdzdWJqZWN0GAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIJ4EECukgDyAEBEhoKCHZlcmlmaWVkGAMgASgIQgPgQQFIAIgBAUILCglfdmVyaWZpZWQiGgoYQWRkU3RyZWFtU3ViamVjdFJlc3BvbnNlIn4KGlJlbW92ZVN0cmVhbVN1YmplY3RSZXF1ZXN0EisKCXN0cmVhbV9pZBgBIAEoCUIN4EECukgHyAEBcgIoQFIJc3RyZWFtX2lkEjMKB3N1YmplY3QYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgngQQK6SAPIAQEiHQobUmVtb3ZlU3RyZWFtU3ViamVjdFJlc3BvbnNlIm0KE1ZlcmlmeVN0cmVhbVJlcXVlc3QSKwoJc3RyZWFtX2lkGAEgASgJQg3gQQK6SAfIAQFyAihAUglzdHJlYW1faWQSHwoFc3RhdGUYAiABKAlCC+BBAbpIBXIDKIAISACIAQFCCAoGX3N0YXRlIhYKFFZlcmlmeVN0cmVhbVJlc3BvbnNlMswKChRTaGFyZWRTaWduYWxzU2VydmljZRKAAQoMQ3JlYXRlU3RyZWFtEiIuYXV0aC5hZG1pbi52MS5DcmVhdGVTdHJlYW1SZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5DcmVhdGVTdHJlYW1SZXNwb25zZSIngtPkkwIhOgZzdHJlYW1iBnN0cmVhbSIPL3YxL3NzZi9zdHJlYW1zEnkKC1JlYWRTdHJlYW1zEiEuYXV0aC5hZG1pbi52MS5SZWFkU3RyZWFtc1JlcXVlc3QaIi5hdXRoLmFkbWluLnYxLlJlYWRTdHJlYW1zUmVzcG9uc2UiI5ACAYLT5JMCGmIHc3RyZWFtcxIPL3YxL3NzZi9zdHJlYW1zEoMBCgxVcGRhdGVTdHJlYW0SIi5hdXRoLmFkbWluLnYxLlVwZGF0ZVN0cmVhbVJlcXVlc3QaIy5hdXRoLmFkbWluLnYxLlVwZGF0ZVN0cmVhbVJlc3BvbnNlIiqQAgKC0+STAiE6BnN0cmVhbWIGc3RyZWFtMg8vdjEvc3NmL3N0cmVhbXMShgEKDVJlcGxhY2VTdHJlYW0SIy5hdXRoLmFkbWluLnYxLlJlcGxhY2VTdHJlYW1SZXF1ZXN0GiQuYXV0aC5hZG1pbi52MS5SZXBsYWNlU3RyZWFtUmVzcG9uc2UiKpACAoLT5JMCIToGc3RyZWFtYgZzdHJlYW0aDy92MS9zc2Yvc3RyZWFtcxJwCgxEZWxldGVTdHJlYW0SIi5hdXRoLmFkbWluLnYxLkRlbGV0ZVN0cmVhbVJlcXVlc3QaIy5hdXRoLmFkbWluLnYxLkRlbGV0ZVN0cmVhbVJlc3BvbnNlIheC0+STAhEqDy92MS9zc2Yvc3RyZWFtcxKDAQoPR2V0U3RyZWFtU3RhdHVzEiUuYXV0aC5hZG1pbi52MS5HZXRTdHJlYW1TdGF0dXNSZXF1ZXN0GiYuYXV0aC5hZG1pbi52MS5HZXRTdHJlYW1TdGF0dXNSZXNwb25zZSIhkAIBgtPkkwIYYgZzdGF0dXMSDi92MS9zc2Yvc3RhdHVzEpQBChJVcGRhdGVTdHJlYW1TdGF0dXMSKC5hdXRoLmFkbWluLnYxLlVwZGF0ZVN0cmVhbVN0YXR1c1JlcXVlc3QaKS5hdXRoLmFkbWluLnYxLlVwZGF0ZVN0cmVhbVN0YXR1c1Jlc3BvbnNlIimQAgKC0+STAiA6BnN0YXR1c2IGc3RhdHVzIg4vdjEvc3NmL3N0YXR1cxKHAQoQQWRkU3RyZWFtU3ViamVjdBImLmF1dGguYWRtaW4udjEuQWRkU3RyZWFtU3ViamVjdFJlcXVlc3QaJy5hdXRoLmFkbWluLnYxLkFkZFN0cmVhbVN1YmplY3RSZXNwb25zZSIikAICgtPkkwIZOgEqIhQvdjEvc3NmL3N1YmplY3RzOmFkZBKTAQoTUmVtb3ZlU3RyZWFtU3ViamVjdBIpLmF1dGguYWRtaW4udjEuUmVtb3ZlU3RyZWFtU3ViamVjdFJlcXVlc3QaKi5hdXRoLmFkbWluLnYxLlJlbW92ZVN0cmVhbVN1YmplY3RSZXNwb25zZSIlkAICgtPkkwIcOgEqIhcvdjEvc3NmL3N1YmplY3RzOnJlbW92ZRJ4CgxWZXJpZnlTdHJlYW0SIi5hdXRoLmFkbWluLnYxLlZlcmlmeVN0cmVhbVJlcXVlc3QaIy5hdXRoLmFkbWluLnYxLlZlcmlmeVN0cmVhbVJlc3BvbnNlIh+C0+STAhk6ASoiFC92MS9zc2YvdmVyaWZpY2F0aW9uQjNaMXNlc3Npb24tc2VydmljZS5leGFtcGxlL2dlbi9hdXRoL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_field_mask, file_google_protobuf_struct]);
 
 /**
  * How the events of a stream reach the receiver.
@@ -336,6 +336,261 @@ export const DeleteStreamResponseSchema: GenMessage<DeleteStreamResponse> = /*@_
   messageDesc(file_auth_admin_v1_shared_signals, 11);
 
 /**
+ * The status of a stream.
+ *
+ * @generated from message auth.admin.v1.StreamStatus
+ */
+export type StreamStatus = Message<"auth.admin.v1.StreamStatus"> & {
+  /**
+   * The stream.
+   *
+   * @generated from field: string stream_id = 1 [json_name = "stream_id"];
+   */
+  streamId: string;
+
+  /**
+   * `enabled`; `paused`: events are kept for SIGNALS_RETENTION; or `disabled`: events are not kept.
+   *
+   * @generated from field: string status = 2;
+   */
+  status: string;
+
+  /**
+   * Why it is so.
+   *
+   * @generated from field: optional string reason = 3;
+   */
+  reason?: string | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.StreamStatus.
+ * Use `create(StreamStatusSchema)` to create a new message.
+ */
+export const StreamStatusSchema: GenMessage<StreamStatus> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 12);
+
+/**
+ * The stream whose status is returned.
+ *
+ * @generated from message auth.admin.v1.GetStreamStatusRequest
+ */
+export type GetStreamStatusRequest = Message<"auth.admin.v1.GetStreamStatusRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string stream_id = 1 [json_name = "stream_id"];
+   */
+  streamId: string;
+};
+
+/**
+ * Describes the message auth.admin.v1.GetStreamStatusRequest.
+ * Use `create(GetStreamStatusRequestSchema)` to create a new message.
+ */
+export const GetStreamStatusRequestSchema: GenMessage<GetStreamStatusRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 13);
+
+/**
+ * The response to GetStreamStatus.
+ *
+ * @generated from message auth.admin.v1.GetStreamStatusResponse
+ */
+export type GetStreamStatusResponse = Message<"auth.admin.v1.GetStreamStatusResponse"> & {
+  /**
+   * Its status. Over HTTP it is the body.
+   *
+   * @generated from field: auth.admin.v1.StreamStatus status = 1;
+   */
+  status?: StreamStatus | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.GetStreamStatusResponse.
+ * Use `create(GetStreamStatusResponseSchema)` to create a new message.
+ */
+export const GetStreamStatusResponseSchema: GenMessage<GetStreamStatusResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 14);
+
+/**
+ * A change of a status.
+ *
+ * @generated from message auth.admin.v1.UpdateStreamStatusRequest
+ */
+export type UpdateStreamStatusRequest = Message<"auth.admin.v1.UpdateStreamStatusRequest"> & {
+  /**
+   * The stream, and its new status.
+   *
+   * @generated from field: auth.admin.v1.StreamStatus status = 1;
+   */
+  status?: StreamStatus | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.UpdateStreamStatusRequest.
+ * Use `create(UpdateStreamStatusRequestSchema)` to create a new message.
+ */
+export const UpdateStreamStatusRequestSchema: GenMessage<UpdateStreamStatusRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 15);
+
+/**
+ * The response to UpdateStreamStatus.
+ *
+ * @generated from message auth.admin.v1.UpdateStreamStatusResponse
+ */
+export type UpdateStreamStatusResponse = Message<"auth.admin.v1.UpdateStreamStatusResponse"> & {
+  /**
+   * The status as it is now. Over HTTP it is the body.
+   *
+   * @generated from field: auth.admin.v1.StreamStatus status = 1;
+   */
+  status?: StreamStatus | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.UpdateStreamStatusResponse.
+ * Use `create(UpdateStreamStatusResponseSchema)` to create a new message.
+ */
+export const UpdateStreamStatusResponseSchema: GenMessage<UpdateStreamStatusResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 16);
+
+/**
+ * The subject to add.
+ *
+ * @generated from message auth.admin.v1.AddStreamSubjectRequest
+ */
+export type AddStreamSubjectRequest = Message<"auth.admin.v1.AddStreamSubjectRequest"> & {
+  /**
+   * The stream.
+   *
+   * @generated from field: string stream_id = 1 [json_name = "stream_id"];
+   */
+  streamId: string;
+
+  /**
+   * A subject identifier (RFC 9493): `iss_sub` of this issuer, or `opaque` or `email` with the subject of sessions; or `complex` with such a `user`.
+   *
+   * @generated from field: google.protobuf.Struct subject = 2;
+   */
+  subject?: JsonObject | undefined;
+
+  /**
+   * Whether the receiver has verified it. It makes no difference.
+   *
+   * @generated from field: optional bool verified = 3;
+   */
+  verified?: boolean | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.AddStreamSubjectRequest.
+ * Use `create(AddStreamSubjectRequestSchema)` to create a new message.
+ */
+export const AddStreamSubjectRequestSchema: GenMessage<AddStreamSubjectRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 17);
+
+/**
+ * Empty.
+ *
+ * @generated from message auth.admin.v1.AddStreamSubjectResponse
+ */
+export type AddStreamSubjectResponse = Message<"auth.admin.v1.AddStreamSubjectResponse"> & {
+};
+
+/**
+ * Describes the message auth.admin.v1.AddStreamSubjectResponse.
+ * Use `create(AddStreamSubjectResponseSchema)` to create a new message.
+ */
+export const AddStreamSubjectResponseSchema: GenMessage<AddStreamSubjectResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 18);
+
+/**
+ * The subject to remove.
+ *
+ * @generated from message auth.admin.v1.RemoveStreamSubjectRequest
+ */
+export type RemoveStreamSubjectRequest = Message<"auth.admin.v1.RemoveStreamSubjectRequest"> & {
+  /**
+   * The stream.
+   *
+   * @generated from field: string stream_id = 1 [json_name = "stream_id"];
+   */
+  streamId: string;
+
+  /**
+   * As that of AddStreamSubject. A stream is without 100 subjects at the most.
+   *
+   * @generated from field: google.protobuf.Struct subject = 2;
+   */
+  subject?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.RemoveStreamSubjectRequest.
+ * Use `create(RemoveStreamSubjectRequestSchema)` to create a new message.
+ */
+export const RemoveStreamSubjectRequestSchema: GenMessage<RemoveStreamSubjectRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 19);
+
+/**
+ * Empty. Over HTTP the status is 204.
+ *
+ * @generated from message auth.admin.v1.RemoveStreamSubjectResponse
+ */
+export type RemoveStreamSubjectResponse = Message<"auth.admin.v1.RemoveStreamSubjectResponse"> & {
+};
+
+/**
+ * Describes the message auth.admin.v1.RemoveStreamSubjectResponse.
+ * Use `create(RemoveStreamSubjectResponseSchema)` to create a new message.
+ */
+export const RemoveStreamSubjectResponseSchema: GenMessage<RemoveStreamSubjectResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 20);
+
+/**
+ * The stream to verify.
+ *
+ * @generated from message auth.admin.v1.VerifyStreamRequest
+ */
+export type VerifyStreamRequest = Message<"auth.admin.v1.VerifyStreamRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string stream_id = 1 [json_name = "stream_id"];
+   */
+  streamId: string;
+
+  /**
+   * A text that the event has, too.
+   *
+   * @generated from field: optional string state = 2;
+   */
+  state?: string | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.VerifyStreamRequest.
+ * Use `create(VerifyStreamRequestSchema)` to create a new message.
+ */
+export const VerifyStreamRequestSchema: GenMessage<VerifyStreamRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 21);
+
+/**
+ * Empty. Over HTTP the status is 204.
+ *
+ * @generated from message auth.admin.v1.VerifyStreamResponse
+ */
+export type VerifyStreamResponse = Message<"auth.admin.v1.VerifyStreamResponse"> & {
+};
+
+/**
+ * Describes the message auth.admin.v1.VerifyStreamResponse.
+ * Use `create(VerifyStreamResponseSchema)` to create a new message.
+ */
+export const VerifyStreamResponseSchema: GenMessage<VerifyStreamResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_shared_signals, 22);
+
+/**
  * Manages event streams, and delivers by poll (RFC 8936).
  *
  * A stream is a subscription (SignalsAdminService) that a receiver manages
@@ -395,6 +650,56 @@ export const SharedSignalsService: GenService<{
     methodKind: "unary";
     input: typeof DeleteStreamRequestSchema;
     output: typeof DeleteStreamResponseSchema;
+  },
+  /**
+   * Returns whether a stream is enabled (SSF 1.0 section 8.1.2.1).
+   *
+   * @generated from rpc auth.admin.v1.SharedSignalsService.GetStreamStatus
+   */
+  getStreamStatus: {
+    methodKind: "unary";
+    input: typeof GetStreamStatusRequestSchema;
+    output: typeof GetStreamStatusResponseSchema;
+  },
+  /**
+   * Enables, pauses or disables a stream (SSF 1.0 section 8.1.2.2). A stream that an operator has paused stays so.
+   *
+   * @generated from rpc auth.admin.v1.SharedSignalsService.UpdateStreamStatus
+   */
+  updateStreamStatus: {
+    methodKind: "unary";
+    input: typeof UpdateStreamStatusRequestSchema;
+    output: typeof UpdateStreamStatusResponseSchema;
+  },
+  /**
+   * Sends the events of a subject again that was removed (SSF 1.0 section 8.1.3.2). All subjects are there by default.
+   *
+   * @generated from rpc auth.admin.v1.SharedSignalsService.AddStreamSubject
+   */
+  addStreamSubject: {
+    methodKind: "unary";
+    input: typeof AddStreamSubjectRequestSchema;
+    output: typeof AddStreamSubjectResponseSchema;
+  },
+  /**
+   * Sends no more events of a subject (SSF 1.0 section 8.1.3.3).
+   *
+   * @generated from rpc auth.admin.v1.SharedSignalsService.RemoveStreamSubject
+   */
+  removeStreamSubject: {
+    methodKind: "unary";
+    input: typeof RemoveStreamSubjectRequestSchema;
+    output: typeof RemoveStreamSubjectResponseSchema;
+  },
+  /**
+   * Sends a verification event over the stream (SSF 1.0 section 8.1.4.2): by push once, by poll until it is acknowledged.
+   *
+   * @generated from rpc auth.admin.v1.SharedSignalsService.VerifyStream
+   */
+  verifyStream: {
+    methodKind: "unary";
+    input: typeof VerifyStreamRequestSchema;
+    output: typeof VerifyStreamResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_auth_admin_v1_shared_signals, 0);

@@ -62,4 +62,45 @@ export const SharedSignalsServiceRules = {
     ],
     groups: [],
   },
+  "auth.admin.v1.GetStreamStatusRequest": {
+    fields: [
+      {"field":"streamId","required":true,"checks":[["string.max_bytes",64]]},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.UpdateStreamStatusRequest": {
+    fields: [
+      {"field":"status","required":true,"ifSet":true},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.StreamStatus": {
+    fields: [
+      {"field":"streamId","required":true,"checks":[["string.max_bytes",64]]},
+      {"field":"status","required":true,"checks":[["string.max_bytes",64]]},
+      {"field":"reason","ifSet":true,"checks":[["string.max_bytes",1024]]},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.AddStreamSubjectRequest": {
+    fields: [
+      {"field":"streamId","required":true,"checks":[["string.max_bytes",64]]},
+      {"field":"subject","required":true,"ifSet":true},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.RemoveStreamSubjectRequest": {
+    fields: [
+      {"field":"streamId","required":true,"checks":[["string.max_bytes",64]]},
+      {"field":"subject","required":true,"ifSet":true},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.VerifyStreamRequest": {
+    fields: [
+      {"field":"streamId","required":true,"checks":[["string.max_bytes",64]]},
+      {"field":"state","ifSet":true,"checks":[["string.max_bytes",1024]]},
+    ],
+    groups: [],
+  },
 } as const satisfies Rules;

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Adds a subscription to the readers of partitions, at the present end of their logs, or removes it. Without readers nothing is logged.
+-- Adds a subscription to the readers of partitions, at the present end of their logs, moves it there, or removes it. Without readers nothing is logged.
 -- KEYS  any partitions of one slot
--- ARGV  1 'add' or 'remove', 2 the subscription, 3 for how long signals are kept, ms
+-- ARGV  1 'add', 'restart' or 'remove', 2 the subscription, 3 for how long signals are kept, ms
 -- Returns a list of 'done'
 for _, partition in ipairs(KEYS) do
   local readers, switch = partition .. 'f', partition .. 'g'
@@ -13,6 +13,11 @@ for _, partition in ipairs(KEYS) do
     if not log then redis.call('SET', switch, ARGV[3] .. ' 0 -') end
     if not redis.call('HGET', readers, ARGV[2]) then
       redis.call('HSET', readers, ARGV[2], (log and string.match(log, '^%d+ (.*)$') or '0 -') .. ' 0 0')
+    end
+  elseif ARGV[1] == 'restart' then
+    local log, before = redis.call('GET', switch), redis.call('HGET', readers, ARGV[2])
+    if log and before then
+      redis.call('HSET', readers, ARGV[2], string.match(log, '^%d+ (.*)$') .. string.match(before, ' %d+ %d+$'))
     end
   else
     redis.call('HDEL', readers, ARGV[2])

@@ -1,0 +1,46 @@
+/** Finds streams of a receiver, and changes their definitions. */
+import type { Requester } from "../../session/audit.ts";
+import { ServiceError } from "../../session/errors.ts";
+import { definitionOf, type SubscriptionDefinition } from "../model.ts";
+import type { SubscriptionStore } from "../ports.ts";
+import { isStream, type StreamSubscription } from "./configuration.ts";
+
+export type ChangeDeps = { readonly subscriptions: SubscriptionStore };
+
+/** How often a change is tried that others make at the same time. */
+const MAX_TRIES = 8;
+
+/** Returns the receiver: it is the credential. */
+export function ownerOf({ adminName }: Requester): string {
+  if (adminName === undefined) throw new ServiceError("E001_AUTH_FAILURE");
+  return adminName;
+}
+
+/** Returns a stream of the receiver. @throws ServiceError if it has none of that id */
+export async function findStream(deps: ChangeDeps, id: string, requester: Requester): Promise<StreamSubscription> {
+  const found = await findAnyStream(deps, id);
+  if (found.stream.owner !== ownerOf(requester)) throw new ServiceError("E404_NOT_FOUND");
+  return found;
+}
+
+async function findAnyStream({ subscriptions }: ChangeDeps, id: string): Promise<StreamSubscription> {
+  const found = await subscriptions.get(id);
+  if (found === undefined || !isStream(found)) throw new ServiceError("E404_NOT_FOUND");
+  return found;
+}
+
+/** Replaces the definition of a stream by one that is made of it, whatever others change at the same time. @throws ServiceError */
+export async function changeStream(
+  deps: ChangeDeps,
+  id: string,
+  change: (stream: StreamSubscription) => SubscriptionDefinition,
+): Promise<StreamSubscription> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const stream = await findAnyStream(deps, id);
+    const before = definitionOf(stream);
+    const definition = change(stream);
+    if (JSON.stringify(definition) === JSON.stringify(before)) return stream;
+    if (await deps.subscriptions.define(id, definition, before)) return findAnyStream(deps, id);
+  }
+  throw new ServiceError("E503_UNAVAILABLE");
+}

@@ -1,0 +1,66 @@
+/** The status of a stream (SSF 1.0 section 8.1.2). */
+import type { Requester } from "../../session/audit.ts";
+import { invalidRequest, ServiceError } from "../../session/errors.ts";
+import type { ManagementDeps } from "../manage.ts";
+import { definitionOf, type StreamStatus, type SubscriptionState } from "../model.ts";
+import { changeStream, findStream } from "./change.ts";
+import { isDisabled, type StreamSubscription } from "./configuration.ts";
+
+type StatusOfStream = { readonly streamId: string; readonly status: StreamStatus; readonly reason?: string };
+
+const STATES: Readonly<Record<StreamStatus, SubscriptionState>> = {
+  enabled: { state: "active" },
+  paused: { state: "paused", because: "receiver" },
+  disabled: { state: "paused", because: "disabled" },
+};
+
+const CHANGES = { enabled: "resumed", paused: "paused", disabled: "disabled" } as const;
+
+export async function getStatus(
+  deps: Pick<ManagementDeps, "subscriptions">,
+  id: string,
+  requester: Requester,
+): Promise<StatusOfStream> {
+  return statusOf(await findStream(deps, id, requester));
+}
+
+/** @throws ServiceError, for example if an operator has paused the stream */
+export async function updateStatus(
+  deps: ManagementDeps,
+  id: string,
+  { status, reason }: { readonly status: string; readonly reason?: string },
+  requester: Requester,
+): Promise<StatusOfStream> {
+  if (!isStatus(status)) throw invalidRequest("status", "is none of enabled, paused and disabled");
+  const { subscriptions } = deps;
+  const stream = await findStream(deps, id, requester);
+  if (isPausedBy(stream, "operator")) {
+    if (status === "paused") return statusOf(stream);
+    throw new ServiceError("E403_FORBIDDEN", "an operator has paused the stream");
+  }
+  await changeStream(deps, id, (now) => {
+    const { statusReason: _, ...settings } = now.stream;
+    return { ...definitionOf(now), stream: { ...settings, ...(reason !== undefined && { statusReason: reason }) } };
+  });
+  // What happened while it was disabled is not delivered.
+  if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
+  if (!(await subscriptions.setState(id, STATES[status]))) throw new ServiceError("E404_NOT_FOUND");
+  deps.audit({ event: "subscription_changed", subscription: id, change: CHANGES[status] }, requester);
+  return getStatus(deps, id, requester);
+}
+
+function statusOf(stream: StreamSubscription): StatusOfStream {
+  const { id: streamId, stream: settings } = stream;
+  if (isPausedBy(stream, "operator")) return { streamId, status: "paused", reason: "paused by an operator" };
+  if (isPausedBy(stream, "failing")) return { streamId, status: "paused", reason: "the receiver has failed for a day" };
+  const status = stream.state === "active" ? "enabled" : isDisabled(stream) ? "disabled" : "paused";
+  return { streamId, status, ...(settings.statusReason !== undefined && { reason: settings.statusReason }) };
+}
+
+function isPausedBy(stream: StreamSubscription, because: "operator" | "failing"): boolean {
+  return stream.state === "paused" && stream.because === because;
+}
+
+function isStatus(text: string): text is StreamStatus {
+  return Object.hasOwn(STATES, text);
+}

@@ -1,0 +1,77 @@
+/** Events about a stream itself: that it works, and that its status has changed. */
+import { randomBytes } from "node:crypto";
+import type { Requester } from "../../session/audit.ts";
+import { ServiceError } from "../../session/errors.ts";
+import type { AttemptDeps } from "../delivery/attempt.ts";
+import { errorOfStatus } from "../kinds/request.ts";
+import { streamEventToken, tokenRequest } from "../kinds/ssf.ts";
+import { type DeliveryError, definitionOf, type StreamEvent, type StreamStatus } from "../model.ts";
+import { type ChangeDeps, changeStream, findStream } from "./change.ts";
+import type { StreamSubscription } from "./configuration.ts";
+
+type StreamEventDeps = AttemptDeps & ChangeDeps;
+
+const ID_BYTES = 16;
+/** Events that wait for a receiver by poll, for each stream. */
+const MAX_PENDING = 8;
+/** Events that are being pushed at the same time, by this instance. */
+const MAX_PUSHES = 16;
+let pushes = 0;
+
+/** Sends a verification event (SSF 1.0 section 8.1.4). @throws ServiceError */
+export async function verifyStream(
+  deps: StreamEventDeps,
+  id: string,
+  state: string | undefined,
+  requester: Requester,
+): Promise<void> {
+  const stream = await findStream(deps, id, requester);
+  const event = { type: "verification", ...(state !== undefined && { state }) } as const;
+  if (!(await sendStreamEvent(deps, stream, event))) throw new ServiceError("E429_RATE_LIMITED");
+}
+
+/** Reports what an operator does (SSF 1.0 section 8.1.5). It never fails: the operator's change counts. */
+export async function announceChange(
+  deps: StreamEventDeps,
+  stream: StreamSubscription,
+  change: "paused" | "resumed",
+): Promise<void> {
+  const status: StreamStatus = change === "paused" ? "paused" : "enabled";
+  const event = { type: "stream-updated", status, reason: `${change} by an operator` } as const;
+  await sendStreamEvent(deps, stream, event).catch(deps.events.onFailure);
+}
+
+/** Pushes an event, without waiting for the receiver, or keeps it for polls. @returns false if too many are under way */
+async function sendStreamEvent(
+  deps: StreamEventDeps,
+  stream: StreamSubscription,
+  event: StreamEvent,
+): Promise<boolean> {
+  const sent = { id: randomBytes(ID_BYTES).toString("base64url"), createdAt: deps.wallClock(), event };
+  if (stream.kind === "ssf_poll") {
+    const changed = await changeStream(deps, stream.id, (now) => {
+      const { pending = [], ...settings } = now.stream;
+      const kept = pending.length < MAX_PENDING ? [...pending, sent] : pending;
+      return { ...definitionOf(now), stream: { ...settings, pending: kept } };
+    });
+    return changed.stream.pending?.some(({ id }) => id === sent.id) ?? false;
+  }
+  if (pushes >= MAX_PUSHES) return false;
+  pushes++;
+  void push(deps, stream, streamEventToken(sent, stream, { ...deps, now: deps.wallClock() })).finally(() => pushes--);
+  return true;
+}
+
+/** Makes one attempt. Its failure is seen in the status of the subscription. */
+async function push(deps: StreamEventDeps, stream: StreamSubscription, token: string): Promise<void> {
+  const { subscriptions, sender, openSecret, wallClock, events } = deps;
+  const { id, endpoint = "", sealedSecret } = stream;
+  try {
+    const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
+    const result = await sender.send(tokenRequest(token, { endpoint }, { secret }));
+    const error: DeliveryError | undefined = result.ok ? errorOfStatus("ssf_push", result.status) : result.error;
+    if (error !== undefined) await subscriptions.recordAttempt(id, { error, at: wallClock() });
+  } catch (error) {
+    events.onFailure(error);
+  }
+}

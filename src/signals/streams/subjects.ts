@@ -1,0 +1,83 @@
+/** The subjects of a stream (SSF 1.0 section 8.1.3): all of them by default, but for those that the receiver removes. */
+import type { Requester } from "../../session/audit.ts";
+import { invalidRequest, ServiceError } from "../../session/errors.ts";
+import type { ManagementDeps } from "../manage.ts";
+import { definitionOf } from "../model.ts";
+import { changeStream, findStream } from "./change.ts";
+
+type SubjectDeps = Pick<ManagementDeps, "subscriptions" | "audit"> & { readonly issuer: string };
+
+/** Subjects that a stream can be without. */
+const MAX_REMOVED = 100;
+const MAX_SUBJECT_BYTES = 255;
+
+/** Sends the events of a subject again. @throws ServiceError */
+export async function addSubject(
+  deps: SubjectDeps,
+  id: string,
+  identifier: object,
+  requester: Requester,
+): Promise<void> {
+  await changeSubjects(deps, id, identifier, requester, (removed, subject) => removed.filter((one) => one !== subject));
+}
+
+/** Sends no more events of a subject. @throws ServiceError */
+export async function removeSubject(
+  deps: SubjectDeps,
+  id: string,
+  identifier: object,
+  requester: Requester,
+): Promise<void> {
+  await changeSubjects(deps, id, identifier, requester, (removed, subject) => {
+    if (removed.includes(subject)) return removed;
+    if (removed.length >= MAX_REMOVED) throw invalidRequest("subject", `is one of more than ${MAX_REMOVED} to remove`);
+    return [...removed, subject];
+  });
+}
+
+async function changeSubjects(
+  deps: SubjectDeps,
+  id: string,
+  identifier: object,
+  requester: Requester,
+  change: (removed: readonly string[], subject: string) => readonly string[],
+): Promise<void> {
+  await findStream(deps, id, requester);
+  const subject = subjectOf(identifier, deps.issuer);
+  if (subject === undefined) throw new ServiceError("E404_NOT_FOUND", "the subject is not recognized");
+  await changeStream(deps, id, (stream) => {
+    const { exceptSubjects = [], ...filter } = stream.filter;
+    const removed = change(exceptSubjects, subject);
+    return { ...definitionOf(stream), filter: { ...filter, ...(removed.length > 0 && { exceptSubjects: removed }) } };
+  });
+  deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
+}
+
+/** Returns the subject of sessions that an identifier (RFC 9493) names; undefined if it names no such one. @throws ServiceError */
+function subjectOf(identifier: object, issuer: string): string | undefined {
+  const { format, user, iss, sub, id, email } = identifier as Readonly<Record<string, unknown>>;
+  if (typeof format !== "string") throw invalidRequest("subject.format", "is required");
+  switch (format) {
+    case "iss_sub":
+      return textOf(iss, "iss") === issuer ? textOf(sub, "sub") : undefined;
+    case "opaque":
+      return textOf(id, "id");
+    case "email":
+      return textOf(email, "email");
+    case "complex": {
+      // With another member it would be a part of what happens to the user.
+      const others = Object.keys(identifier).filter((name) => name !== "format" && name !== "user");
+      const isUser = typeof user === "object" && user !== null && !("user" in user) && others.length === 0;
+      return isUser ? subjectOf(user, issuer) : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
+function textOf(value: unknown, member: string): string {
+  if (typeof value !== "string" || value === "" || Buffer.byteLength(value) > MAX_SUBJECT_BYTES) {
+    throw invalidRequest(`subject.${member}`, "is not a subject");
+  }
+  return value;
+}
