@@ -1,9 +1,9 @@
 /**
  * The scripts, one per verb of the port (lua/, each with its KEYS, ARGV and returns in a header).
  *
- * A script is its file behind the shared parts: `clock()`, what lua/partition.lua defines, and the first step of each of them
- * (lua/window.lua): outside the time in which the command may act, it does nothing; `now` is the time. The `#!lua` line makes Redis refuse all of them on a read-only
- * replica, where even a read could be out of date, and (but for those with allow-oom, which read
+ * A script is its file behind the shared parts: `clock()`, what lua/partition.lua and lua/sessions.lua define, and the first step of each of
+ * them (lua/window.lua): outside the time in which the command may act, it does nothing; `now` is the time. The `#!lua` line makes Redis
+ * refuse all of them on a read-only replica, where even a read could be out of date, and (but for those with allow-oom, which read
  * or make room) when memory is full, before anything is written.
  */
 import { hash } from "node:crypto";
@@ -34,14 +34,20 @@ export function readLua(name: string): string {
 
 /** @param clock Lua that defines `clock()`, the time in ms: that of the store, but for tests that move it */
 export function loadScripts(clock: string = readLua("clock")): Scripts {
-  const shared = clock + readLua("partition");
-  const ofSubjects = shared + readLua("subject");
+  const partition = clock + readLua("partition");
+  const sessions = readLua("sessions");
   const window = readLua("window");
-  const entries = VERBS.map((verb): [Verb, Script] => [
-    verb,
-    script(verb, (OF_SUBJECTS.has(verb) ? ofSubjects : shared) + window),
-  ]);
+  const shared = (verb: Verb): string => {
+    if (verb === "rotate") return partition + onDemand(sessions) + window;
+    return partition + sessions + (OF_SUBJECTS.has(verb) ? readLua("subject") : "") + window;
+  };
+  const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };
+}
+
+/** Lua makes a function anew with each run of a script. A refresh, the most frequent script, takes a tenth less time without most of them. */
+function onDemand(sessions: string): string {
+  return `local function session_functions()\n${sessions}return marked, ends_with_subject, close, unindex\nend\n`;
 }
 
 function script(name: string, shared: string): Script {

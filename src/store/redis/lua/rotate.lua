@@ -22,14 +22,20 @@ local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
 local record, horizons = found[1], found[3]
-if not record then return marked(partition, sid, now) and 'm' or 'u' end
+if not record then
+  local marked = session_functions()
+  return marked(partition, sid, now) and 'm' or 'u'
+end
 
 local version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life = struct.unpack(HEAD, record)
 local absolute = created + life
 if now >= absolute then return 'e' end
 if now >= math.max(created, ct) + idle then return 'i' end
 if created <= tonumber(found[2] or 0) then return 'm' end
-if horizons and ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
+if horizons then
+  local _, ends_with_subject = session_functions()
+  if ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
+end
 
 local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local R = tonumber(ARGV[8])
@@ -95,6 +101,7 @@ if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
 if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
 
 if outcome == 'x' or two_holders then
+  local _, _, close, unindex = session_functions()
   close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else

@@ -1,0 +1,202 @@
+-- These functions read and end the sessions of a partition. Most scripts have them from the beginning. A refresh makes them on demand
+-- (scripts.ts), because it would pay for functions that it does not call.
+
+-- Returns the position at which the device key begins: beyond the record if it has none.
+local function device_at(record)
+  if string.byte(record) % 4 < 2 then return #record + 1 end
+  return #record - 40 - struct.unpack('>I2', record, #record - 2)
+end
+
+-- Returns the entry of a session in the order of creation.
+local function entry_of(record, sid)
+  return string.sub(record, 40, 45) .. sid
+end
+
+-- Makes the functions that change and read the order of creation, for the scripts that call them.
+local function order_functions()
+  -- Returns whether an entry precedes another one in the order of their bytes. Lua's own comparison depends on a locale.
+  local function earlier(a, b)
+    for at = 1, ENTRY do
+      local x, y = string.byte(a, at), string.byte(b, at)
+      if x ~= y then return x < y end
+    end
+    return false
+  end
+
+  -- Writes the rest of a chunk, joined with the chunk before it if both fit into one. It adds before it removes: Redis deletes a key
+  -- that is empty for a moment, and its expiry with it.
+  local function replace_chunk(order, chunk, rest)
+    local before = rest ~= '' and redis.call('ZREVRANGEBYLEX', order, '(' .. chunk, '-', 'LIMIT', 0, 1)[1]
+    local joins = before and #before + #rest <= CHUNK
+    if rest ~= '' then redis.call('ZADD', order, 0, joins and before .. rest or rest) end
+    if joins then redis.call('ZREM', order, before) end
+    redis.call('ZREM', order, chunk)
+  end
+
+  -- Removes sessions from the order. Sessions that were created one after the other share chunks.
+  local function remove(order, entries)
+    local gone = {}
+    for _, entry in ipairs(entries) do gone[entry] = true end
+    for _, entry in ipairs(entries) do
+      local chunk = gone[entry] and redis.call('ZREVRANGEBYLEX', order, '[' .. entry .. '\255', '-', 'LIMIT', 0, 1)[1]
+      if chunk then
+        local rest = {}
+        for at = 1, #chunk, ENTRY do
+          local other = string.sub(chunk, at, at + ENTRY - 1)
+          if gone[other] then gone[other] = nil else rest[#rest + 1] = other end
+        end
+        if #rest * ENTRY < #chunk then replace_chunk(order, chunk, table.concat(rest)) end
+      end
+    end
+  end
+
+  return earlier, replace_chunk, remove
+end
+
+-- Returns the idle expiry, the absolute expiry and the time of creation. Every minting slides the idle expiry, so the child's mint
+-- time is the time of the last refresh.
+local function expiries(record)
+  local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
+  local absolute = created + life
+  return math.min(math.max(created, minted) + idle, absolute), absolute, created
+end
+
+-- Returns the time until which all sessions that were created have ended; 0 if there is none.
+local function ended_until(partition)
+  return tonumber(redis.call('GET', partition .. 'e') or 0)
+end
+
+-- Returns whether a session ends with the others of its subject. Only few ends are under way at a time.
+local function ends_with_subject(horizons, subject, sid, created)
+  local at = 1
+  while at <= #horizons do
+    local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+    if whose == subject and created <= created_until and sid ~= spared then return true end
+    at = after
+  end
+  return false
+end
+
+-- Returns the session's record if it is within both lifetimes; and whether it has ended with 'all' sessions, or with those of its
+-- 'subject'.
+local function within_lifetimes(partition, sid, now)
+  local found = redis.call('MGET', partition .. 's' .. sid, partition .. 'e', partition .. 'h')
+  local record, horizons = found[1], found[3]
+  if not record then return false end
+  local idle_expiry, _, created = expiries(record)
+  if now >= idle_expiry then return false end
+  if created <= tonumber(found[2] or 0) then return record, 'all' end
+  return record, horizons and ends_with_subject(horizons, subject_of(record), sid, created) and 'subject'
+end
+
+-- Returns the session's record if it is live.
+local function live(partition, sid, now)
+  local record, ended = within_lifetimes(partition, sid, now)
+  return not ended and record
+end
+
+-- Returns, for a session that is not live, whether it was ended.
+local function marked(partition, sid, now)
+  local expires = redis.call('GET', partition .. 'm' .. sid)
+  if expires and now < tonumber(expires) then return true end
+  local _, ended = within_lifetimes(partition, sid, now)
+  return ended and true or false
+end
+
+-- Appends entries to the log of a partition, drops those that no token can outlive, and wakes the readers. The score of an entry is the
+-- time, but always greater than the scores before it: the clock may run behind them after it was set or another node took over. So a
+-- reader that continues after the last entry that it has misses none.
+local STEP = 1 / 1024 -- ms; a double of this size can grow by a quarter of it
+local function append_to_log(partition, entries, now, marker_life)
+  local log, scored = partition .. 'l', {}
+  local newest = redis.call('ZRANGE', log, 0, 0, 'REV', 'WITHSCORES')[2]
+  local score = newest and math.max(now, newest + STEP) or now
+  for k, entry in ipairs(entries) do
+    scored[2 * k - 1], scored[2 * k] = score + (k - 1) * STEP, entry
+  end
+  redis.call('ZADD', log, 'NX', unpack(scored)) -- an entry that is there already stays where readers have found it
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
+  redis.call('PEXPIREAT', log, now + marker_life + shift + LOG_SLACK)
+  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- a hint may be lost: readers read the log anyway
+end
+
+-- Appends to the signal log. `switch` is the value of {a7}g. Each of `ends` is { sid, reason, record or false, subject without a record }.
+local function append_signals(partition, switch, ends, now)
+  local MOST_SIGNALS = 16384 -- the most that a partition keeps; each takes some 150 bytes
+  local log, keep, count = partition .. 'z', string.match(switch, '^(%d+) (%d+) ')
+  local added = {}
+  for _, ending in ipairs(ends) do
+    local sid, reason, record, subject = unpack(ending)
+    local client = ''
+    if record then
+      local length, at
+      subject, length, at = struct.unpack('>I2c0B', record, BODY)
+      client = length == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + length - 1)
+    end
+    count = count + 1
+    local number = string.format('%.0f', count)
+    added[#added + 1] = number
+    added[#added + 1] = table.concat({ number, sid, string.format('%.0f', now), reason, #client, client .. subject }, ' ')
+  end
+  redis.call('ZADD', log, unpack(added))
+  redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', count - MOST_SIGNALS)
+  -- Looks at one more than were added, so that what is too old never accumulates.
+  for _, signal in ipairs(redis.call('ZRANGE', log, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, #ends + 1)) do
+    if now - string.match(signal, '^%S+ %S+ (%d+)') > tonumber(keep) then redis.call('ZREM', log, signal) end
+  end
+  redis.call('PEXPIREAT', log, now + keep + shift + LOG_SLACK)
+end
+
+-- Ends sessions of `subject`: deletes them, writes their markers, appends to the log, leaves due records with `note` unless that is '',
+-- and wakes the readers. The caller updates the index afterwards. Redis undoes nothing of a script that fails, and a missing permission
+-- is the only thing that can fail halfway. So the permissions are checked before anything is written.
+local function close(partition, sids, reason, now, marker_life, note, subject)
+  if #sids == 0 then return end
+  for command in string.gmatch('DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
+    if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
+  end
+  local _, _, remove_from_order = order_functions()
+  local expires = now + marker_life
+  local keys, entries, order_entries, due, ends = {}, {}, {}, {}, {}
+  for k, sid in ipairs(sids) do keys[k] = partition .. 's' .. sid end
+  local records = redis.call('MGET', partition .. 'g', unpack(keys))
+  local switch = table.remove(records, 1)
+  for k, sid in ipairs(sids) do
+    local record = records[k]
+    if record then order_entries[#order_entries + 1] = entry_of(record, sid) end
+    redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
+    entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
+    if switch then ends[k] = { sid, reason, record, subject } end
+    due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, note, subject }, '\n')
+  end
+  remove_from_order(partition .. 'o', order_entries)
+  redis.call('DEL', unpack(keys))
+  if note ~= '' then
+    redis.call('HSET', partition .. 'r', unpack(due))
+    redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+  end
+  if switch then append_signals(partition, switch, ends, now) end
+  append_to_log(partition, entries, now, marker_life)
+end
+
+-- Writes the remaining sessions of a subject that has few.
+local function write_index(partition, subject, sids)
+  if sids == '' then
+    redis.call('HDEL', partition .. 'u', subject)
+  else
+    redis.call('HSET', partition .. 'u', subject, sids)
+  end
+end
+
+-- Removes one session from its subject's index.
+local function unindex(partition, sid, record)
+  local subject = subject_of(record)
+  local sids = redis.call('HGET', partition .. 'u', subject) or ''
+  local at = string.find(sids, sid, 1, true)
+  if at then
+    write_index(partition, subject, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID))
+  else
+    redis.call('ZREM', partition .. 'i' .. subject, entry_of(record, sid))
+  end
+end
