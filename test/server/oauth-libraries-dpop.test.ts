@@ -1,12 +1,24 @@
-/** openid-client and oauth4webapi refresh with DPoP, unmodified: with nonces, without, and with a clock that is off. */
+/**
+ * openid-client and oauth4webapi refresh with DPoP, unmodified: with nonces, without, and with a clock that is off. They revoke with the
+ * `fetch` of docs/clients.md.
+ */
+import { readFileSync } from "node:fs";
 import * as oauth from "oauth4webapi";
 import * as client from "openid-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type Service, startService } from "../support/service.ts";
-import { logIn } from "../support/sessions.ts";
+import { admin, bearer, logIn, openAdmin } from "../support/sessions.ts";
 
 const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+
+const page = readFileSync(new URL("../../docs/clients.md", import.meta.url), "utf8");
+const [, code = ""] = /```js\n([\s\S]+?)```/.exec(page) ?? [];
+type Keys = Awaited<ReturnType<typeof oauth.generateKeyPair>>;
+type ProvingFetch = {
+  readonly provingFetch: (keys: Keys) => client.CustomFetch;
+};
+const { provingFetch } = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as ProvingFetch;
 
 describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
   let service: Service;
@@ -15,6 +27,48 @@ describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
   });
   afterAll(() => service.stop());
   const signIn = () => logIn(service, { clientId: "cli", transport: Transport.TOKEN });
+
+  const isLive = async (sessionId: string) =>
+    (await openAdmin(service).call(admin.getSession, { sessionId }, bearer(service.adminToken))).ok;
+  const insecure = { [oauth.allowInsecureRequests]: true };
+
+  test("openid-client revokes by the fetch that proves, and not without", async () => {
+    const keys = await client.randomDPoPKeyPair("ES256");
+    const config = await client.discovery(new URL(service.publicUrl), "cli", undefined, client.None(), {
+      algorithm: "oauth2",
+      execute: [client.allowInsecureRequests],
+    });
+    const { refreshToken, sid } = await signIn();
+    const DPoP = client.getDPoPHandle(config, keys);
+    const { refresh_token = "" } = await client.refreshTokenGrant(config, refreshToken, undefined, { DPoP });
+    const failure = await client.tokenRevocation(config, refresh_token).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ status: 400, error: "invalid_dpop_proof" });
+    expect(await isLive(sid)).toBe(true);
+    config[client.customFetch] = provingFetch(keys);
+    await client.tokenRevocation(config, refresh_token);
+    expect(await isLive(sid)).toBe(false);
+  });
+
+  test("oauth4webapi refreshes and revokes by the fetch that proves, and a thief's key ends nothing", async () => {
+    const issuer = new URL(service.publicUrl);
+    const found = await oauth.discoveryRequest(issuer, { algorithm: "oauth2", ...insecure });
+    const server = await oauth.processDiscoveryResponse(issuer, found);
+    const cli: oauth.Client = { client_id: "cli" };
+    const options = async () => ({
+      ...insecure,
+      [oauth.customFetch]: provingFetch(await oauth.generateKeyPair("ES256")),
+    });
+    const [own, thief] = [await options(), await options()];
+    const { refreshToken, sid } = await signIn();
+    const response = await oauth.refreshTokenGrantRequest(server, cli, oauth.None(), refreshToken, own);
+    const { refresh_token = "" } = await oauth.processRefreshTokenResponse(server, cli, response);
+    const revoke = async (by: typeof own) =>
+      oauth.processRevocationResponse(await oauth.revocationRequest(server, cli, oauth.None(), refresh_token, by));
+    await expect(revoke(thief)).rejects.toMatchObject({ error: "invalid_dpop_proof" });
+    expect(await isLive(sid)).toBe(true);
+    await revoke(own);
+    expect(await isLive(sid)).toBe(false);
+  });
 
   test.each(["ES256", "RS256", "Ed25519"])("openid-client refreshes and logs out under %s", async (alg) => {
     const config = await client.discovery(new URL(service.publicUrl), "cli", undefined, client.None(), {
@@ -52,7 +106,6 @@ describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
     ["an hour early", 3600],
   ])("oauth4webapi refreshes with a clock that is %s", async (_, skew) => {
     const issuer = new URL(service.publicUrl);
-    const insecure = { [oauth.allowInsecureRequests]: true };
     const found = await oauth.discoveryRequest(issuer, { algorithm: "oauth2", ...insecure });
     const server = await oauth.processDiscoveryResponse(issuer, found);
     const cli: oauth.Client = { client_id: "cli", [oauth.clockSkew]: skew };
