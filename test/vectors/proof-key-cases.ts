@@ -65,8 +65,9 @@ export function proofKeyCases(prover: Prover): VectorCase[] {
     ...[2048, 3072, 4095, 4096].map((bits) =>
       rsa(`RSA of ${bits} bits, another`, { n: fakeModulus(bits) }, "proof_forged"),
     ),
-    ...[1, 3, 17, 65_535, 65_538, 2 ** 31 + 1, 2 ** 32 - 1].map((e) => rsa(`RSA with e ${e}`, { e: exponent(e) })),
-    ...[65_539, 2 ** 31 - 1].map((e) => rsa(`RSA with e ${e}`, { e: exponent(e) }, "proof_forged")),
+    ...[1, 3, 17, 65_535, 65_538, 65_539, 2 ** 31 - 1, 2 ** 32 - 1].map((e) =>
+      rsa(`RSA with e ${e}`, { e: exponent(e) }),
+    ),
     rsa("RSA with e of 5 bytes", { e: raw(Buffer.from([1, 0, 0, 0, 1])) }),
     rsa("RSA with a leading zero in e", { e: raw(Buffer.from([0, 1, 0, 1])) }),
     rsa("RSA with a leading zero in n", { n: raw(Buffer.concat([Buffer.alloc(1), bytesOf(RSA_CLIENT.jwk.n)])) }),

@@ -7,14 +7,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/sha256"
-	"math"
 	"math/big"
 )
 
 const (
 	minRSABits, maxRSABits = 2048, 4096
-	// minRSAExponent: smaller ones help forgers if verifiers are lax (FIPS 186-5 A.1.1).
-	minRSAExponent = 65_537
+	// rsaExponent and its text in base64url: smaller ones help forgers if verifiers are lax, and not every runtime has
+	// other ones.
+	rsaExponent, rsaExponentText = 65_537, "AQAB"
 )
 
 // privateMembers are those of private and symmetric keys (RFC 7518 section 6). A client that sends one does not keep it
@@ -83,20 +83,15 @@ func openRSA(public *rsa.PublicKey) func(input, signature []byte) bool {
 	}
 }
 
-// readRSA reads modulus and exponent, which have no leading zero (Base64urlUInt, RFC 7518 section 2).
+// readRSA reads a modulus, which has no leading zero (Base64urlUInt, RFC 7518 section 2).
 func readRSA(modulusText, exponentText string) *rsa.PublicKey {
-	modulus, hasModulus := decodeSegment(modulusText)
-	exponent, hasExponent := decodeSegment(exponentText)
-	if !hasModulus || !hasExponent || modulus == "" || exponent == "" || modulus[0] == 0 || exponent[0] == 0 {
+	modulus, ok := decodeSegment(modulusText)
+	if !ok || modulus == "" || modulus[0] == 0 || exponentText != rsaExponentText {
 		return nil
 	}
-	n, e := new(big.Int).SetBytes([]byte(modulus)), new(big.Int).SetBytes([]byte(exponent))
-	bits := n.BitLen()
-	if bits < minRSABits || bits > maxRSABits || n.Bit(0) == 0 || e.Bit(0) == 0 {
+	n := new(big.Int).SetBytes([]byte(modulus))
+	if bits := n.BitLen(); bits < minRSABits || bits > maxRSABits || n.Bit(0) == 0 {
 		return nil
 	}
-	if !e.IsInt64() || e.Int64() < minRSAExponent || e.Int64() > math.MaxInt32 {
-		return nil
-	}
-	return &rsa.PublicKey{N: n, E: int(e.Int64())}
+	return &rsa.PublicKey{N: n, E: rsaExponent}
 }

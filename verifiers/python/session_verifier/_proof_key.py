@@ -16,8 +16,8 @@ PROOF_ALGORITHMS = ("ES256", "RS256", "EdDSA", "Ed25519")
 #: Members of private and symmetric keys (RFC 7518 section 6). A client that sends one does not keep it secret.
 PRIVATE_MEMBERS = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 MIN_RSA_BITS, MAX_RSA_BITS = 2048, 4096
-#: Smaller exponents help forgers if verifiers are lax (FIPS 186-5 A.1.1); other languages have no larger ones.
-MIN_RSA_EXPONENT, MAX_RSA_EXPONENT = 65_537, 2**31 - 1
+#: In base64url: smaller exponents help forgers if verifiers are lax, and not every runtime has other ones.
+RSA_EXPONENT, RSA_EXPONENT_TEXT = 65_537, "AQAB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,19 @@ def read_proof_key(algorithm: str, jwk: Any) -> ProofKey | None:
 
 
 def _rsa_key(jwk: dict[str, Any]) -> ProofKey | None:
-    n, e = _whole_number(jwk.get("n")), _whole_number(jwk.get("e"))
-    if jwk.get("kty") != "RSA" or n is None or e is None or n % 2 == 0 or e % 2 == 0:
+    text = jwk.get("n")
+    content = decode_segment(text) if isinstance(text, str) else None
+    # A Base64urlUInt (RFC 7518 section 2) has no leading zero.
+    if jwk.get("kty") != "RSA" or jwk.get("e") != RSA_EXPONENT_TEXT or not content or content[0] == 0:
         return None
-    if not MIN_RSA_BITS <= n.bit_length() <= MAX_RSA_BITS or not MIN_RSA_EXPONENT <= e <= MAX_RSA_EXPONENT:
+    n = int.from_bytes(content, "big")
+    if n % 2 == 0 or not MIN_RSA_BITS <= n.bit_length() <= MAX_RSA_BITS:
         return None
-    modulus, exponent = n, e
-    return ProofKey(f'{{"e":"{jwk["e"]}","kty":"RSA","n":"{jwk["n"]}"}}', lambda: _rsa_check(modulus, exponent))
+    return ProofKey(f'{{"e":"{RSA_EXPONENT_TEXT}","kty":"RSA","n":"{text}"}}', lambda: _rsa_check(n))
 
 
-def _whole_number(value: Any) -> int | None:
-    """Reads a Base64urlUInt (RFC 7518 section 2), which has no leading zero."""
-    content = decode_segment(value) if isinstance(value, str) else None
-    return int.from_bytes(content, "big") if content and content[0] != 0 else None
-
-
-def _rsa_check(n: int, e: int) -> Check:
-    public = rsa.RSAPublicNumbers(e, n).public_key()
+def _rsa_check(n: int) -> Check:
+    public = rsa.RSAPublicNumbers(RSA_EXPONENT, n).public_key()
 
     def verifies(content: bytes, signature: bytes) -> bool:
         try:
