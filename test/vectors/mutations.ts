@@ -3,8 +3,8 @@ import type { Random } from "../http/roundtrip/random.ts";
 import { CLAIMS, HEAD, raw, type VectorCase } from "./format.ts";
 import { EDWARDS, MAIN, type Sign, type VectorKey } from "./keys.ts";
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const JSON_PIECES = [
+export const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+export const JSON_PIECES = [
   ...[
     '"',
     "\\",
@@ -59,7 +59,7 @@ const JSON_PIECES = [
     "]]]]",
   ],
 ];
-const VALUES = [
+export const VALUES = [
   null,
   true,
   false,
@@ -78,17 +78,19 @@ const VALUES = [
   1_799_999_999,
 ];
 
+/** Replaces, inserts or removes some characters. */
+export function changeSome(random: Random, text: string, pieces: readonly string[]): string {
+  const at = random.below(text.length + 1);
+  const removed = random.chance(0.5) ? 1 : random.below(4);
+  return text.slice(0, at) + (random.chance(0.8) ? random.pick(pieces) : "") + text.slice(at + removed);
+}
+
 export function createMutations(random: Random, sign: Sign, cases: readonly VectorCase[]) {
   const tokens = cases
-    .filter(({ token, keys, feed }) => token.length < 2000 && !keys && !feed)
+    .filter(({ token, keys, feed, requests }) => token.length < 2000 && !keys && !feed && !requests)
     .map(({ token }) => token);
 
-  /** Replaces, inserts or removes some characters. */
-  function change(text: string, pieces: readonly string[]): string {
-    const at = random.below(text.length + 1);
-    const removed = random.chance(0.5) ? 1 : random.below(4);
-    return text.slice(0, at) + (random.chance(0.8) ? random.pick(pieces) : "") + text.slice(at + removed);
-  }
+  const change = (text: string, pieces: readonly string[]) => changeSome(random, text, pieces);
 
   function changeText(): string {
     const pieces = [...ALPHABET, ".", "=", "+", "/", " ", "\n", "\0", "é", random.pick(tokens).slice(0, 40)];
