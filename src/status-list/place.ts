@@ -10,7 +10,7 @@ import type { SessionId } from "../session/model.ts";
 /** The number of statuses in a list. */
 export const LIST_SIZE = 2 ** 20;
 
-export type Place = {
+type Place = {
   /** The name of the list: 8 characters of base64url. */
   readonly list: string;
   readonly index: number;

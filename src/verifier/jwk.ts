@@ -15,6 +15,8 @@ export type PublishedKey = {
   readonly material: string;
   /** Whether the issuer has revoked the key or stopped publishing it. Tokens that it verified are then not valid any more. */
   withdrawn: boolean;
+  /** Whether the signature is valid. Rejects if the runtime fails: the signature is then not known to be forged. */
+  readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => boolean | Promise<boolean>;
 };
 
 /** Imports a JWK; undefined if it is not a key for access tokens. */

@@ -21,7 +21,7 @@ export async function readKeys<Key extends PublishedKey>(
   importKey: ImportKey<Key>,
 ): Promise<readonly Key[]> {
   if (!response.ok) throw new Error(`the key set responds ${response.status}`);
-  const body: unknown = JSON.parse(await readText(response));
+  const body: unknown = JSON.parse(await readText(response, MAX_BYTES, "the key set"));
   const list = typeof body === "object" && body !== null && "keys" in body ? body.keys : undefined;
   if (!Array.isArray(list) || list.length > MAX_KEYS) throw new Error("not a key set");
   const keys = (await Promise.all(list.map(importKey))).filter((key) => key !== undefined);
@@ -29,16 +29,16 @@ export async function readKeys<Key extends PublishedKey>(
   return keys;
 }
 
-/** Returns the body of a response. It reads no more bytes than a key set may have. */
-async function readText(response: Response): Promise<string> {
+/** Returns the body of a response. It reads no more than `maxBytes`. @throws Error if there are more, which names `what` it is */
+export async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const reader = response.body?.getReader();
   let [text, bytes] = ["", 0];
   for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
     bytes += next.value.length;
-    if (bytes > MAX_BYTES) {
+    if (bytes > maxBytes) {
       await reader?.cancel();
-      throw new Error("the key set is too large");
+      throw new Error(`${what} is too large`);
     }
     text += decoder.decode(next.value, { stream: true });
   }

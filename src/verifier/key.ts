@@ -4,7 +4,7 @@ import { type Algorithm, type PublishedKey, readJwk } from "./jwk.ts";
 const DIGESTS = { ES256: "sha256", EdDSA: null } as const satisfies Record<Algorithm, string | null>;
 
 /** A key that Node verifies with, within one turn of the event loop. */
-export type Key = PublishedKey & {
+export type Key = Omit<PublishedKey, "verifies"> & {
   readonly verifies: (input: Uint8Array, signature: Uint8Array) => boolean;
 };
 

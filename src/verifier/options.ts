@@ -21,16 +21,25 @@ export type VerifierOptions = {
   /** The URL of the key set, if it is not at the admin API. */
   readonly jwksUrl?: string;
   /**
+   * Where the ends of sessions are learned from: the feed of the admin API, or the status lists that access tokens refer to
+   * (docs/status-list.md), which need no admin API. Default: `feed`.
+   */
+  readonly revocations?: "feed" | "status-list";
+  /**
    * The policy while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with `unavailable`. A
    * token is never accepted on older knowledge. Default: `introspect`.
    */
   readonly policy?: "introspect" | "refuse";
-  /** The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. */
+  /**
+   * The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. Of status
+   * lists: the greatest age of a list; by default that which it allows itself.
+   */
   readonly maxStalenessMs?: number;
   /**
    * Polls the revocations when a token is verified, if they are older than this, in ms, instead of following them: for isolates in which no
    * connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time and the 2 s that the
    * service's own knowledge may be old. Keys are read when a token is verified and their `max-age` is over. At most `maxStalenessMs`.
+   * Status lists are always polled; with this, a list is read again after this time, or after its `ttl` if that is shorter.
    * Default: a stream of the feed.
    */
   readonly pollIntervalMs?: number;
@@ -58,6 +67,7 @@ export type Settings = {
   readonly audiences: ReadonlySet<string>;
   readonly requireDeviceBound: boolean;
   readonly jwksUrl: string;
+  readonly revocations: "feed" | "status-list";
   readonly policy: "introspect" | "refuse";
   readonly maxStalenessMs: number;
   readonly pollIntervalMs: number | undefined;
@@ -75,8 +85,9 @@ export function resolveOptions(options: VerifierOptions): Settings {
   const {
     issuer,
     adminUrl,
+    revocations = "feed",
     policy = "introspect",
-    maxStalenessMs = 5000,
+    maxStalenessMs = revocations === "feed" ? 5000 : Number.POSITIVE_INFINITY,
     pollIntervalMs,
     cacheSize = 10_000,
   } = options;
@@ -91,6 +102,9 @@ export function resolveOptions(options: VerifierOptions): Settings {
   if (!(Number.isInteger(cacheSize) && cacheSize >= 2)) {
     throw new RangeError("createVerifier: cacheSize must be a whole number, at least 2");
   }
+  if (revocations !== "feed" && !URL.canParse(issuer)) {
+    throw new TypeError("createVerifier: status lists need an issuer that is a URL");
+  }
   const { requireDeviceBound = false } = options;
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
   return {
@@ -98,6 +112,7 @@ export function resolveOptions(options: VerifierOptions): Settings {
     audiences,
     requireDeviceBound,
     jwksUrl,
+    revocations,
     policy,
     maxStalenessMs,
     pollIntervalMs,

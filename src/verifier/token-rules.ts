@@ -49,17 +49,23 @@ export function refuse(reason: Refusal): Refused {
   return REFUSED[reason] as Refused;
 }
 
-/** Finds the key that a header names. @param text the header's segment as text; undefined if it is none */
+/**
+ * Finds the key that a header names.
+ *
+ * @param text the header's segment as text; undefined if it is none
+ * @param type the media type of the token
+ */
 export function findKey<Key extends PublishedKey>(
   text: string | undefined,
-  keys: KeySet<Key>,
+  keys: Pick<KeySet<Key>, "find" | "isRevoked">,
+  type = TYPE,
 ): { readonly ok: true; readonly key: Key } | Refused {
   const header = text === undefined ? undefined : parseObject(text);
   if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name)))
     return refuse("malformed");
   const { typ, alg, kid } = header;
   if (typeof kid !== "string") return refuse("malformed");
-  if (typeof typ !== "string" || !TYPE.test(typ)) return refuse("wrong_type");
+  if (typeof typ !== "string" || !type.test(typ)) return refuse("wrong_type");
   if (alg !== ("ES256" satisfies Algorithm) && alg !== ("EdDSA" satisfies Algorithm)) return refuse("wrong_algorithm");
   if (keys.isRevoked(kid)) return refuse("revoked_key");
   const key = keys.find(kid);

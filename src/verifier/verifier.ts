@@ -7,6 +7,7 @@ import { holdProcess } from "./hold-process.ts";
 import { Introspection } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet, KeySetDeps } from "./key-set.ts";
+import { ListedRevocations } from "./listed-revocations.ts";
 import { OnDemand } from "./on-demand.ts";
 import { resolveOptions, type Settings, type VerifierOptions } from "./options.ts";
 import { PolledRevocations } from "./polled-revocations.ts";
@@ -25,7 +26,10 @@ export interface Verifier {
    * accepted once. Never rejects.
    */
   verifyBound(token: string, request: ProvingRequest): Promise<Verdict | ProofRefused>;
-  /** Returns the age of what is known of revocations, in ms. Infinity before the feed has delivered it, and without a feed. */
+  /**
+   * Returns the age of what is known of revocations, in ms. Infinity before the feed has delivered it, and without a feed. With status lists:
+   * the age of the list that was read last.
+   */
   stalenessMs(): number;
   /**
    * Resolves when keys and revocations are known. Until then `verify` waits for keys and follows the policy.
@@ -75,7 +79,9 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const client = runtime.createAdminClient(options, signal);
   const keys = runtime.createKeys({ ...settings, url: settings.jwksUrl, isOnDemand, report, signal });
   const revokeKeys = (kids: readonly string[]) => keys.revoke(kids);
-  const feed = client && { client, clock, monotonic, revokeKeys, report, signal };
+  const lists =
+    settings.revocations === "status-list" ? new ListedRevocations({ ...settings, keys, report, signal }) : undefined;
+  const feed = client && lists === undefined && { client, clock, monotonic, revokeKeys, report, signal };
   const stream = feed && !isOnDemand ? new Revocations(feed) : undefined;
   const polls = feed && isOnDemand ? new PolledRevocations({ ...feed, pollIntervalMs }) : undefined;
   const onDemand = isOnDemand ? new OnDemand({ keys, polls, clock, monotonic, signal }) : undefined;
@@ -84,6 +90,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
     settings,
     keys,
     revocations: stream ?? polls,
+    lists,
     introspection:
       client && settings.policy === "introspect" ? new Introspection({ client, shareMs, signal }) : undefined,
     onDemand,
@@ -100,7 +107,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   return {
     verify: (token) => core.verify(token),
     verifyBound: (token, request) => verifyBound(bound, token, request),
-    stalenessMs: () => (stream ?? polls)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
+    stalenessMs: () => (stream ?? polls ?? lists)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
     get ready() {
       const ready = followed ?? (onDemand as OnDemand).ready();
       holdProcess(ready, signal);
@@ -119,6 +126,8 @@ type CoreDeps = {
   readonly keys: Pick<KeySet<PublishedKey>, "isTrusted" | "refresh">;
   readonly check: (token: string) => CheckResult | Promise<CheckResult>;
   readonly revocations: RevocationSource | undefined;
+  /** Present instead of `revocations` where the ends of sessions are learned from status lists. */
+  readonly lists: ListedRevocations | undefined;
   readonly introspection: Introspection | undefined;
   readonly onDemand: OnDemand | undefined;
 };
@@ -127,6 +136,7 @@ class VerifierCore {
   readonly #deps: CoreDeps;
   readonly #settings: Settings;
   readonly #revocations: RevocationSource | undefined;
+  readonly #lists: ListedRevocations | undefined;
   readonly #cache: RecentlyUsed<Entry>;
   /** The number of batches at which the feed was found stale. It is still stale if no other batch has arrived. */
   #staleAfterBatches = -1;
@@ -135,6 +145,7 @@ class VerifierCore {
     this.#deps = deps;
     this.#settings = deps.settings;
     this.#revocations = deps.revocations;
+    this.#lists = deps.lists;
     this.#cache = new RecentlyUsed(deps.settings.cacheSize);
   }
 
@@ -166,10 +177,22 @@ class VerifierCore {
   #judge(token: string, entry: Entry): Promise<Verdict> {
     const changed = this.#judgeChanges(token, entry);
     if (changed !== undefined) return changed;
+    if (this.#lists !== undefined) return this.#judgeByList(this.#lists, token, entry);
     if (this.#revocations === undefined || this.#isFresh(this.#revocations)) return entry.accepted;
     // After this process was stopped, batches may have arrived that it has not read yet.
     if (this.#revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     return this.#introspect(token, entry);
+  }
+
+  /** Decides by the status list of the token, which is read first if it is due. */
+  #judgeByList(lists: ListedRevocations, token: string, entry: Entry): Promise<Verdict> {
+    const decide = () => {
+      const status = lists.statusOf(entry.claims);
+      if (status === "unknown") return this.#introspect(token, entry);
+      return status === "valid" ? entry.accepted : REFUSED_PROMISES.revoked;
+    };
+    const reading = lists.read(entry.claims);
+    return reading?.then(() => this.#judgeChanges(token, entry) ?? decide()) ?? decide();
   }
 
   /** Returns why a token that was valid is not accepted any more; undefined if nothing has changed. */

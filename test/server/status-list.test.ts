@@ -1,10 +1,12 @@
 /** Status lists over HTTP, and the claim that refers to them, through the real service. */
 import { inflateSync } from "node:zlib";
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from "jose";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { createVerifier } from "../../src/verifier/index.ts";
+import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { aService } from "../support/every-protocol.ts";
-import { admin, bearer, cookie, logIn, message, openAdmin, openPublic } from "../support/sessions.ts";
+import { admin, bearer, cookie, type LoggedIn, logIn, message, openAdmin, openPublic } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
 type Status = { readonly status: { readonly status_list: { readonly idx: number; readonly uri: string } } };
@@ -47,6 +49,34 @@ describe("with STATUS_LIST", () => {
     const after = await logIn(service);
     expect(await isListed(after.accessToken)).toBe(false);
   });
+
+  test.each([
+    ["Node", createVerifier],
+    ["WebCrypto", createWebVerifier],
+  ])(
+    "a verifier on %s needs nothing but the public API to see a logout and the end of all sessions",
+    async (_, create) => {
+      const issuer = new URL(service.publicUrl).origin;
+      const verifier = create({
+        ...{ issuer, audience: issuer, jwksUrl: `${issuer}/.well-known/jwks.json` },
+        ...{ revocations: "status-list", pollIntervalMs: 20 },
+      });
+      onTestFinished(() => verifier.close());
+      const [user, other] = [await logIn(service), await logIn(service)];
+      const verdictOf = async ({ accessToken }: LoggedIn) => {
+        const verdict = await verifier.verify(accessToken);
+        return verdict.ok ? "ok" : verdict.reason;
+      };
+      expect([await verdictOf(user), await verdictOf(other)]).toEqual(["ok", "ok"]);
+      message(await openPublic(service).call(SessionService.method.logout, {}, bearer(user.accessToken)));
+      await until(async () => expect(await verdictOf(user)).toBe("revoked"));
+      expect(await verdictOf(other)).toBe("ok");
+      message(await openAdmin(service).call(admin.revokeAllSessions, {}, bearer(service.adminToken)));
+      await until(async () => expect(await verdictOf(other)).toBe("revoked"));
+      const later = await logIn(service);
+      expect(await verdictOf(later)).toBe("ok");
+    },
+  );
 
   test("a claim `status` of the session itself is not in its tokens", async () => {
     const { accessToken } = await logIn(service, { claims: { status: "gold", plan: "pro" } });

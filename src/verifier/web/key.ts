@@ -8,7 +8,7 @@ const ALGORITHMS = {
 } as const satisfies Record<Algorithm, object>;
 
 /** A key that the WebCrypto of the runtime verifies with. */
-export type Key = PublishedKey & {
+export type Key = Omit<PublishedKey, "verifies"> & {
   /** Whether the signature is valid. Rejects if the runtime fails: the signature is then not known to be forged. */
   readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => Promise<boolean>;
 };

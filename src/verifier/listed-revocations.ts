@@ -1,0 +1,156 @@
+import { patientTimeout } from "../clock/after-reading.ts";
+import type { PublishedKey } from "./jwk.ts";
+import { readText } from "./jwks.ts";
+import type { KeySet } from "./key-set.ts";
+import { type OneAtATime, shareWork, takeTurns } from "./one-at-a-time.ts";
+import { RecentlyUsed } from "./recently-used.ts";
+import type { Report } from "./report.ts";
+import { readStatusList, type StatusList, statusAt } from "./status-list.ts";
+import type { Claims } from "./verdict.ts";
+
+const TYPE = "application/statuslist+jwt";
+/** How many lists are kept, with 128 KiB each at this service. */
+const MAX_LISTS = 200;
+/** The greatest size of a list as it is sent: most of what may be decompressed, in base64url. */
+const MAX_BYTES = 1_400_000;
+/** A list that could not be read is tried again after this time, in ms. */
+const COOLDOWN_MS = 1000;
+const TIMEOUT_MS = 5000;
+
+type Deps = {
+  readonly keys: Pick<KeySet<PublishedKey>, "find" | "isRevoked" | "refresh">;
+  readonly issuer: string;
+  readonly fetch: typeof fetch;
+  /** The longest time for which a list is used before it is read again, in ms; a list may say less. */
+  readonly pollIntervalMs: number | undefined;
+  /** The greatest accepted age of a list, in ms. */
+  readonly maxStalenessMs: number;
+  /** The wall clock, in ms since the epoch. */
+  readonly clock: () => number;
+  /** A clock that never jumps, in ms. */
+  readonly monotonic: () => number;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+};
+
+/** A list, as far as it could be read. */
+type Kept = {
+  readonly oneAtATime: OneAtATime;
+  list: StatusList | undefined;
+  etag: string | undefined;
+  /** When the last request that succeeded was sent, and when the last request was, by the monotonic clock. */
+  confirmedAtMs: number;
+  triedAtMs: number;
+};
+
+/**
+ * Knows which sessions have ended from the status lists that access tokens refer to. A list is read when a token needs it and its `ttl` is
+ * over. Only tokens whose signature is valid come here, so that nobody else chooses what is read.
+ */
+export class ListedRevocations {
+  readonly #deps: Deps;
+  readonly #origin: string;
+  readonly #lists = new RecentlyUsed<Kept>(MAX_LISTS);
+  #last: StatusList | undefined;
+  /** Whether the last read succeeded; undefined until the first has ended. */
+  #readable: boolean | undefined;
+
+  /** @throws TypeError if the issuer is not a URL */
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#origin = new URL(deps.issuer).origin;
+  }
+
+  /** Reads the list of a token if it is due, or waits until it has been read; undefined if it is not due. Never rejects. */
+  read(claims: Claims): Promise<void> | undefined {
+    const place = placeOf(claims);
+    const kept = place && (this.#lists.get(place.uri) ?? this.#begin(place.uri));
+    if (place === undefined || kept === undefined) return undefined;
+    if (!this.#isDue(kept) && !kept.oneAtATime.isUnderWay()) return undefined;
+    return kept.oneAtATime.run(() => this.#read(place.uri, kept));
+  }
+
+  /** Returns what is known of a token's session. */
+  statusOf(claims: Claims): "valid" | "revoked" | "unknown" {
+    const place = placeOf(claims);
+    const list = place && this.#lists.get(place.uri)?.list;
+    if (place === undefined || list === undefined || list.key.withdrawn) return "unknown";
+    const status = statusAt(list.statuses, place.index);
+    // An old list is right about this, because a session never comes back.
+    if (status !== undefined && status !== 0) return "revoked";
+    const { maxStalenessMs, clock } = this.#deps;
+    const isFresh = clock() < list.expiresAtMs && this.#ageMs(list) <= maxStalenessMs;
+    return status === 0 && isFresh ? "valid" : "unknown";
+  }
+
+  /** Returns the age of the list that was read last, in ms; Infinity before the first. */
+  stalenessMs(): number {
+    return this.#last === undefined ? Number.POSITIVE_INFINITY : this.#ageMs(this.#last);
+  }
+
+  #ageMs({ issuedAtMs }: StatusList): number {
+    return Math.max(0, this.#deps.clock() - issuedAtMs);
+  }
+
+  /** Keeps a list of the issuer's own origin; undefined for any other. */
+  #begin(uri: string): Kept | undefined {
+    if (URL.parse(uri)?.origin !== this.#origin) return undefined;
+    const never = Number.NEGATIVE_INFINITY;
+    const oneAtATime = this.#deps.pollIntervalMs === undefined ? shareWork() : takeTurns();
+    const kept = { oneAtATime, list: undefined, etag: undefined, confirmedAtMs: never, triedAtMs: never };
+    this.#lists.set(uri, kept);
+    return kept;
+  }
+
+  #isDue({ list, confirmedAtMs, triedAtMs }: Kept): boolean {
+    const { pollIntervalMs = Number.POSITIVE_INFINITY, monotonic } = this.#deps;
+    const nowMs = monotonic();
+    if (list === undefined || list.key.withdrawn) return nowMs - triedAtMs >= COOLDOWN_MS;
+    const intervalMs = Math.min(list.ttlMs, pollIntervalMs);
+    const isOver = nowMs - confirmedAtMs >= intervalMs || this.#ageMs(list) >= list.ttlMs;
+    return isOver && nowMs - triedAtMs >= Math.min(intervalMs, COOLDOWN_MS);
+  }
+
+  async #read(uri: string, kept: Kept): Promise<void> {
+    const { monotonic, report, signal } = this.#deps;
+    const startedAtMs = monotonic();
+    const timeout = new AbortController();
+    const cancelTimeout = patientTimeout(() => timeout.abort(new Error("the status list did not come")), TIMEOUT_MS);
+    kept.triedAtMs = startedAtMs;
+    try {
+      await this.#fetch(uri, kept, AbortSignal.any([signal, timeout.signal]));
+      kept.confirmedAtMs = startedAtMs;
+      this.#last = kept.list;
+      if (!this.#readable) report({ event: "status_lists_read" });
+      this.#readable = true;
+    } catch (error) {
+      if (!signal.aborted && this.#readable !== false) report({ event: "status_lists_unreadable", error });
+      this.#readable = false;
+    } finally {
+      cancelTimeout();
+    }
+  }
+
+  async #fetch(uri: string, kept: Kept, signal: AbortSignal): Promise<void> {
+    const { fetch, keys, issuer, clock } = this.#deps;
+    const isKnown = kept.list !== undefined && !kept.list.key.withdrawn && kept.etag !== undefined;
+    const headers = { accept: TYPE, ...(isKnown && { "if-none-match": kept.etag }) };
+    const response = await fetch(uri, { redirect: "manual", headers: headers as Record<string, string>, signal });
+    if (isKnown && response.status === 304) return;
+    if (!response.ok) throw new Error(`the status list responds ${response.status}`);
+    const token = await readText(response, MAX_BYTES, "the status list");
+    kept.list = await readStatusList(token, { keys, issuer, uri, nowMs: clock() });
+    kept.etag = response.headers.get("etag") ?? undefined;
+  }
+}
+
+type Place = { readonly index: number; readonly uri: string };
+
+/** Returns where the status of a token is (section 6.2); undefined if the token does not say. */
+function placeOf({ status }: Claims): Place | undefined {
+  const list = (status as { readonly status_list?: unknown } | null | undefined)?.status_list;
+  const { idx, uri } = (list ?? {}) as Readonly<Record<string, unknown>>;
+  return Number.isSafeInteger(idx) && (idx as number) >= 0 && typeof uri === "string"
+    ? { index: idx as number, uri }
+    : undefined;
+}

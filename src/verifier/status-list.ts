@@ -1,0 +1,107 @@
+/** Reads status list tokens (draft-ietf-oauth-status-list-20), in every runtime. */
+import type { PublishedKey } from "./jwk.ts";
+import type { KeySet } from "./key-set.ts";
+import { parseObject } from "./strict-json.ts";
+import { findKey, SIGNATURE_BYTES } from "./token-rules.ts";
+import { decodeBytes, decodeText } from "./web/segment.ts";
+
+/** Matches the media type of lists, with or without its prefix, in any case (section 5.1). */
+const TYPE = /^(application\/)?statuslist\+jwt$/i;
+const BITS: readonly unknown[] = [1, 2, 4, 8];
+/** The greatest size of a list, decompressed: eight million statuses of one bit. A short text could otherwise become any number of bytes. */
+const MAX_LIST_BYTES = 1_048_576;
+/** How long a list is used that does not say, in ms. */
+const DEFAULT_TTL_MS = 60_000;
+
+export type StatusList = {
+  readonly key: PublishedKey;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+  readonly ttlMs: number;
+  readonly statuses: Statuses;
+};
+
+type Statuses = { readonly bits: number; readonly bytes: Uint8Array };
+
+type Expected = {
+  readonly keys: Pick<KeySet<PublishedKey>, "find" | "isRevoked" | "refresh">;
+  readonly issuer: string;
+  /** The address of the list. */
+  readonly uri: string;
+  /** The wall clock, in ms since the epoch. */
+  readonly nowMs: number;
+};
+
+const encoder = new TextEncoder();
+
+/** Returns the list in a token. @throws Error if it is not the expected one, or has expired */
+export async function readStatusList(token: string, expected: Expected): Promise<StatusList> {
+  const [header = "", payload = "", signature = "", ...rest] = token.split(".");
+  const bytes = decodeBytes(signature);
+  if (rest.length > 0 || bytes?.length !== SIGNATURE_BYTES) throw new Error("the status list is not a JWT");
+  const key = await keyOf(header, expected.keys);
+  if (!(await key.verifies(encoder.encode(`${header}.${payload}`), bytes)))
+    throw new Error("the status list is forged");
+  const {
+    iss,
+    sub,
+    iat,
+    exp = Number.POSITIVE_INFINITY,
+    ttl,
+    status_list,
+  } = parseObject(decodeText(payload) ?? "") ?? {};
+  if (iss !== expected.issuer || sub !== expected.uri) throw new Error("the status list is another one");
+  if (typeof iat !== "number" || typeof exp !== "number") throw new Error("the status list has no time");
+  if (expected.nowMs >= exp * 1000) throw new Error("the status list has expired");
+  const ttlMs = typeof ttl === "number" && ttl > 0 ? ttl * 1000 : DEFAULT_TTL_MS;
+  return { key, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000, ttlMs, statuses: await readStatuses(status_list) };
+}
+
+async function keyOf(header: string, keys: Expected["keys"]): Promise<PublishedKey> {
+  const text = decodeText(header);
+  const found = findKey(text, keys, TYPE);
+  if (found.ok) return found.key;
+  // An unknown key may be newer than the key set.
+  const again = found.reason === "unknown_key" && (await keys.refresh()) ? findKey(text, keys, TYPE) : found;
+  if (!again.ok) throw new Error(`the status list is not signed as it must be: ${again.reason}`);
+  return again.key;
+}
+
+/** Decodes the claim `status_list` (section 4.2). @throws Error */
+export async function readStatuses(claim: unknown): Promise<Statuses> {
+  const { bits, lst } = (claim ?? {}) as Readonly<Record<string, unknown>>;
+  const compressed = typeof lst === "string" ? decodeBytes(lst) : undefined;
+  if (typeof bits !== "number" || !BITS.includes(bits) || compressed === undefined)
+    throw new Error("not a status list");
+  return { bits, bytes: await inflate(compressed) };
+}
+
+/** Returns the status at an index; undefined if it is out of bounds. */
+export function statusAt({ bits, bytes }: Statuses, index: number): number | undefined {
+  const byte = bytes[Math.floor((index * bits) / 8)];
+  return byte === undefined ? undefined : (byte >> ((index * bits) % 8)) & (2 ** bits - 1);
+}
+
+/** Decompresses ZLIB (RFC 1950), within bounds. */
+async function inflate(compressed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (const reader = stream.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    if (length > MAX_LIST_BYTES) {
+      await reader.cancel();
+      throw new Error("the status list is too large");
+    }
+    chunks.push(value);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
