@@ -52,8 +52,8 @@ type Signals = {
 /** How long a receiver may take, in ms. A shorter SHUTDOWN_TIMEOUT bounds it, too: it begins when the requests of callers are waited for. */
 const MAX_SEND_MS = 10_000;
 const MIN_SEND_MS = 1_000;
-/** How often secrets are looked for that are sealed under an earlier key, in ms: often compared with the life of a retired key. */
-const SEAL_ANEW_MS = 60_000;
+/** How often secrets under an earlier key are sealed anew, and what a killed instance has left is finished, in ms: often compared with the life of a retired key. */
+const MAINTENANCE_MS = 60_000;
 
 /** Returns undefined where SIGNALS is off: then nothing is opened. */
 export function openSignals(
@@ -78,19 +78,22 @@ export function openSignals(
   const holder = Buffer.from(entropy.text(12), "base64url").toString("hex");
   const deps = { ...sending, log, subscriptions, holder, store, clock: steadyClock, fraction: entropy.fraction };
   let stopDelivery: (() => Promise<void>) | undefined;
-  let sealing: NodeJS.Timeout | undefined;
+  let maintenance: NodeJS.Timeout | undefined;
   let stopped: Promise<void> | undefined;
   const beginStop = () => {
-    clearInterval(sealing);
+    clearInterval(maintenance);
     stopped ??= stopDelivery?.().catch(events.onFailure);
   };
   return {
     management: { ...sending, subscriptions, targets, audit, seal: seal.seal },
     start() {
       stopDelivery = startDelivery(deps);
-      const sealAll = () => void sealAnew(subscriptions, seal).catch(events.onFailure);
-      sealAll();
-      sealing = setInterval(sealAll, SEAL_ANEW_MS).unref();
+      const maintain = () => {
+        void sealAnew(subscriptions, seal).catch(events.onFailure);
+        void subscriptions.repair().catch(events.onFailure);
+      };
+      maintain();
+      maintenance = setInterval(maintain, MAINTENANCE_MS).unref();
     },
     beginStop,
     async close() {

@@ -102,18 +102,19 @@ export type DeliveryError =
   | "invalid_response"
   | "behind_retention";
 
-export type Subscription = SubscriptionDefinition &
-  SubscriptionState & {
-    readonly id: string;
-    readonly createdAt: WallMs;
-    /** Failed attempts in a row. */
-    readonly failures: number;
-    readonly lastError?: DeliveryError;
-    readonly lastErrorAt?: WallMs;
-    /** Signals that the receiver has accepted, and those that were given up. */
-    readonly delivered: number;
-    readonly deadLetters: number;
-  };
+/** A subscription without what is counted. */
+export type KnownSubscription = SubscriptionDefinition & SubscriptionState & { readonly id: string };
+
+export type Subscription = KnownSubscription & {
+  readonly createdAt: WallMs;
+  /** Failed attempts in a row. */
+  readonly failures: number;
+  readonly lastError?: DeliveryError;
+  readonly lastErrorAt?: WallMs;
+  /** Signals that the receiver has accepted, and those that were given up. */
+  readonly delivered: number;
+  readonly deadLetters: number;
+};
 
 /** What a store adds to the definition of a subscription. */
 const STATUS = [
@@ -129,7 +130,7 @@ const STATUS = [
 ];
 
 /** Returns the definition of a subscription, with the same JSON text as the one that is stored. */
-export function definitionOf(subscription: Subscription): SubscriptionDefinition {
+export function definitionOf(subscription: KnownSubscription): SubscriptionDefinition {
   const entries = Object.entries(subscription).filter(([name]) => !STATUS.includes(name));
   return Object.fromEntries(entries) as SubscriptionDefinition;
 }

@@ -9,7 +9,14 @@
 import type { Revocation } from "../session/model.ts";
 import type { SessionStore } from "../session/ports.ts";
 import type { WallMs } from "../session/time.ts";
-import type { DeliveryError, Signal, Subscription, SubscriptionDefinition, SubscriptionState } from "./model.ts";
+import type {
+  DeliveryError,
+  KnownSubscription,
+  Signal,
+  Subscription,
+  SubscriptionDefinition,
+  SubscriptionState,
+} from "./model.ts";
 
 /** A position in one partition's log: opaque, and valid in that partition only. */
 export type Cursor = string & { readonly __brand: "SignalCursor" };
@@ -82,6 +89,12 @@ export interface SubscriptionStore {
 
   /** All of them, by id. */
   list(): Promise<readonly Subscription[]>;
+
+  /** All of them, without what is counted, which costs the store little. */
+  known(): Promise<readonly KnownSubscription[]>;
+
+  /** Finishes what an instance has left that was killed while it created or deleted a subscription. */
+  repair(): Promise<void>;
 
   /**
    * Replaces the definition.

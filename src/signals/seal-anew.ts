@@ -12,10 +12,10 @@ type Seal = {
  * is left as it is, and does not keep the others from being sealed.
  */
 export async function sealAnew(
-  subscriptions: Pick<SubscriptionStore, "list" | "define">,
+  subscriptions: Pick<SubscriptionStore, "known" | "define">,
   { seal, open, isOutdated }: Seal,
 ): Promise<void> {
-  for (const subscription of await subscriptions.list()) {
+  for (const subscription of await subscriptions.known()) {
     const { id, sealedSecret } = subscription;
     if (sealedSecret === undefined || !isOutdated(sealedSecret)) continue;
     const secret = opened(open, sealedSecret);

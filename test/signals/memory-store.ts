@@ -107,6 +107,8 @@ export class MemoryStore {
       create: async () => false,
       get: async (id) => this.subscriptions.get(id),
       list: async () => [...this.subscriptions.values()],
+      known: async () => [...this.subscriptions.values()],
+      repair: async () => {},
       define: change,
       setState: change,
       restart: async () => false,

@@ -1,14 +1,14 @@
 /** One attempt to deliver a signal. */
 import type { SentSignal } from "../kinds/context.ts";
 import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
-import type { DeliveryError, PauseReason, Subscription } from "../model.ts";
+import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
 /** By this status of Standard Webhooks a receiver asks for no more. */
 const GONE = 410;
 
 /** A subscription whose signals are sent. */
-export type PushSubscription = Subscription & { readonly kind: PushKind; readonly endpoint: string };
+export type PushSubscription = KnownSubscription & { readonly kind: PushKind; readonly endpoint: string };
 
 export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecret" | "sender" | "wallClock"> & {
   readonly events: Pick<DeliveryDeps["events"], "onFailure">;

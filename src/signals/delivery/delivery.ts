@@ -3,15 +3,15 @@
  * Each signal is delivered at least once: cursors move after receivers have accepted, and whoever holds the lease next reads on from them.
  */
 import type { PushKind } from "../kinds/request.ts";
-import type { Subscription } from "../model.ts";
+import type { KnownSubscription } from "../model.ts";
 import type { Cursor, Lease } from "../ports.ts";
 import { type Destination, Dispatch } from "./dispatch.ts";
 import { eachOf } from "./each-of.ts";
 import { Lane, type Line, MAX_LINE } from "./lane.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
-const LEASE_MS = 30_000;
-const RENEW_MS = 10_000;
+const LEASE_MS = 10_000;
+const RENEW_MS = 3_000;
 /** How often subscriptions are read again, and cursors stored. */
 const REFRESH_MS = 5_000;
 /** How many signals are read at once for a subscription that leaves some of them out. */
@@ -116,7 +116,7 @@ export class Delivery {
 
   async #refresh(): Promise<void> {
     const active = new Map<string, Destination["subscription"]>();
-    for (const one of await this.#deps.subscriptions.list()) {
+    for (const one of await this.#deps.subscriptions.known()) {
       if (isDelivered(one)) active.set(one.id, one);
     }
     for (const [id, { lane }] of this.#destinations) {
@@ -243,6 +243,8 @@ function isFiltered({ destination }: { readonly destination: Destination }): boo
   return Object.keys(destination.subscription.filter).length > 0;
 }
 
-function isDelivered(one: Subscription): one is Subscription & { readonly kind: PushKind; readonly endpoint: string } {
+function isDelivered(
+  one: KnownSubscription,
+): one is KnownSubscription & { readonly kind: PushKind; readonly endpoint: string } {
   return one.state === "active" && one.kind !== "ssf_poll" && one.endpoint !== undefined;
 }

@@ -1,6 +1,6 @@
 /** Sends what lanes have to deliver, a bounded amount in each turn of the event loop, so that no logout waits for it. */
 import { toWallClock } from "../../session/time.ts";
-import type { DeliveryError, PauseReason, Subscription } from "../model.ts";
+import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import { attempt, type PushSubscription } from "./attempt.ts";
 import type { Item, Lane, Line } from "./lane.ts";
 import type { DeliveryDeps } from "./ports.ts";
@@ -20,7 +20,7 @@ interface DispatchListener {
   /** More may be read into a line. */
   onRoom(line: Line): void;
   /** Nothing more is delivered to a subscription. */
-  onPaused(subscription: Subscription): void;
+  onPaused(subscription: KnownSubscription): void;
 }
 
 export class Dispatch {

@@ -1,6 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
+/** Signals that are deleted in one step when all have read them: more than are read in one, and some 1 ms. */
+const TRIM = 512;
+
 /** The statements about signals. */
 export function signalStatements(db: DatabaseSync) {
   return {
@@ -10,7 +13,10 @@ export function signalStatements(db: DatabaseSync) {
       `DELETE FROM signals WHERE ended_at < ? AND number IN (SELECT number FROM signals ORDER BY number LIMIT ${SWEEP})`,
     ),
     // The last signal that all have read stays: a reader recognises by it that the log is the same.
-    trimSignals: db.prepare("DELETE FROM signals WHERE number < (SELECT min(number) FROM subscriptions)"),
+    trimSignals: db.prepare(
+      `DELETE FROM signals WHERE number IN
+       (SELECT number FROM signals WHERE number < (SELECT min(number) FROM subscriptions) ORDER BY number LIMIT ${TRIM})`,
+    ),
     clearSignals: db.prepare("DELETE FROM signals"),
     signalsAfter: db.prepare("SELECT * FROM signals WHERE number >= ? ORDER BY number LIMIT ?"),
     signal: db.prepare("SELECT sid FROM signals WHERE number = ?"),

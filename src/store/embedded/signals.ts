@@ -180,6 +180,13 @@ class EmbeddedSubscriptions implements SubscriptionStore {
     return this.#transactions.read(() => this.#sql.subscriptions.all() as SubscriptionRow[]).map(subscriptionOfRow);
   }
 
+  known(): Promise<readonly Subscription[]> {
+    return this.list();
+  }
+
+  /** Each change is one transaction. */
+  async repair(): Promise<void> {}
+
   async define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {
     return this.#change(() => this.#sql.define.run(JSON.stringify(definition), id, JSON.stringify(before)));
   }

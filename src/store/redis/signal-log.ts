@@ -15,6 +15,9 @@ import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
 
+/** How many partitions one script takes, where it may have a lot to do in each. */
+const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 4 };
+
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
 
 /** A stored cursor with its counters: '<number> <sid> <delivered> <dead letters>'. */
@@ -86,9 +89,9 @@ export class RedisSignalLog implements SignalLog {
     return outcome === "moved" ? { ok: true } : { ok: false, reason: outcome === "rewound" ? "rewound" : "lost" };
   }
 
-  /** Returns the readers of partitions, by subscription. */
-  async readers(tags: readonly string[]): Promise<readonly ReadonlyMap<string, Reader>[]> {
-    const texts = await this.#run("signal_cursors", tags, []);
+  /** Returns the readers of partitions, by subscription. @param subscription the only one; all if absent */
+  async readers(tags: readonly string[], subscription = ""): Promise<readonly ReadonlyMap<string, Reader>[]> {
+    const texts = await this.#run("signal_cursors", tags, [subscription]);
     return texts.flatMap(parseReaders);
   }
 
@@ -96,16 +99,20 @@ export class RedisSignalLog implements SignalLog {
   async eachPartition(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<readonly string[]> {
     const replies = await this.#run(verb, tags, args);
     // In a cluster the reply has a second text, for the key that stands for no partition (link.ts).
-    return this.#clustered ? replies.map(([own = ""]) => own) : (replies[0] ?? []);
+    return this.#clustered ? replies.map(([own = ""]) => own) : replies.flat();
   }
 
-  /** Runs a script on all of the partitions at once, or in a cluster on each of them. */
+  /** Runs a script on as many partitions at once as take less than some 3 ms, or in a cluster on each of them. */
   #run(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<readonly (readonly string[])[]> {
-    const slots = this.#clustered ? tags.map((tag) => [tag]) : [tags];
+    const slots = slicesOf(tags, this.#clustered ? 1 : (AT_ONCE[verb] ?? tags.length));
     return Promise.all(
       slots.map(async (slot) => (slot.length === 0 ? [] : buffers(await this.#link.run(verb, slot, args)).map(String))),
     );
   }
+}
+
+function slicesOf(tags: readonly string[], size: number): readonly (readonly string[])[] {
+  return Array.from({ length: Math.ceil(tags.length / size) }, (_, at) => tags.slice(at * size, (at + 1) * size));
 }
 
 function tagOfNumber(partition: number): string {

@@ -37,35 +37,54 @@ export class RedisSubscriptions implements SubscriptionStore {
     const args = [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS];
     const outcome = await this.#change("create", id, args);
     if (outcome !== "done") return false;
-    await this.#log.eachPartition("signal_reader", TAGS, ["add", id, this.#retentionMs]);
-    await this.#acknowledge(FIRST_TAG, ["b"]);
+    await this.#addReaders(id, TAGS);
+    // In a cluster each node has some of the readers.
+    await Promise.all([this.#acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => this.#acknowledge(tag, ["f"]))]);
     return true;
   }
 
   async get(id: string): Promise<Subscription | undefined> {
-    return (await this.list()).find((subscription) => subscription.id === id);
+    const [rows, readers] = await Promise.all([this.#rows(), this.#log.readers(TAGS, id)]);
+    const row = rows.get(id);
+    return row?.(sum(readers.flatMap((each) => [...each])).get(id));
   }
 
   async list(): Promise<readonly Subscription[]> {
-    const counts = sum((await this.#log.readers(TAGS)).flatMap((readers) => [...readers]));
+    const readers = await this.#log.readers(TAGS);
+    const rows = await this.#rows();
+    const counts = sum(readers.flatMap((each) => [...each]));
+    return [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([id, row]) => row(counts.get(id)));
+  }
+
+  async known(): Promise<readonly Subscription[]> {
+    return [...(await this.#rows()).values()].map((row) => row(NONE));
+  }
+
+  async repair(): Promise<void> {
+    // In this order: the row of a subscription is there before its readers, and is gone before them.
+    const readers = await this.#log.readers(TAGS);
+    const rows = await this.#rows();
+    const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
+    for (const id of deleted) await this.#removeReaders(id);
+    for (const id of rows.keys()) {
+      const missing = TAGS.filter((_, partition) => readers[partition]?.has(id) === false);
+      if (missing.length > 0) await this.#addReaders(id, missing);
+    }
+  }
+
+  /** Returns what makes a subscription of its counts, by id. */
+  async #rows(): Promise<Map<string, (counts: DeliveryCounts | undefined) => Subscription>> {
     const reply = buffers(await this.#link.run("subscription", [FIRST_TAG], ["list", ""])).map(String);
     const fields = new Map<string, string>();
     for (let at = 0; at < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");
-    for (const id of counts.keys()) if (!fields.has(id)) await this.#removeReaders(id);
-    const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS)).toSorted();
-    return ids.map((id) => {
-      const [createdAt, state = "", because = "", failures, lastError = "", lastErrorAt = ""] =
-        fields.get(`${STATUS}${id}`)?.split("\n") ?? [];
-      const status = {
-        createdAt: Number(createdAt),
-        state,
-        because,
-        failures: Number(failures),
-        lastError,
-        lastErrorAt,
-      };
-      return subscriptionOf(id, fields.get(id) ?? "", status, counts.get(id) ?? NONE);
-    });
+    const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS));
+    return new Map(
+      ids.map((id) => {
+        const definition = fields.get(id) ?? "";
+        const status = parseStatus(fields.get(`${STATUS}${id}`) ?? "");
+        return [id, (counts = NONE) => subscriptionOf(id, definition, status, counts)];
+      }),
+    );
   }
 
   define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {
@@ -92,6 +111,10 @@ export class RedisSubscriptions implements SubscriptionStore {
     return outcome;
   }
 
+  async #addReaders(id: string, tags: readonly string[]): Promise<void> {
+    await this.#log.eachPartition("signal_reader", tags, ["add", id, this.#retentionMs]);
+  }
+
   async #removeReaders(id: string): Promise<void> {
     await this.#log.eachPartition("signal_reader", TAGS, ["remove", id, this.#retentionMs]);
   }
@@ -105,6 +128,11 @@ export class RedisSubscriptions implements SubscriptionStore {
   async #change(verb: string, id: string, args: readonly Argument[]): Promise<string> {
     return text(await this.#link.run("subscription", [FIRST_TAG], [verb, id, ...args]));
   }
+}
+
+function parseStatus(text: string) {
+  const [createdAt, state = "", because = "", failures, lastError = "", lastErrorAt = ""] = text.split("\n");
+  return { createdAt: Number(createdAt), state, because, failures: Number(failures), lastError, lastErrorAt };
 }
 
 function sum(

@@ -78,6 +78,8 @@ export function signalsContract(context: () => Context): void {
       const id = await subscribe(definition);
       expect(await subscriptions.get(id)).toEqual({ id, ...definition, createdAt: 5_000, ...NO_ERRORS });
       expect(await subscriptions.list()).toHaveLength(1);
+      expect(await subscriptions.known()).toMatchObject([{ id, ...definition, state: "active" }]);
+      await subscriptions.repair();
       expect(await subscriptions.define(id, WEBHOOK, WEBHOOK)).toBe(false);
       expect(await subscriptions.define(id, WEBHOOK, definition)).toBe(true);
       expect(await subscriptions.get(id)).toEqual({ id, ...WEBHOOK, createdAt: 5_000, ...NO_ERRORS });

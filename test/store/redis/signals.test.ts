@@ -1,7 +1,7 @@
 /** A failover to older data loses no signal that the data has, and lets no former holder of a lease move cursors. */
 import { expect, test } from "vitest";
 import { wallMs } from "../../../src/session/time.ts";
-import { tagOfSubject } from "../../../src/store/redis/partitions.ts";
+import { TAGS, tagOfSubject } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { redisOptions } from "../../support/store/backends.ts";
 import { server } from "../../support/store/redis.ts";
@@ -22,6 +22,7 @@ async function aStore() {
   return {
     store,
     log,
+    redis,
     async endOne() {
       const session = newSession(user);
       await store.create(session, nonce(), 100);
@@ -85,5 +86,20 @@ test("a lease that the data does not know moves no cursor", async () => {
   expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
   expect(await log.advance(next, "sub", cursor, { delivered: 1, deadLetters: 0 })).toEqual({ ok: true });
   expect(await store.signals.subscriptions.list()).toMatchObject([{ delivered: 1 }]);
+  await store.close();
+});
+
+test("what a killed instance has left of a creation or a deletion is finished by a repair", async () => {
+  const { store, redis, log } = await aStore();
+  const { subscriptions } = store.signals;
+  const readers = TAGS.slice(100).map((tag) => `${tag}f`);
+  // It was killed after the first hundred partitions: of the creation of one, and of the deletion of another.
+  await subscriptions.create("deleted", DEFINITION, wallMs(0));
+  await Promise.all(readers.map((key) => redis.admin.hdel(key, "sub")));
+  await redis.admin.hdel(`${TAGS[0]}b`, "deleted", "=deleted");
+  await subscriptions.repair();
+  const cursors = await Promise.all(TAGS.map((_, partition) => log.cursors(partition)));
+  expect(new Set(cursors.map((each) => [...each.keys()].join()))).toEqual(new Set(["sub"]));
+  expect(await subscriptions.get("sub")).toEqual((await subscriptions.list())[0]);
   await store.close();
 });

@@ -1,10 +1,17 @@
 #!lua flags=allow-oom
 -- Returns the cursors and counters of subscriptions.
 -- KEYS  any partitions of one slot
+-- ARGV  1 the only subscription that is wanted, '' for all
 -- Returns for each partition how many texts follow, then subscription, value, subscription, value, …
 local found = {}
 for _, partition in ipairs(KEYS) do
-  local fields = redis.call('HRANDFIELD', partition .. 'f', 1000, 'WITHVALUES')
+  local readers, fields = partition .. 'f'
+  if ARGV[1] == '' then
+    fields = redis.call('HRANDFIELD', readers, 1000, 'WITHVALUES')
+  else
+    local value = redis.call('HGET', readers, ARGV[1])
+    fields = value and { ARGV[1], value } or {}
+  end
   found[#found + 1] = tostring(#fields)
   for _, text in ipairs(fields) do found[#found + 1] = text end
 end
