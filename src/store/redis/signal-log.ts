@@ -16,7 +16,7 @@ import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
 
 /** How many partitions one script takes, where it may have a lot to do in each. */
-const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 4 };
+const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };
 
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
 
@@ -92,7 +92,8 @@ export class RedisSignalLog implements SignalLog {
   /** Returns the readers of partitions, by subscription. @param subscription the only one; all if absent */
   async readers(tags: readonly string[], subscription = ""): Promise<readonly ReadonlyMap<string, Reader>[]> {
     const texts = await this.#run("signal_cursors", tags, [subscription]);
-    return texts.flatMap(parseReaders);
+    // In a cluster every second map is that of a key that stands for no partition (link.ts).
+    return texts.flatMap((slot) => parseReaders(slot).slice(0, this.#clustered ? 1 : undefined));
   }
 
   /** Returns one text for each partition. */

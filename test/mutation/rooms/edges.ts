@@ -42,6 +42,11 @@ export const EDGES: readonly Room[] = [
     stages: [testsOf("signals")("address", "sender", "kinds", "delivery", "delivery.search")],
   },
   {
+    name: "status-list",
+    files: /^src\/status-list\/.*\.ts$/,
+    stages: [testsOf("status-list")("place", "status-lists")],
+  },
+  {
     name: "clock",
     files: /^src\/clock\/.*\.ts$/,
     stages: [testsOf("clock")("steady", "turns"), limits("stall", "admission"), listener("late-connections")],

@@ -1,8 +1,10 @@
 /** A failover to older data loses no signal that the data has, and lets no former holder of a lease move cursors. */
+import { Cluster, Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { wallMs } from "../../../src/session/time.ts";
 import { TAGS, tagOfSubject } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
+import { startRedisCluster } from "../../support/redis.ts";
 import { redisOptions } from "../../support/store/backends.ts";
 import { server } from "../../support/store/redis.ts";
 import { newSession, nonce, subject } from "../../support/store/sessions.ts";
@@ -22,7 +24,6 @@ async function aStore() {
   return {
     store,
     log,
-    redis,
     async endOne() {
       const session = newSession(user);
       await store.create(session, nonce(), 100);
@@ -89,17 +90,25 @@ test("a lease that the data does not know moves no cursor", async () => {
   await store.close();
 });
 
-test("what a killed instance has left of a creation or a deletion is finished by a repair", async () => {
-  const { store, redis, log } = await aStore();
-  const { subscriptions } = store.signals;
-  const readers = TAGS.slice(100).map((tag) => `${tag}f`);
+test.each([
+  ["a server", async () => ({ url: (await server()).url, stop: async () => {} })],
+  ["a cluster", startRedisCluster],
+])("what a killed instance has left of a creation or a deletion is finished by a repair: %s", async (_, start) => {
+  const { url, stop } = await start();
+  const store = await createRedisStore(redisOptions(url, { commandTimeoutMs: 5_000 }));
+  await store.ping();
+  const { subscriptions, log } = store.signals;
+  const admin = url.includes(",") ? new Cluster(url.replace(/^.*\/\//, "").split(",")) : new Redis(url);
+  for (const id of ["created", "deleted"]) await subscriptions.create(id, DEFINITION, wallMs(0));
   // It was killed after the first hundred partitions: of the creation of one, and of the deletion of another.
-  await subscriptions.create("deleted", DEFINITION, wallMs(0));
-  await Promise.all(readers.map((key) => redis.admin.hdel(key, "sub")));
-  await redis.admin.hdel(`${TAGS[0]}b`, "deleted", "=deleted");
+  await Promise.all(TAGS.slice(100).map((tag) => admin.hdel(`${tag}f`, "created")));
+  await admin.hdel(`${TAGS[0]}b`, "deleted", "=deleted");
+  await Promise.all(TAGS.slice(0, 100).map((tag) => admin.hdel(`${tag}f`, "deleted")));
   await subscriptions.repair();
   const cursors = await Promise.all(TAGS.map((_, partition) => log.cursors(partition)));
-  expect(new Set(cursors.map((each) => [...each.keys()].join()))).toEqual(new Set(["sub"]));
-  expect(await subscriptions.get("sub")).toEqual((await subscriptions.list())[0]);
+  expect(new Set(cursors.map((each) => [...each.keys()].join()))).toEqual(new Set(["created"]));
+  expect(await subscriptions.get("created")).toEqual((await subscriptions.list())[0]);
+  admin.disconnect();
   await store.close();
+  await stop();
 });
