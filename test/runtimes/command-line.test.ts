@@ -3,8 +3,9 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onExit } from "../support/on-exit.ts";
+import type { Running } from "./commands.ts";
 import { programOf } from "./installed.ts";
-import { describeRuntime, type Running } from "./must-hold.ts";
+import { describeRuntime } from "./must-hold.ts";
 
 const COMMAND_LINE = join(import.meta.dirname, "command-line.ts");
 

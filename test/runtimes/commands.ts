@@ -23,6 +23,12 @@ const COMMANDS = {
 
 export type Command = keyof typeof COMMANDS;
 
+/** A runtime that runs the commands of the suite. */
+export type Running = {
+  run(command: Command, input?: unknown): Promise<unknown>;
+  stop(): Promise<unknown>;
+};
+
 /** Runs `{"command":…,"input":…}` and returns its result, both as text. */
 export async function run(text: string): Promise<string> {
   const { command, input } = JSON.parse(text) as { readonly command: Command; readonly input: never };

@@ -4,14 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
-import type { Command } from "./commands.ts";
+import type { Running } from "./commands.ts";
 import type { Live } from "./suite.ts";
-
-/** A runtime that runs the commands of the suite. */
-export type Running = {
-  run(command: Command, input?: unknown): Promise<unknown>;
-  stop(): Promise<unknown>;
-};
 
 const vectors: unknown = JSON.parse(readFileSync(join(import.meta.dirname, "../vectors/verifier.json"), "utf8"));
 

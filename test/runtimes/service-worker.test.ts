@@ -9,7 +9,8 @@ import { serverAuthority } from "../support/certificate.ts";
 import type { Service } from "../support/service.ts";
 import { cookie, logIn } from "../support/sessions.ts";
 import { bundle } from "./bundle.ts";
-import { describeRuntime, type Running } from "./must-hold.ts";
+import type { Running } from "./commands.ts";
+import { describeRuntime } from "./must-hold.ts";
 
 const worker = await bundle("service-worker.ts", ["worker", "browser"]);
 const { authority } = serverAuthority(["localhost"]);

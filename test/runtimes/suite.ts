@@ -47,6 +47,7 @@ export type Live = {
   readonly adminToken: string;
   readonly issuer: string;
   readonly pollIntervalMs?: number;
+  readonly maxStalenessMs?: number;
 };
 
 /** Makes a verifier that never relies on introspection, so that the feed alone decides. */

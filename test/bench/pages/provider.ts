@@ -1,7 +1,7 @@
 /**
- * A stand-in for the servers behind the other libraries: it rotates refresh tokens by the rules of GoTrue (Supabase), as an endpoint of
- * Supabase and of OAuth. A replaced token is accepted while the reuse interval lasts, and the parent of the current one always; any other
- * ends the session.
+ * A stand-in for the servers behind the other libraries: it rotates refresh tokens, as an endpoint of Supabase and of OAuth. By the rules of
+ * GoTrue (Supabase) a replaced token is accepted while the reuse interval lasts, and the parent of the current one always; any other ends
+ * the session. Without a reuse interval each replaced token does, as RFC 9700 section 4.14.2 describes rotation.
  */
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -19,13 +19,13 @@ type Session = { readonly id: string; current?: RefreshToken; hasEnded: boolean 
 
 export type Provider = Awaited<ReturnType<typeof startProvider>>;
 
-/** @param lifeS of access tokens @param reuseIntervalMs how long a replaced refresh token is accepted */
+/** @param lifeS of access tokens @param reuseIntervalMs how long a replaced refresh token is accepted; 0: never */
 export async function startProvider(lifeS: number, reuseIntervalMs: number) {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const key = { ...publicKey.export({ format: "jwk" }), kid: "1", alg: "ES256", use: "sig", key_ops: ["verify"] };
   const tokens = new Map<string, RefreshToken>();
   const sessions = new Map<string, Session>();
-  const provider = { url: "", isDown: false, rotations: 0, reuses: 0, signIn, close: () => {} };
+  const provider = { url: "", isDown: false, rotations: 0, signIn, close: () => {} };
 
   function rotate(session: Session): RefreshToken {
     const token = { text: randomUUID(), session, parent: session.current?.text };
@@ -60,9 +60,10 @@ export async function startProvider(lifeS: number, reuseIntervalMs: number) {
     if (!token || token.session.hasEnded) return [400, error("refresh_token_not_found")];
     const { session, replacedAtMs } = token;
     const { current } = session;
-    if (replacedAtMs !== undefined && current?.parent === token.text) return [200, await granted(current)];
+    const isTolerant = reuseIntervalMs > 0;
+    if (isTolerant && replacedAtMs !== undefined && current?.parent === token.text)
+      return [200, await granted(current)];
     if (replacedAtMs !== undefined && Date.now() > replacedAtMs + reuseIntervalMs) {
-      provider.reuses++;
       session.hasEnded = true;
       return [400, error("refresh_token_already_used")];
     }

@@ -1,0 +1,62 @@
+/** Logouts as an isolate in workerd learns of them, by polls. */
+import { startRelay } from "../server-kit/relay.ts";
+import { type Service, startService } from "../support/service.ts";
+import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
+import type { Live } from "./suite.ts";
+import { startWorkerd } from "./workerd.ts";
+
+export type Edge = Awaited<ReturnType<typeof startEdge>>;
+
+/** Starts a service and an isolate that polls it through a relay, which can fail. */
+export async function startEdge(times: Required<Pick<Live, "pollIntervalMs" | "maxStalenessMs">>) {
+  const service = await startService({ LOG_LEVEL: "silent" });
+  const relay = await startRelay(service.adminUrl);
+  const isolate = await startWorkerd();
+  const { adminToken, publicUrl } = service;
+  await isolate.run("follow", { adminUrl: relay.url, adminToken, issuer: publicUrl, ...times } satisfies Live);
+  return {
+    service,
+    relay,
+    /** Returns the subject of an accepted token, otherwise the reason. */
+    verdictOf: (token: string) => isolate.run("verify", token),
+    async stop() {
+      await isolate.stop();
+      relay.close();
+      await service.stop();
+    },
+  };
+}
+
+/** Ends a session. Returns when that was acknowledged. */
+export async function end(service: Service, sessionId: string): Promise<number> {
+  message(await openAdmin(service).call(admin.revokeSession, { sessionId }, bearer(service.adminToken)));
+  return performance.now();
+}
+
+export type DeadToken = {
+  /** From the acknowledgement of the logout until the last request that was accepted was sent, ms; 0 if none was. */
+  readonly acceptedForMs: number;
+  /** What the isolate said at last. */
+  readonly verdict: unknown;
+};
+
+/**
+ * Logs somebody in and out, and presents the token again and again until `isOver`.
+ * @param pause is awaited before each request
+ */
+export async function present(
+  { service, verdictOf }: Edge,
+  isOver: (verdict: unknown, sinceMs: number) => boolean,
+  pause: () => Promise<unknown> = async () => {},
+): Promise<DeadToken> {
+  const { accessToken, sid, subject } = await logIn(service);
+  if ((await verdictOf(accessToken)) !== subject) throw new Error("refused before the logout");
+  const endedAtMs = await end(service, sid);
+  for (let acceptedForMs = 0; ; ) {
+    await pause();
+    const sinceMs = performance.now() - endedAtMs;
+    const verdict = await verdictOf(accessToken);
+    if (verdict === subject) acceptedForMs = sinceMs;
+    if (isOver(verdict, sinceMs)) return { acceptedForMs, verdict };
+  }
+}
