@@ -42,7 +42,7 @@ export type SessionRow = {
 };
 
 /** How the session ended: with all others (1), with those of its subject (2), or not (0). */
-export type FoundRow = SessionRow & { readonly ended: number };
+export type FoundRow = SessionRow & { readonly ended: number; readonly examined_at: StoreMs };
 
 export type LogRow = {
   readonly seq: number;

@@ -92,6 +92,7 @@ export class SessionSteps {
     const used = shown === "first_use" ? this.#bind(session, presented, now) : session;
     const after = outcome === "repeat" ? used : slid(used, now); // no child is minted, so the expiry does not slide
     sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
+    if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid); // the clock went back
     return toServed(outcome, after, next, now, shown);
   }
 

@@ -26,17 +26,18 @@ export function prepareStatements(db: DatabaseSync) {
     created: db.prepare("UPDATE store SET newest = max(newest, ?)"),
     endAll: db.prepare("UPDATE store SET ended_until = max(ended_until, ?)"),
     insert: db.prepare(
-      `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation)
-       VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation)`,
+      `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, examined_at)
+       VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation, :idle_expires_at)`,
     ),
     slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE sid = ?"),
+    examineLater: db.prepare("UPDATE sessions SET examined_at = idle_expires_at WHERE sid = ?"),
     fix: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
-    // In order of creation.
+    // In order of creation. Without the inner order SQLite would sort all sessions of the subject, whatever the limit.
     ofSubject: db.prepare(
       `SELECT sid, idle_expires_at FROM
        (SELECT sid, idle_expires_at, rowid AS position FROM sessions
-        WHERE subject = ? AND created_at > ${ENDED_UNTIL} LIMIT ?)
+        WHERE subject = ? AND created_at > ${ENDED_UNTIL} ORDER BY created_at LIMIT ?)
        ORDER BY position`,
     ),
     // The cost depends on the limit alone, as below.
@@ -56,10 +57,10 @@ export function prepareStatements(db: DatabaseSync) {
       `SELECT count(*) AS count FROM sessions
        WHERE rowid BETWEEN ? AND ? AND idle_expires_at > ? AND ${ENDED} = 0`,
     ),
-    // Without those that are about to end with their subject's others.
-    expired: db.prepare(
-      `SELECT sid, subject, ${ENDED} AS ended FROM sessions
-       WHERE idle_expires_at <= ? AND ${ENDED} <> 2 ORDER BY idle_expires_at LIMIT ?`,
+    // Those that may have expired, without those that are about to end with their subject's others.
+    toExamine: db.prepare(
+      `SELECT sid, subject, idle_expires_at, ${ENDED} AS ended FROM sessions
+       WHERE examined_at <= ? AND ${ENDED} <> 2 ORDER BY examined_at LIMIT ?`,
     ),
 
     ...eventStatements(db),

@@ -5,18 +5,18 @@ import { ENDED, ENDED_UNTIL } from "./ended.ts";
 export function subjectStatements(db: DatabaseSync) {
   return {
     // The statement reads the index alone.
-    countOf: db.prepare("SELECT count(*) AS count FROM sessions WHERE subject = ? AND created_at > ?"),
-    newestOf: db.prepare("SELECT max(created_at) AS time FROM sessions WHERE subject = ?"),
-    countExpired: db.prepare(
-      "SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE idle_expires_at <= ? LIMIT ?)",
+    countOf: db.prepare(
+      "SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE subject = ? AND created_at > ? LIMIT ?)",
     ),
-    countExpiredOf: db.prepare(
-      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_subject
-       WHERE idle_expires_at <= ? AND subject = ? AND created_at > ?`,
+    newestOf: db.prepare("SELECT max(created_at) AS time FROM sessions WHERE subject = ?"),
+    countToExamine: db.prepare("SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE examined_at <= ? LIMIT ?)"),
+    countLiveOf: db.prepare(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM sessions INDEXED BY sessions_by_subject
+       WHERE subject = ? AND created_at > ? AND idle_expires_at > ? LIMIT ?)`,
     ),
     countExpiredOfMany: db.prepare(
-      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_expiry
-       WHERE idle_expires_at <= ? AND subject = ? AND created_at > ?`,
+      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_examination
+       WHERE examined_at <= ?1 AND idle_expires_at <= ?1 AND subject = ?2 AND created_at > ?3`,
     ),
     oldestOfFew: db.prepare(
       `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,

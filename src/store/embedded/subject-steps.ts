@@ -17,8 +17,10 @@ import type { Statements } from "./statements.ts";
 const AT_ONCE = 50;
 /** Sessions whose order within a millisecond is kept where the oldest must go. */
 const FEW = 128;
-/** Sessions that a creation looks through for those that have expired: of its subject or, if that has more, the expired ones of all. */
+/** Sessions that a creation looks through for those that have expired: of its subject or, if that has more, of all that may have. */
 const MAX_EXPIRED = 1_000;
+/** Sessions that a step examines for their expiry: some 2 ms. */
+const EXAMINED_AT_ONCE = 200;
 /** How long it is known how many sessions have ended with a subject's, ms. */
 const KEPT_MS = 60_000;
 
@@ -70,16 +72,19 @@ export class SubjectSteps {
     const { subject } = session;
     const under = sql.endOf.get(subject) as EndRow | undefined;
     const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
-    let count = Number(sql.countOf.get(subject, endedUntil)?.count);
-    if (under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined) count++;
+    const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
+    // No more are counted than make a difference: of so many, less the expired ones, more are above the cap than one step can end.
+    const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
     let evicted: SessionId[] = [];
-    if (count >= cap) {
-      const many = count > MAX_EXPIRED;
-      if (many && Number(sql.countExpired.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED) {
-        if (this.expire(now).ended.length > 0) return { state: "swept" };
-      }
-      const expired = many ? sql.countExpiredOfMany : sql.countExpiredOf;
-      count -= Number(expired.get(now, subject, endedUntil)?.count);
+    if (counted + spared >= cap) {
+      const many = counted > MAX_EXPIRED;
+      const crowded = many && Number(sql.countToExamine.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED;
+      if (crowded && this.expire(now).ended.length > 0) return { state: "swept" };
+      const live =
+        many && !crowded
+          ? counted - Number(sql.countExpiredOfMany.get(now, subject, endedUntil)?.count)
+          : Number(sql.countLiveOf.get(subject, endedUntil, now, cap + FEW)?.count);
+      const count = live + spared;
       const excess = Math.max(0, count - cap + 1);
       const oldest = count <= FEW ? sql.oldestOfFew : sql.oldest;
       evicted = (oldest.all(subject, now, Math.min(excess, AT_ONCE)) as { sid: SessionId }[]).map(({ sid }) => sid);
@@ -119,18 +124,24 @@ export class SubjectSteps {
     return { state: "begun", id };
   }
 
-  /** Ends some of the sessions that are past their lifetimes. */
+  /** Ends some of the sessions that are past their lifetimes. Those that were refreshed meanwhile are examined later. */
   expire(now: StoreMs): ExpireOutcome {
     const { sql, end, endedWithAll } = this.#deps;
-    const rows = sql.expired.all(now, AT_ONCE) as {
+    const rows = sql.toExamine.all(now, EXAMINED_AT_ONCE) as {
       readonly sid: SessionId;
       readonly subject: string;
-      ended: number;
+      readonly idle_expires_at: StoreMs;
+      readonly ended: number;
     }[];
     const ended: ExpiredSession[] = [];
-    for (const row of rows) {
-      const { sid, subject } = row;
-      if (row.ended) {
+    let removed = 0;
+    for (const { sid, subject, idle_expires_at, ended: withAll } of rows) {
+      if (now < idle_expires_at) {
+        sql.examineLater.run(sid);
+        continue;
+      }
+      if (++removed > AT_ONCE) return { ended, isDone: false };
+      if (withAll) {
         endedWithAll(sid);
         sql.remove.run(sid);
       } else {
@@ -138,7 +149,7 @@ export class SubjectSteps {
         ended.push({ sid, subject });
       }
     }
-    return { ended, isDone: rows.length < AT_ONCE };
+    return { ended, isDone: rows.length < EXAMINED_AT_ONCE };
   }
 
   /** Does a part of what an end of many leaves to be done. */

@@ -76,7 +76,7 @@ export class Subjects {
   /** A step that a power cut takes back is done again. */
   expire(): ExpireOutcome {
     const { sql, steps, read, write } = this.#deps;
-    if (read((now) => sql.expired.get(now, 1)) === undefined) return { ended: [], isDone: true };
+    if (read((now) => sql.toExamine.get(now, 1)) === undefined) return { ended: [], isDone: true };
     return write("NORMAL", (now) => steps.expire(now));
   }
 

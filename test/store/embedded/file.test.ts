@@ -86,6 +86,8 @@ test("a file of an older version keeps its sessions, and learns what the newer o
     "DROP INDEX sessions_by_creation; DROP TABLE events; DROP TABLE due; DROP TABLE subject_ends; PRAGMA user_version = 1",
   );
   db.exec("DROP TABLE signals; DROP TABLE subscriptions; DROP TABLE signal_state");
+  db.exec("DROP INDEX sessions_by_examination; ALTER TABLE sessions DROP COLUMN examined_at");
+  db.exec("CREATE INDEX sessions_by_expiry ON sessions (idle_expires_at)");
   db.close();
 
   now -= SECOND; // the clock was set back since: what is there ends all the same
