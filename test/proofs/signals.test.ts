@@ -19,7 +19,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const LEASE_MS = 31_000;
 const REFRESH_MS = 5_000;
 const STEP_MS = (long ? 10 : 30) * MINUTE_MS;
-const LOOKS_PER_STEP = 15;
+const LOOKS_PER_STEP = long ? 100 : 15;
 const ENDINGS = long ? 1_000 : 40;
 /** A silent receiver costs 10 s each time. */
 const FAULTS: readonly Behaviour[] = ["garbage", 500, 302, 404, ...(long ? (["silent"] as const) : [])];
