@@ -7,7 +7,7 @@ import type { SessionStore } from "./ports.ts";
 import { type StoreMs, storeMs } from "./time.ts";
 
 /** Remembers the keys of sessions that proofs were presented for: their thumbprints, by session. It may forget them. */
-export interface SessionKeys {
+interface SessionKeys {
   get(sid: SessionId): string | undefined;
   set(sid: SessionId, thumbprint: string): void;
 }

@@ -44,7 +44,7 @@ export const EDGES: readonly Room[] = [
   {
     name: "status-list",
     files: /^src\/status-list\/.*\.ts$/,
-    stages: [testsOf("status-list")("place", "status-lists")],
+    stages: [testsOf("status-list")("place", "status-lists"), server("status-list")],
   },
   {
     name: "clock",
