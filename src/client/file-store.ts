@@ -1,9 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
 
 /** Only its owner may read or write the file. */
 const MODE = 0o600;
+
+/** Writing takes far less, in ms: an older temporary file was left by a process that was killed. */
+const MAX_WRITING_MS = 60_000;
+
+const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /**
  * Keeps the tokens in a file, whose directory has to exist. A new file replaces the old one by a rename, so that others read either of
@@ -11,31 +17,62 @@ const MODE = 0o600;
  */
 export function createFileStore(path: string): TokenStore {
   return {
-    async load() {
-      const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-        if (error.code === "ENOENT") return undefined;
+    load: () => load(path),
+    async save(tokens, replacing) {
+      // A process that was stopped for long loses its temporary file to another one, and writes again.
+      await write(path, tokens, replacing).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return write(path, tokens, replacing);
         throw error;
       });
-      return text === undefined ? undefined : parse(text, path);
+      await removeLeftovers(path);
     },
-    async save(tokens) {
-      const temporary = `${path}.${randomUUID()}.tmp`;
-      try {
-        const file = await open(temporary, "wx", MODE);
-        try {
-          await file.writeFile(`${JSON.stringify(tokens)}\n`);
-          await file.sync();
-        } finally {
-          await file.close();
-        }
-        await rename(temporary, path);
-      } catch (error) {
-        await rm(temporary, { force: true });
-        throw error;
-      }
+    async clear() {
+      await rm(path, { force: true });
+      await removeLeftovers(path);
     },
-    clear: () => rm(path, { force: true }),
   };
+}
+
+async function load(path: string): Promise<StoredTokens | undefined> {
+  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  return text === undefined ? undefined : parse(text, path);
+}
+
+async function write(path: string, tokens: StoredTokens, replacing: string | undefined): Promise<void> {
+  const temporary = `${path}.${randomUUID()}.tmp`;
+  try {
+    const file = await open(temporary, "wx", MODE);
+    try {
+      await file.writeFile(`${JSON.stringify(tokens)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    // Nothing but the rename comes between this look and the replacement.
+    const isCurrent = replacing === undefined || (await load(path))?.refreshToken === replacing;
+    if (isCurrent) await rename(temporary, path);
+    else await rm(temporary, { force: true });
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** Removes the temporary files of processes that were killed: they hold a token, and the key. What cannot be removed is left. */
+async function removeLeftovers(path: string): Promise<void> {
+  const directory = dirname(path);
+  const name = basename(path);
+  const names = await readdir(directory).catch(() => []);
+  const leftovers = names.filter((other) => other.startsWith(name) && TEMPORARY.test(other.slice(name.length)));
+  for (const leftover of leftovers) {
+    const file = join(directory, leftover);
+    const since = await stat(file).catch(() => undefined);
+    if (since !== undefined && Date.now() - since.mtimeMs > MAX_WRITING_MS)
+      await rm(file, { force: true }).catch(() => {});
+  }
 }
 
 /** @throws Error for a file that holds something else. Its text is not in the message: it may hold a token. */

@@ -23,18 +23,24 @@ export type Proofs = {
 const encoder = new TextEncoder();
 const segment = (value: object) => base64url(encoder.encode(JSON.stringify(value)));
 
-/** How many origins' nonces are kept. */
-const MAX_NONCES = 100;
+/** What an origin has sent. */
+type Learned = {
+  readonly nonce: string | undefined;
+  /** How far its clock is ahead of this one, in ms. */
+  readonly aheadMs: number;
+};
+const NOTHING: Learned = { nonce: undefined, aheadMs: 0 };
+
+/** How many origins are remembered. */
+const MAX_ORIGINS = 100;
 
 export function createProofs({ now }: ProofsOptions): Proofs {
-  const nonces = new Map<string, string>();
-  /** How far the clock of the servers is ahead of this one, in ms. */
-  let aheadMs = 0;
+  const origins = new Map<string, Learned>();
   return {
     async create({ publicKey, sign }, { method, url, accessToken }) {
       const { origin, pathname } = new URL(url);
       const header = { typ: "dpop+jwt", alg: "ES256", jwk: publicKey };
-      const nonce = nonces.get(origin);
+      const { nonce, aheadMs } = origins.get(origin) ?? NOTHING;
       const claims = {
         htm: method,
         htu: origin + pathname,
@@ -48,14 +54,15 @@ export function createProofs({ now }: ProofsOptions): Proofs {
     },
 
     learn(url, headers) {
-      const time = Date.parse(headers.get("date") ?? "");
-      if (!Number.isNaN(time)) aheadMs = time - now();
-      const nonce = headers.get("dpop-nonce");
       const { origin } = new URL(url);
-      if (nonce === null || nonce === nonces.get(origin)) return false;
-      if (nonces.size >= MAX_NONCES) nonces.clear();
-      nonces.set(origin, nonce);
-      return true;
+      const known = origins.get(origin) ?? NOTHING;
+      const nonce = headers.get("dpop-nonce") ?? known.nonce;
+      // The response of a cache has the time at which it was made (RFC 9111 section 5.1).
+      const time = headers.has("age") ? Number.NaN : Date.parse(headers.get("date") ?? "");
+      const aheadMs = Number.isNaN(time) ? known.aheadMs : time - now();
+      if (origins.size >= MAX_ORIGINS && !origins.has(origin)) origins.clear();
+      origins.set(origin, { nonce, aheadMs });
+      return nonce !== known.nonce;
     },
   };
 }

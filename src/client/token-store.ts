@@ -19,8 +19,13 @@ export type StoredTokens = {
 export interface TokenStore {
   /** Returns what is stored now; undefined if nothing is. It must not return a copy that was read earlier. */
   load(): Promise<StoredTokens | undefined>;
-  /** Replaces what is stored. A process that is killed meanwhile must leave what was stored before, or the new tokens. */
-  save(tokens: StoredTokens): Promise<void>;
+  /**
+   * Replaces what is stored. A process that is killed meanwhile must leave what was stored before, or the new tokens.
+   *
+   * @param replacing the refresh token that has to be stored still: if it is not, somebody has signed in or out meanwhile, and nothing is
+   * to be replaced. Compare it as late as possible
+   */
+  save(tokens: StoredTokens, replacing?: string): Promise<void>;
   /** Removes what is stored. */
   clear(): Promise<void>;
 }

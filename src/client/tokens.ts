@@ -67,7 +67,8 @@ async function keep({ store, now }: Deps, presented: string, granted: Granted): 
   const refreshAtMs = expiresAtMs - Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE);
   const stored = await store.load();
   if (stored?.refreshToken === presented) {
-    await store.save({ ...stored, refreshToken, access: { token, obtainedAtMs, refreshAtMs, expiresAtMs } });
+    const access = { token, obtainedAtMs, refreshAtMs, expiresAtMs };
+    await store.save({ ...stored, refreshToken, access }, presented);
   }
   return token;
 }

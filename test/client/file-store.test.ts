@@ -1,0 +1,71 @@
+/** The file store: what is replaced, and what killed processes have left. */
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createFileStore, createTokenSession } from "../../src/client/index.ts";
+
+let directory: string;
+let path: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "file-store-"));
+  path = join(directory, "session.json");
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const leave = (name: string, ageMs: number) => {
+  writeFileSync(join(directory, name), "secret");
+  const time = (Date.now() - ageMs) / 1000;
+  utimesSync(join(directory, name), time, time);
+};
+
+test.each(["save", "clear"] as const)(
+  "%s removes the temporary files of killed processes, and no others",
+  async (change) => {
+    const [old, young] = ["00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"];
+    const kept = [
+      `session.json.${young}.tmp`,
+      `session.json.bak.tmp`,
+      `other.json.${old}.tmp`,
+      `xsession.json.${old}.tmp`,
+    ];
+    leave(`session.json.${old}.tmp`, 61_000);
+    for (const name of kept) leave(name, name.includes(young) ? 30_000 : 3_600_000);
+    await createFileStore(path)[change]({ refreshToken: "a" });
+    expect(readdirSync(directory).sort()).toEqual([...kept, ...(change === "save" ? ["session.json"] : [])].sort());
+  },
+);
+
+test("what was replaced or removed meanwhile is left as it is", async () => {
+  const store = createFileStore(path);
+  await store.save({ refreshToken: "b" }, "a");
+  expect(await store.load()).toBeUndefined();
+  await store.save({ refreshToken: "a" });
+  await store.save({ refreshToken: "c" }, "b");
+  expect(await store.load()).toEqual({ refreshToken: "a" });
+  await store.save({ refreshToken: "b" }, "a");
+  expect(await store.load()).toEqual({ refreshToken: "b" });
+  expect(readdirSync(directory)).toEqual(["session.json"]);
+});
+
+test.each([
+  ["signs in", { refreshToken: "new login" }],
+  ["signs out", undefined],
+])("another process %s while a refresh is about to save: its tokens are void", async (_, after) => {
+  const file = createFileStore(path);
+  await file.save({ refreshToken: "a" });
+  const session = createTokenSession({
+    service: "https://auth.example",
+    clientId: "cli",
+    store: {
+      ...file,
+      async save(tokens, replacing) {
+        await (after === undefined ? file.clear() : file.save(after));
+        await file.save(tokens, replacing);
+      },
+    },
+    fetch: async () => Response.json({ access_token: "t", refresh_token: "b", expires_in: 60 }),
+  });
+  expect(await session.accessToken()).toBe("t");
+  expect(await file.load()).toEqual(after);
+});
