@@ -1,6 +1,6 @@
 -- Asks session-service forward-auth about each request. /etc/haproxy/session-check.lua
 local CHECK = "http://127.0.0.1:4181/check"
-local ASKED = { "authorization", "cookie" }
+local ASKED = { "authorization", "cookie", "dpop" }
 local RESPONSE_HEADERS = {
   ["x-auth-subject"] = "txn.subject",
   ["x-auth-session"] = "txn.session",
@@ -20,6 +20,10 @@ core.register_action("session_check", { "http-req" }, function(txn)
       end
     end
   end
+  -- For which request a proof has to be (DPoP).
+  headers["x-forwarded-method"] = { txn.f:method() }
+  headers["x-forwarded-host"] = { given["host"] and given["host"][0] or "" }
+  headers["x-forwarded-uri"] = { txn.f:pathq() }
   local response = core.httpclient():get({ url = CHECK, headers = headers })
   -- Without a response it cannot be decided.
   txn:set_var("txn.checked", (response and response.status) or 503)

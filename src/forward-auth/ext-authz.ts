@@ -17,7 +17,9 @@ const [OK, UNAVAILABLE, UNAUTHENTICATED] = [0, 14, 16];
 export function createExtAuthz(check: Check, outcomes: Outcomes): ServiceImpl<typeof Authorization> {
   return {
     async check({ attributes }) {
-      const decision = await check(headersOf(attributes?.request?.http));
+      const http = attributes?.request?.http;
+      const target = { method: http?.method, host: http?.host, path: http?.path };
+      const decision = await check(headersOf(http), target);
       outcomes.count(decision.ok ? "accepted" : decision.reason);
       if (decision.ok) {
         const okResponse = { headers: options(decision.identity) };

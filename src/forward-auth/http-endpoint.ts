@@ -1,6 +1,7 @@
 /**
  * The endpoint for gateways that ask by HTTP: `auth_request` of nginx, `forward_auth` of Caddy, `forwardAuth` of Traefik, HAProxy's Lua, and
- * Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no body.
+ * Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no body. Only
+ * `X-Forwarded-Method`, `-Host` and `-Uri` say for which request, and only tokens that are bound to a key need these.
  */
 import { type Handler, respond } from "../listener/listener.ts";
 import type { Check } from "./check.ts";
@@ -16,7 +17,12 @@ export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (err
       const value = request.headers[name];
       return Array.isArray(value) ? value.join(", ") : value;
     };
-    const decided = check(headerOf).then((decision) => {
+    const target = {
+      method: headerOf("x-forwarded-method"),
+      host: headerOf("x-forwarded-host"),
+      path: headerOf("x-forwarded-uri"),
+    };
+    const decided = check(headerOf, target).then((decision) => {
       outcomes.count(decision.ok ? "accepted" : decision.reason);
       if (response.destroyed) return;
       if (decision.ok) return respond(response, 200, { ...decision.identity, ...NO_STORE });

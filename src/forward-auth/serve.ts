@@ -16,6 +16,8 @@ type Options = {
   readonly port: number;
   /** The name of the cookie that may hold the access token. */
   readonly cookie?: string | undefined;
+  /** The origins at which clients reach the gateway; absent if no tokens are bound to keys. */
+  readonly origins?: readonly string[] | undefined;
   /** Above this staleness of what is known of endings, in ms, `/readyz` responds 503. */
   readonly maxStalenessMs: number;
   readonly onBug: (error: unknown) => void;
@@ -33,9 +35,9 @@ export type ForwardAuth = { readonly url: string; close(): Promise<void> };
 
 /** @throws Error if the port cannot be bound */
 export async function serveForwardAuth(verifier: Verifier, options: Options): Promise<ForwardAuth> {
-  const { host, port, cookie, maxStalenessMs, onBug } = options;
+  const { host, port, maxStalenessMs, onBug } = options;
   const outcomes = new Outcomes();
-  const check = createCheck(verifier, cookie);
+  const check = createCheck(verifier, options);
   const byHttp = createHttpEndpoint(check, outcomes, onBug);
   const byGrpc = connectNodeAdapter({
     readMaxBytes: MAX_CHECK_BYTES,

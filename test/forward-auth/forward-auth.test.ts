@@ -10,6 +10,7 @@ import {
 import { createCheck } from "../../src/forward-auth/check.ts";
 import type { Claims } from "../../src/verifier/index.ts";
 import { command } from "../cli/command.ts";
+import { clientKey, dpop } from "../support/dpop.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
@@ -17,16 +18,20 @@ import { type ForwardAuth, startForwardAuth } from "./command.ts";
 
 const ISSUER = "https://app.example.com";
 
+const OPTIONS = ["--cookie", "access_token", "--origin", "https://Other.example:443", ISSUER];
+
 let service: Service;
 let forwardAuth: ForwardAuth;
 beforeAll(async () => {
   service = await startService({ ISSUER });
-  forwardAuth = await startForwardAuth(service, ISSUER, "--cookie", "access_token", "--refuse");
+  forwardAuth = await startForwardAuth(service, ISSUER, ...OPTIONS, "--refuse");
 });
 afterAll(async () => {
   await forwardAuth?.stop();
   await service?.stop();
 });
+
+const NOWHERE = { method: undefined, host: undefined, path: undefined };
 
 const claimsOf = (token: string) =>
   JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as Claims;
@@ -97,10 +102,38 @@ describe("over HTTP", () => {
     const verify = async (token: string) => (token === accessToken ? decided : undecided);
     const judge = createCheck(
       { verify, verifyBound: verify, stalenessMs: () => 0, ready: Promise.resolve(), close() {} },
-      "access_token",
+      { cookie: "access_token" },
     );
     const cookie = `access_token=${accessToken}; access_token=other`;
-    expect(await judge((name) => (name === "cookie" ? cookie : undefined))).toMatchObject({ status: 503 });
+    expect(await judge((name) => (name === "cookie" ? cookie : undefined), NOWHERE)).toMatchObject({ status: 503 });
+  });
+
+  test("a token that is bound to a key passes with a proof for a configured origin, and for the request", async () => {
+    const key = clientKey();
+    const { accessToken, sid } = await logIn(service, { dpopJkt: key.thumbprint });
+    const present = async (url: string, host: string | undefined, uri = "/page", method = "POST") => {
+      const { status, headers } = await check({
+        authorization: `DPoP ${accessToken}`,
+        dpop: dpop(key, url, { accessToken }),
+        ...(host !== undefined && { "x-forwarded-host": host }),
+        "x-forwarded-uri": uri,
+        "x-forwarded-method": method,
+      });
+      return status === 200 ? headers.get("x-auth-session") : headers.get("x-auth-reason");
+    };
+    for (const host of ["app.example.com", "APP.example.com:443"]) {
+      expect(await present(`${ISSUER}/page`, host)).toBe(sid);
+    }
+    expect(await present("https://other.example/page", "other.example", "/page?a=b")).toBe(sid);
+    expect(await present(`${ISSUER}/page`, "app.example.com", "/page", "GET")).toBe("proof_wrong_method");
+    const wrong = ["other.example", "third.example", "app.example.com:444", "app.example.com, app.example.com", ""];
+    for (const host of [...wrong, "app.example.com/page?", "a@app.example.com", "app.example.com#", "[", undefined]) {
+      expect([host, await present(`${ISSUER}/page`, host)]).toEqual([host, "proof_wrong_url"]);
+    }
+    expect(await present("https://third.example/page", "third.example")).toBe("proof_wrong_url");
+    for (const uri of ["", "page", "@third.example/", "https://app.example.com/page"]) {
+      expect(await present(`${ISSUER}/page`, "app.example.com", uri)).toBe("proof_wrong_url");
+    }
   });
 
   test("it counts its decisions", async () => {
@@ -155,6 +188,28 @@ describe("over gRPC, as Envoy asks", () => {
     const headers = [{ key: "authorization", rawValue }];
     const reply = await ask({ attributes: { request: { http: { headerMap: { headers } } } } });
     expect(contentOf(reply).headers.get("x-auth-subject")).toEqual(["raw", false]);
+  });
+
+  test("a token that is bound to a key passes with a proof for the request that Envoy describes", async () => {
+    const key = clientKey();
+    const { accessToken } = await logIn(service, { subject: "bound", dpopJkt: key.thumbprint });
+    const present = async (path: string, claims = {}) => {
+      const proof = dpop(key, `${ISSUER}/page`, { accessToken, claims });
+      const headers = { authorization: `DPoP ${accessToken}`, dpop: proof };
+      const http = { headers, method: "POST", scheme: "http", host: "app.example.com", path };
+      return contentOf(await ask({ attributes: { request: { http } } }));
+    };
+    expect((await present("/page?of=bound")).headers.get("x-auth-subject")).toEqual(["bound", false]);
+    const { kind, headers } = await present("/another");
+    expect(kind).toBe("deniedResponse");
+    expect(headers.get("www-authenticate")).toEqual([
+      'DPoP error="invalid_dpop_proof", algs="ES256 RS256 EdDSA Ed25519"',
+      false,
+    ]);
+    expect((await present("/page", { htm: "GET" })).headers.get("x-auth-reason")).toEqual([
+      "proof_wrong_method",
+      false,
+    ]);
   });
 
   test("an absent and a bad token are denied, with the challenge for the client", async () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { serverAuthority } from "../support/certificate.ts";
+import { clientKey, dpop } from "../support/dpop.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";
@@ -17,11 +18,9 @@ const { authority, server: certificate } = serverAuthority(["localhost"]);
 const ca = Buffer.from(authority);
 
 let service: Service;
-let forwardAuth: ForwardAuth;
 let application: Server;
 beforeAll(async () => {
   service = await startService({ ISSUER });
-  forwardAuth = await startForwardAuth(service, ISSUER);
   application = createServer(({ headers, url }, response) => {
     if (url === "/fails") response.writeHead(500);
     response.end(JSON.stringify(headers));
@@ -30,7 +29,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   application?.close();
-  await forwardAuth?.stop();
   await service?.stop();
 });
 
@@ -92,13 +90,13 @@ const GATEWAYS: Readonly<Record<string, (place: Place) => Program>> = {
 
 describe.each(Object.keys(GATEWAYS))("%s", (name) => {
   let gateway: Program;
+  let forwardAuth: ForwardAuth;
   let origin: string;
-  const start = async (check: string): Promise<Program> => {
+  const start = async (check: string, port: number): Promise<Program> => {
     const directory = scratch();
     writeFileSync(join(directory, "cert.pem"), certificate.cert);
     writeFileSync(join(directory, "key.pem"), certificate.key);
     writeFileSync(join(directory, "both.pem"), `${certificate.cert}${certificate.key}`);
-    const port = await freePort();
     origin = `https://localhost:${port}`;
     const app = `127.0.0.1:${(application.address() as AddressInfo).port}`;
     const program = (GATEWAYS[name] as (place: Place) => Program)({ directory, port, app, check });
@@ -110,9 +108,14 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
 
   describe("with a check that responds", () => {
     beforeAll(async () => {
-      gateway = await start(new URL(forwardAuth.url).host);
+      const port = await freePort();
+      forwardAuth = await startForwardAuth(service, ISSUER, "--origin", `https://localhost:${port}`);
+      gateway = await start(new URL(forwardAuth.url).host, port);
     });
-    afterAll(() => gateway?.stop());
+    afterAll(async () => {
+      await gateway?.stop();
+      await forwardAuth?.stop();
+    });
 
     test("a signed-in caller reaches the application, which learns who it is", async () => {
       const { accessToken, sid } = await logIn(service, { subject: "Zoë", clientId: "web" });
@@ -149,6 +152,50 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       expect(response.headers.get("www-authenticate")).toBe(challenge);
     });
 
+    test("a token that is bound to a key passes with a proof for this request, and with no other", async () => {
+      const key = clientKey();
+      const { accessToken, sid } = await logIn(service, { dpopJkt: key.thumbprint });
+      const prove = (url: string, htm: string) => dpop(key, url, { accessToken, claims: { htm } });
+      const present = async (
+        proof: string | undefined,
+        method = "POST",
+        headers: Readonly<Record<string, string>> = {},
+      ) => {
+        const own = { authorization: `DPoP ${accessToken}`, ...(proof && { dpop: proof }), ...headers };
+        const response = await send("/page%2D1?of=alice", own, method);
+        if (response.status !== 200) return [response.status, response.headers.get("www-authenticate")];
+        return (JSON.parse(response.body) as Record<string, string>)["x-auth-session"];
+      };
+      const proof = prove(`${origin}/page-1`, "POST");
+      expect(await present(proof)).toBe(sid);
+      expect(await present(prove(`${origin}/page-1`, "GET"), "GET")).toBe(sid);
+      const refused = [401, 'DPoP error="invalid_dpop_proof", algs="ES256 RS256 EdDSA Ed25519"'];
+      for (const other of [
+        proof,
+        undefined,
+        prove(`${origin}/page-2`, "POST"),
+        prove(`${origin}/page-1`, "GET"),
+        prove(`${origin}/check`, "GET"),
+        prove("https://app.example.com/page-1", "POST"),
+        dpop(clientKey(), `${origin}/page-1`, { accessToken }),
+      ]) {
+        expect(await present(other)).toEqual(refused);
+      }
+      // A client does not choose for what its proof is.
+      const claimed = {
+        "x-forwarded-uri": "/page-2",
+        "x-forwarded-method": "GET",
+        "x-forwarded-host": "app.example.com",
+      };
+      expect(await present(prove(`${origin}/page-2`, "GET"), "POST", claimed)).toEqual(refused);
+      expect(await present(prove(`${origin}/page-1`, "POST"), "POST", claimed)).toBe(sid);
+      // Nor by a name of the gateway that is not configured.
+      const elsewhere = { host: "127.0.0.1:1", authorization: `DPoP ${accessToken}` };
+      const named = { ...elsewhere, dpop: prove("https://127.0.0.1:1/page-1", "POST") };
+      expect((await send("/page-1", named, "POST")).body).not.toContain(sid);
+      expect(await present(undefined, "GET", bearer(accessToken))).toEqual([401, 'Bearer error="invalid_token"']);
+    });
+
     test("after its logout a caller is turned away", async () => {
       const { accessToken } = await logIn(service);
       expect((await send("/", bearer(accessToken))).status).toBe(200);
@@ -173,7 +220,7 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
   });
 
   test("without a check that responds it is neither yes nor no: 503", async () => {
-    gateway = await start(`127.0.0.1:${await freePort()}`);
+    gateway = await start(`127.0.0.1:${await freePort()}`, await freePort());
     const { accessToken } = await logIn(service);
     expect((await send("/", bearer(accessToken))).status).toBe(503);
     expect((await send("/")).status).toBe(503);

@@ -14,6 +14,7 @@ export function addForwardAuthCommand(program: Command, context: Context): void 
     .option("--host <address>", "where to listen", "127.0.0.1")
     .option("--port <number>", "0: any that is free", "4181")
     .option("--cookie <name>", "a cookie with the access token, for requests without Authorization")
+    .option("--origin <url...>", "where clients reach the gateway, for tokens that are bound to a key (DPoP)")
     .option("--device-bound", "accept only sessions that are bound to a device key")
     .option("--refuse", "503 while the feed is older than 5 s, instead of asking the service about each token")
     .addHelpText(

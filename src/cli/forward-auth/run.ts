@@ -13,6 +13,7 @@ export type ForwardAuthOptions = ConnectionOptions & {
   readonly host: string;
   readonly port: string;
   readonly cookie?: string;
+  readonly origin?: readonly string[];
   readonly deviceBound?: boolean;
   readonly refuse?: boolean;
 };
@@ -52,17 +53,30 @@ export async function forwardAuth(context: Context, options: ForwardAuthOptions)
 
 function listen(
   verifier: Parameters<typeof serveForwardAuth>[0],
-  { host, port, cookie }: ForwardAuthOptions,
+  { host, port, cookie, origin }: ForwardAuthOptions,
   log: (line: object) => void,
 ): Promise<ForwardAuth> {
   const number = Number(port);
   if (!/^\d{1,5}$/.test(port) || number > 65_535) throw usageError("--port is a number of at most 65535");
+  const origins = origin?.map(parseOrigin);
   const onBug = (error: unknown) => log({ event: "bug", error: textOf(error) });
-  return serveForwardAuth(verifier, { host, port: number, cookie, maxStalenessMs: MAX_STALENESS_MS, onBug }).catch(
-    (error: unknown) => {
-      throw new CommandError(textOf(error), EXIT.failed);
-    },
-  );
+  return serveForwardAuth(verifier, {
+    host,
+    port: number,
+    cookie,
+    origins,
+    maxStalenessMs: MAX_STALENESS_MS,
+    onBug,
+  }).catch((error: unknown) => {
+    throw new CommandError(textOf(error), EXIT.failed);
+  });
+}
+
+function parseOrigin(text: string): string {
+  const url = URL.parse(text);
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+  if (!isOrigin) throw usageError("--origin is a scheme, a host and maybe a port, such as https://app.example.com");
+  return url.origin;
 }
 
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
