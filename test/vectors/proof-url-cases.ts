@@ -68,6 +68,7 @@ const OTHERS: readonly (readonly [htu: string, url: string])[] = [
   ["", ""],
   ["https://api.example/ſ", "https://api.example/s"],
   ["httpſ://api.example/", "https://api.example/"],
+  ["httpſ://api.example/", "httpſ://api.example/"],
   ["https://api.example/%%37e", "https://api.example/~"],
 ];
 

@@ -95,7 +95,7 @@ func TestBoundTokenIsNoBearerToken(t *testing.T) {
 func TestTargets(t *testing.T) {
 	for target, url := range map[string]string{
 		"/a?b": "https://o/a?b", "http://h:1/a": "https://o/a", "HTTPS://h/a": "https://o/a", "": "", "*": "", "a": "",
-		".evil.example/a": "", "@evil.example/a": "", "http://h": "", "//h/a": "https://o//h/a",
+		".evil.example/a": "", "@evil.example/a": "", "http://h": "", "httpſ://h/a": "", "//h/a": "https://o//h/a",
 	} {
 		if found := urlAt("https://o", target); found != url {
 			t.Errorf("%q is %q", target, found)

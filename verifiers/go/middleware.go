@@ -58,7 +58,7 @@ func (v *Verifier) authorizeAt(r *http.Request, origin string) Authorization {
 	return v.AuthorizeRequest(r.Context(), CallerRequest{r.Method, urlAt(origin, r.RequestURI), r.Header})
 }
 
-var absolute = regexp.MustCompile(`^(?i:https?)://[^/?#]*`)
+var absolute = regexp.MustCompile(`^[Hh][Tt][Tt][Pp][Ss]?://[^/?#]*`)
 
 // urlAt returns the URL of a request target: a path, or a whole URL (RFC 9112 section 3.2). No proof is for the empty URL.
 func urlAt(origin, target string) string {

@@ -6,8 +6,9 @@ import (
 )
 
 // urlParts are scheme, host, port and path; the host is a name, an IPv4 address or an IPv6 one, without credentials.
+// A pattern that ignores case would also match letters beyond ASCII, such as ſ.
 var urlParts = regexp.MustCompile(
-	`^((?i:https?))://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]*))?(/[^?#]*)?(?:[?#]|$)`,
+	`^([Hh][Tt][Tt][Pp][Ss]?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]*))?(/[^?#]*)?(?:[?#]|$)`,
 )
 
 // proofURL returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and

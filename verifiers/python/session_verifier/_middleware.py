@@ -20,7 +20,7 @@ WsgiApplication = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 #: What `quote` must not escape: it may occur in a path (RFC 3986 section 3.3).
 _PATH_CHARACTERS = "/!$&'()*+,;=:@"
-_ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+_ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE | re.ASCII)
 
 
 def _url_at(origin: str, target: str) -> str:

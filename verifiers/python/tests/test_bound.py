@@ -61,7 +61,7 @@ class VerifierTest(unittest.TestCase):
             "http://h:1/a": "https://o/a",
             "HTTPS://h/a": "https://o/a",
             "//h/a": "https://o//h/a",
-            **dict.fromkeys(["", "*", "a", ".evil.example/a", "@evil.example/a", "http://h"], ""),
+            **dict.fromkeys(["", "*", "a", ".evil.example/a", "@evil.example/a", "http://h", "httpſ://h/a"], ""),
         }.items():
             self.assertEqual(_url_at("https://o", target), url)
 
