@@ -100,7 +100,7 @@ def _has_surrogate(value: Any) -> bool:
 
 def time_of(value: Any) -> float | None:
     """Returns a time in seconds since the epoch; None for anything else, such as 1e999, which is infinite."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    seconds = float(value)
-    return seconds if math.isfinite(seconds) else None
+    kind = type(value)  # that of JSON is never another one
+    if kind is int:
+        return float(value)
+    return value if kind is float and math.isfinite(value) else None

@@ -55,26 +55,27 @@ def check_token(token: str, keys: KeySet, settings: Settings, allows_bound: bool
     key = known if known is not None else _find_key(header, keys)
     if not isinstance(key, Key):
         return key
-    if not _is_authentic(token, end, signature, key, keys):
-        return "forged"
-    if known is None:
+    remembered = keys.signatures.get(token)
+    if remembered is not None and remembered[0] is key:
+        is_valid = remembered[1]
+    else:
+        remembered = None
+        # The segments are base64url, so the text is ASCII.
+        is_valid = key.verifies(token[:end].encode("ascii"), signature)
+    if known is None and is_valid:
         keys.remember_header(header, key)
+    checked = _check_claims(payload, key, settings, allows_bound) if is_valid else "forged"
+    # The validity of a refused token's signature is remembered: it may be presented again and again.
+    if remembered is None and isinstance(checked, str) and len(token) <= MAX_REMEMBERED:
+        keys.signatures.set(token, (key, is_valid))
+    return checked
+
+
+def _check_claims(payload: str, key: Key, settings: Settings, allows_bound: bool) -> Checked | Reason:
     claims = parse_object(payload)
     if claims is None:
         return "malformed"
     return _find_fault(claims, settings, allows_bound) or _checked(claims, key)
-
-
-def _is_authentic(token: str, end: int, signature: bytes, key: Key, keys: KeySet) -> bool:
-    """The validity of recent signatures is remembered: a refused token may be presented again and again."""
-    known = keys.signatures.get(token)
-    if known is not None and known[0] is key:
-        return known[1]
-    # The segments are base64url, so the text is ASCII.
-    is_valid = key.verifies(token[:end].encode("ascii"), signature)
-    if len(token) <= MAX_REMEMBERED:
-        keys.signatures.set(token, (key, is_valid))
-    return is_valid
 
 
 def _find_key(segment: str, keys: KeySet) -> Key | Reason:
@@ -102,7 +103,7 @@ def _find_fault(claims: dict[str, Any], settings: Settings, allows_bound: bool) 
     """Validates the claims as RFC 9068 section 4 does; those that section 2.2 requires must be present."""
     for name in ("sub", "jti", "sid", "client_id"):
         value = claims.get(name)
-        if not isinstance(value, str) or value == "":
+        if type(value) is not str or value == "":
             return "malformed"
     exp, iat = time_of(claims.get("exp")), time_of(claims.get("iat"))
     if exp is None or iat is None:
@@ -110,10 +111,9 @@ def _find_fault(claims: dict[str, Any], settings: Settings, allows_bound: bool) 
     if claims.get("iss") != settings.issuer:
         return "wrong_issuer"
     aud = claims.get("aud")
-    audiences = aud if isinstance(aud, list) else [aud]
-    if not all(isinstance(each, str) for each in audiences):
+    if type(aud) is not str and not (type(aud) is list and all(type(each) is str for each in aud)):
         return "malformed"
-    if settings.audiences.isdisjoint(audiences):
+    if settings.audiences.isdisjoint((aud,) if type(aud) is str else aud):
         return "wrong_audience"
     # The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
     if "cnf" in claims and not allows_bound:
@@ -134,7 +134,6 @@ def _find_fault(claims: dict[str, Any], settings: Settings, allows_bound: bool) 
 
 def _checked(claims: dict[str, Any], key: Key) -> Checked:
     sct = claims.get("sct")
-    is_number = isinstance(sct, int | float) and not isinstance(sct, bool)
-    created_at_ms = float(sct) if is_number else float(claims["iat"]) * 1000  # type: ignore[arg-type]
+    created_at_ms = float(sct) if type(sct) is int or type(sct) is float else float(claims["iat"]) * 1000
     accepted = Verdict(True, None, claims, claims.get("device_bound") is True)
     return Checked(key, claims["sid"], created_at_ms, float(claims["exp"]) * 1000, "cnf" in claims, accepted)
