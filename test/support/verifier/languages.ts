@@ -80,6 +80,8 @@ export type FollowOptions = {
   readonly maxStalenessMs?: number;
 };
 
+type Decision = { readonly verdict: string; readonly at: string };
+
 const running = new Set<ChildProcessWithoutNullStreams>();
 onExit(() => {
   for (const child of running) child.kill("SIGKILL");
@@ -91,7 +93,7 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
   running.add(child);
   child.stdin.on("error", () => {}); // it has ended, which `close` says
   const events: string[] = [];
-  const asked = new Map<string, (verdict: string) => void>();
+  const asked = new Map<string, (decision: Decision) => void>();
   let wake: (() => void)[] = [];
   let stderr = "";
   let hasEnded = false;
@@ -104,9 +106,9 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
     for (const resume of woken) resume();
   };
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const { id, verdict, event } = JSON.parse(line) as { id?: string; verdict?: string; event?: string };
+    const { id, event, ...decision } = JSON.parse(line) as Partial<Decision> & { id?: string; event?: string };
     if (event !== undefined) events.push(event);
-    if (id !== undefined && verdict !== undefined) asked.get(id)?.(verdict);
+    if (id !== undefined) asked.get(id)?.(decision as Decision);
     wakeAll();
   });
   child.once("close", () => {
@@ -115,19 +117,26 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
     wakeAll();
   });
   let count = 0;
+  const ask = (line: string) => {
+    const id = String(++count);
+    return new Promise<Decision>((resolve, reject) => {
+      if (hasEnded) reject(new Error(`it has ended: ${stderr}`));
+      asked.set(id, (decision) => {
+        asked.delete(id);
+        resolve(decision);
+      });
+      child.stdin.write(`${id} ${line}\n`);
+    });
+  };
   return {
     /** What it has reported, in order: `ready` and the events of the verifier. */
     events,
-    verdictOf(token: string): Promise<string> {
-      const id = String(++count);
-      return new Promise((resolve, reject) => {
-        if (hasEnded) reject(new Error(`it has ended: ${stderr}`));
-        asked.set(id, (verdict) => {
-          asked.delete(id);
-          resolve(verdict);
-        });
-        child.stdin.write(`${id} ${token}\n`);
-      });
+    async verdictOf(token: string): Promise<string> {
+      return (await ask(token)).verdict;
+    },
+    /** When its clock said, in ms since the epoch, as it refused the token for the first time. It looks every millisecond. */
+    async refusedAtMs(token: string): Promise<number> {
+      return Number((await ask(`until ${token}`)).at) / 1000;
     },
     /** Waits until an event has been reported, for the n-th time. */
     async reported(event: string, times = 1): Promise<void> {

@@ -1,13 +1,15 @@
 """Runs the verifier for the tests in other languages.
 
 harness.py vectors FILE    prints the verdict of each case of a file of vectors, one JSON object a line
-harness.py follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict
+harness.py follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict, and for
+                           "ID until TOKEN" when the token is first refused
 """
 
 import json
 import math
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -63,7 +65,10 @@ def follow(options: dict[str, Any]) -> None:
             write({"event": "not_ready", "error": str(error)})
 
     def verify(id: str, token: str) -> None:
-        write({"id": id, "verdict": verifier.verify(token).reason or "accepted"})
+        presented = token.removeprefix("until ")
+        while (verdict := verifier.verify(presented)).ok and presented != token:
+            time.sleep(0.001)
+        write({"id": id, "verdict": verdict.reason or "accepted", "at": str(time.time_ns() // 1000)})
 
     threading.Thread(target=wait, daemon=True).start()
     with ThreadPoolExecutor(8) as pool:

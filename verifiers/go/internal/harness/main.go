@@ -1,7 +1,8 @@
 // Command harness runs the verifier for the tests in other languages.
 //
 //	harness vectors FILE    prints the verdict of each case of a file of vectors, one JSON object a line
-//	harness follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict
+//	harness follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict, and for
+//	                        "ID until TOKEN" when the token is first refused
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -114,12 +116,17 @@ func follow(text string) error {
 	for lines.Scan() {
 		id, token, _ := strings.Cut(lines.Text(), " ")
 		go func() {
-			verdict := v.Verify(context.Background(), token)
+			presented := strings.TrimPrefix(token, "until ")
+			verdict := v.Verify(context.Background(), presented)
+			for presented != token && verdict.OK {
+				time.Sleep(time.Millisecond)
+				verdict = v.Verify(context.Background(), presented)
+			}
 			result := string(verdict.Reason)
 			if verdict.OK {
 				result = "accepted"
 			}
-			write(map[string]string{"id": id, "verdict": result})
+			write(map[string]string{"id": id, "verdict": result, "at": strconv.FormatInt(time.Now().UnixMicro(), 10)})
 		}()
 	}
 	return lines.Err()
