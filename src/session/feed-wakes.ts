@@ -13,8 +13,8 @@ const PAUSE_PER_COST = 3;
 const MIN_PAUSE_MS = 1;
 
 /**
- * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. After a round there is a pause that grows
- * with what the round cost, and what happens meanwhile is delivered together.
+ * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. After a round with news there is a pause that
+ * grows with what the round cost, and what happens meanwhile is delivered together.
  */
 export class FeedWakes {
   readonly #clock: Clock;
@@ -22,6 +22,7 @@ export class FeedWakes {
   #count = 0;
   #isBusy = false;
   #isWanted = false;
+  #hasNews = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -47,15 +48,23 @@ export class FeedWakes {
     else this.#begin();
   }
 
+  /** Wakes everybody who waits, without news. No pause follows the round: news that come next are not held up by a heartbeat. */
+  beat(): void {
+    this.#count++;
+    if (this.#isBusy) this.#isWanted = true;
+    else this.#begin(false);
+  }
+
   /** Wakes everybody who waits, now. */
   wakeNow(): void {
     this.#count++;
     for (const wake of this.#waiting) wake();
   }
 
-  #begin(): void {
+  #begin(hasNews = true): void {
     this.#isBusy = true;
     this.#isWanted = false;
+    this.#hasNews = hasNews;
     this.#wakeFrom([...this.#waiting], 0, this.#clock());
   }
 
@@ -68,7 +77,7 @@ export class FeedWakes {
   }
 
   #pause(startedAt: number): void {
-    const pauseMs = Math.min(MAX_PAUSE_MS, PAUSE_PER_COST * (this.#clock() - startedAt));
+    const pauseMs = this.#hasNews ? Math.min(MAX_PAUSE_MS, PAUSE_PER_COST * (this.#clock() - startedAt)) : 0;
     if (pauseMs < MIN_PAUSE_MS) this.#end();
     else setTimeout(() => this.#end(), pauseMs);
   }

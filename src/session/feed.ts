@@ -202,11 +202,13 @@ class Feed implements RevocationFeed {
       this.#asOf = batch.now;
       this.#readAt = startedAt;
       this.#log.forgetExpired(batch.now);
+      const [end, revokedUntil] = [this.#log.end, this.#revokedUntil];
       this.#log.append(batch.revocations, batch.now);
       this.#revokedUntil = latest(this.#revokedUntil, batch.revokedUntil);
       this.#storeCursor = batch.cursor;
       this.#storeResponds = true;
-      this.wakeWatchers();
+      if (this.#log.end !== end || this.#revokedUntil !== revokedUntil) this.wakeWatchers();
+      else this.#wakes.beat();
     } catch (error) {
       if (this.#storeResponds) onError(error);
       this.#storeResponds = false;

@@ -44,6 +44,19 @@ test("what happens during a round and the pause after it wakes each watcher once
   expect(wakes.count).toBe(11);
 });
 
+test("a heartbeat does not hold up the news that follow it, and news hold up a heartbeat", async () => {
+  const { wakes, woken } = wakesWith(2, 100);
+  wakes.beat();
+  await turn();
+  wakes.wake();
+  expect(woken).toEqual([0, 1, 0, 1]);
+  await turn();
+  wakes.beat();
+  await turn();
+  expect(woken).toHaveLength(4);
+  expect(wakes.count).toBe(3);
+});
+
 test("a round that costs nothing has no pause after it", async () => {
   const { wakes, woken } = wakesWith(1, 0);
   for (let i = 1; i <= 3; i++) {
