@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { startHoldingProxy } from "../support/holding-proxy.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 import { eventually } from "../support/verifier/follow.ts";
@@ -130,6 +131,23 @@ test("a service that is stalled makes tokens unavailable, and accepted again", a
   await eventuallyAll(followers, loggedIn, "accepted");
   await logout(service, loggedIn);
   await eventuallyAll(followers, loggedIn, "revoked");
+});
+
+test("behind a partition nothing is accepted beyond the bound, and what has ended meanwhile is refused after it", async () => {
+  const service = await start();
+  const proxy = await startHoldingProxy(Number(new URL(service.adminUrl).port));
+  onTestFinished(() => proxy.stop());
+  const adminUrl = `http://127.0.0.1:${proxy.port}`;
+  const followers = await follow(service, { adminUrl, policy: "refuse", maxStalenessMs: 4000 });
+  const [first, second] = [await logIn(service), await logIn(service)];
+  for (const loggedIn of [first, second]) await eventuallyAll(followers, loggedIn, "accepted");
+  proxy.loseReplies();
+  await logout(service, first);
+  for (const loggedIn of [first, second]) await eventuallyAll(followers, loggedIn, "unavailable");
+  await Promise.all(followers.map((follower) => follower.reported("feed_lost")));
+  proxy.recover();
+  await eventuallyAll(followers, second, "accepted");
+  expect(await verdictsOf(followers, first.accessToken)).toEqual(all("revoked"));
 });
 
 test("keys that rotate are known, those from before the start and later ones", async () => {
