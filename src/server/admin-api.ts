@@ -14,7 +14,7 @@ import { adminAuthentication } from "../api/admin/authentication.ts";
 import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
 import { oauthAdminService } from "../api/admin/oauth-admin-service.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
-import { sharedSignalsService } from "../api/admin/shared-signals-service.ts";
+import { type SharedSignalsDeps, sharedSignalsService } from "../api/admin/shared-signals-service.ts";
 import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
@@ -28,8 +28,8 @@ import { referencePages } from "../reference/pages.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
-import type { ManagementDeps } from "../signals/manage.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
+import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
 import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
@@ -42,7 +42,7 @@ type Deps = ApiDeps &
     /** The sign-ins to the console. */
     readonly signIns: SignInRecords;
     /** Undefined where SIGNALS is off. */
-    readonly signals: ManagementDeps | undefined;
+    readonly signals: PollerDeps | undefined;
     /** Undefined where there are no streams of SSF. */
     readonly streams: StreamPlace | undefined;
     readonly ring: KeyRing;
@@ -62,7 +62,7 @@ const OAUTH_ROUTES = { ...OAuthAdminServiceRoutes, formPosts: true };
 export function adminHandler(config: Config, deps: Deps): Handler {
   const oauth = config.oauthEndpoints;
   const { signals } = deps;
-  const streams = signals && deps.streams && { ...signals, ...deps.streams };
+  const streams = streamsOf(deps);
   const tables = [...(oauth ? [OAUTH_ROUTES] : []), ...(streams === undefined ? [] : [SharedSignalsServiceRoutes])];
   const routes: ApiRoutes = (router) => {
     router.service(SessionAdminService, sessionAdminService(deps));
@@ -92,6 +92,12 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
   });
+}
+
+/** Returns undefined where there are no streams of SSF. */
+function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
+  if (signals === undefined || streams === undefined) return undefined;
+  return { ...signals, ...streams, draining, poller: new Poller(signals) };
 }
 
 /** How long it takes until every instance has a changed ring in force, ms: as `session-service keys` assumes. */

@@ -18,8 +18,8 @@ import { create } from "../session/create.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
-import type { ManagementDeps } from "../signals/manage.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
+import type { PollerDeps } from "../signals/streams/poller.ts";
 import { RevokedIndices } from "../status-list/revoked-indices.ts";
 import { createListedRandom } from "../status-list/session-ids.ts";
 import { StatusLists } from "../status-list/status-lists.ts";
@@ -49,7 +49,7 @@ type Deps = {
   readonly storeKind: OpenedStore["kind"];
   readonly telemetry: Telemetry | undefined;
   /** Undefined where SIGNALS is off. */
-  readonly signals: ManagementDeps | undefined;
+  readonly signals: PollerDeps | undefined;
   /** The sign-ins to the console. */
   readonly signIns: SignInRecords;
   readonly feed: Pick<RevocationFeed, "watch" | "state">;

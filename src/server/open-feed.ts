@@ -10,10 +10,10 @@ import { createRevocationFeed, type RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import { startDelivery } from "../signals/delivery/start.ts";
-import type { ManagementDeps } from "../signals/manage.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";
 import { sealAnew } from "../signals/seal-anew.ts";
 import { createSender } from "../signals/send/sender.ts";
+import type { PollerDeps } from "../signals/streams/poller.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";
@@ -40,7 +40,7 @@ type SignalParts = {
 };
 
 type Signals = {
-  readonly management: ManagementDeps;
+  readonly management: PollerDeps;
   /** Called when the store can serve. */
   start(): void;
   /** Begins no more requests. */
@@ -85,7 +85,7 @@ export function openSignals(
     stopped ??= stopDelivery?.().catch(events.onFailure);
   };
   return {
-    management: { ...sending, subscriptions, targets, audit, seal: seal.seal },
+    management: { ...sending, log, store, reports: events, subscriptions, targets, audit, seal: seal.seal },
     start() {
       stopDelivery = startDelivery(deps);
       const maintain = () => {

@@ -73,6 +73,16 @@ export interface SignalLog {
 
   /** Moves a subscription's cursor, and counts what was accepted and given up on the way. */
   advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome>;
+
+  /** Returns the stored cursors of one subscription, by partition; each is empty if there is no such subscription. */
+  positions(subscription: string): Promise<readonly Cursor[]>;
+
+  /**
+   * Moves the cursor of a subscription that is polled, as `advance` does, and without a lease: several instances serve polls.
+   *
+   * @returns false if the cursor is not at `from` any more, or the store has lost the position
+   */
+  pass(partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts): Promise<boolean>;
 }
 
 export type DeliveryCounts = { readonly delivered: number; readonly deadLetters: number };

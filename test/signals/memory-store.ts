@@ -85,6 +85,8 @@ export class MemoryStore {
       },
       cursors: async (partition) =>
         new Map([...(cursors[partition] ?? [])].map(([id, position]) => [id, cursor(position)])),
+      positions: async () => [],
+      pass: async () => false,
       advance: async (lease, id, to, { delivered, deadLetters }) => {
         const one = this.subscriptions.get(id);
         if (!held(lease) || one === undefined) return { ok: false, reason: "lost" };

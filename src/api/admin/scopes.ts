@@ -47,6 +47,7 @@ export const SHARED_SIGNALS_SCOPES = {
   addStreamSubject: "signals:manage",
   removeStreamSubject: "signals:manage",
   verifyStream: "signals:manage",
+  pollStream: "signals:manage",
 } as const satisfies { readonly [rpc in keyof typeof SharedSignalsService.method]: Scope };
 
 const TABLES = new Map<string, Readonly<Record<string, Scope>>>([

@@ -4,6 +4,7 @@ import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { successStatus } from "connect-http-routes";
 import {
+  type PollStreamRequest,
   type SharedSignalsService,
   type Stream,
   type StreamDelivery,
@@ -17,6 +18,8 @@ import type {
   TransmitterProperties,
 } from "../../signals/streams/configuration.ts";
 import * as streams from "../../signals/streams/manage.ts";
+import type { Verdicts } from "../../signals/streams/poll-pass.ts";
+import type { Poller } from "../../signals/streams/poller.ts";
 import { getStatus, updateStatus } from "../../signals/streams/status.ts";
 import { verifyStream } from "../../signals/streams/stream-events.ts";
 import { addSubject, removeSubject } from "../../signals/streams/subjects.ts";
@@ -26,7 +29,15 @@ import { requestContextOf } from "../request-context.ts";
 const CREATED = 201;
 const NO_CONTENT = 204;
 
-export function sharedSignalsService(deps: streams.StreamDeps): ServiceImpl<typeof SharedSignalsService> {
+const MAX_ERRORS = 1000;
+
+export type SharedSignalsDeps = streams.StreamDeps & {
+  readonly poller: Poller;
+  /** Aborted when polls are not to wait any more. */
+  readonly draining: AbortSignal;
+};
+
+export function sharedSignalsService(deps: SharedSignalsDeps): ServiceImpl<typeof SharedSignalsService> {
   return {
     async createStream({ stream }, context) {
       const wanted = stream === undefined ? { eventsRequested: [] } : propertiesOf(stream);
@@ -71,7 +82,20 @@ export function sharedSignalsService(deps: streams.StreamDeps): ServiceImpl<type
       await verifyStream(deps, streamId, state, requestContextOf(context));
       return noContent(context);
     },
+    async pollStream(request, context) {
+      const { streamId, maxEvents, returnImmediately } = request;
+      if (maxEvents !== undefined && maxEvents < 0) throw invalidRequest("maxEvents", "is negative");
+      const stopped = AbortSignal.any([context.signal, deps.draining]);
+      const poll = { maxEvents, returnImmediately, verdicts: verdictsOf(request) };
+      return deps.poller.poll(streamId, poll, requestContextOf(context), stopped);
+    },
   };
+}
+
+function verdictsOf({ ack, setErrs }: PollStreamRequest): Verdicts {
+  const refused = Object.keys(setErrs);
+  if (refused.length > MAX_ERRORS) throw invalidRequest("setErrs", `has more than ${MAX_ERRORS} entries`);
+  return new Map([...ack.map((id) => [id, "accepted"] as const), ...refused.map((id) => [id, "refused"] as const)]);
 }
 
 function noContent({ values }: Pick<HandlerContext, "values">): Record<never, never> {

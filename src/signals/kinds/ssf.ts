@@ -49,7 +49,7 @@ function signedToken({ jti, audience, subject, type, event }: SetClaims, { issue
 }
 
 /** Returns a signed `session-revoked` (CAEP 1.0 section 3.1). */
-function sessionRevokedToken(
+export function sessionRevokedToken(
   signal: SentSignal,
   { audience }: { readonly audience: readonly string[] },
   signing: Signing,

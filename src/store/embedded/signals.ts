@@ -128,25 +128,43 @@ class EmbeddedSignalLog implements SignalLog {
     });
   }
 
+  async positions(subscription: string): Promise<readonly Cursor[]> {
+    const row = this.#transactions.read(() => this.#sql.subscription.get(subscription)) as SubscriptionRow | undefined;
+    return [row === undefined ? NO_CURSOR : cursorOf(row)];
+  }
+
   async advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome> {
-    const { number, sid } = positionOf(to);
     return this.#transactions.write("NORMAL", (): AdvanceOutcome => {
-      const sql = this.#sql;
-      const { holder, fence } = sql.signalState.get() as Holder;
-      const isKnown = sql.subscription.get(subscription) !== undefined;
+      const { holder, fence } = this.#sql.signalState.get() as Holder;
+      const isKnown = this.#sql.subscription.get(subscription) !== undefined;
       if (holder !== lease.holder || fence !== lease.fence || !isKnown) return { ok: false, reason: "lost" };
-      const there = sql.signal.get(number)?.sid ?? sid;
-      if (number > (sql.lastSignal.get() as Position).number || (sid !== NO_SESSION && there !== sid)) {
-        return { ok: false, reason: "rewound" };
-      }
-      sql.advance.run(number, sid, subscription, number);
-      sql.countDelivered.run(counts.delivered, counts.deadLetters, subscription);
-      sql.trimSignals.run();
-      return { ok: true };
+      return this.#advance(subscription, to, counts);
     });
+  }
+
+  async pass(_partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts) {
+    return this.#transactions.write("NORMAL", () => {
+      const row = this.#sql.subscription.get(subscription) as SubscriptionRow | undefined;
+      return row !== undefined && cursorOf(row) === from && this.#advance(subscription, to, counts).ok;
+    });
+  }
+
+  #advance(subscription: string, to: Cursor, counts: DeliveryCounts): AdvanceOutcome {
+    const sql = this.#sql;
+    const { number, sid } = positionOf(to);
+    const there = sql.signal.get(number)?.sid ?? sid;
+    if (number > (sql.lastSignal.get() as Position).number || (sid !== NO_SESSION && there !== sid)) {
+      return { ok: false, reason: "rewound" };
+    }
+    sql.advance.run(number, sid, subscription, number);
+    sql.countDelivered.run(counts.delivered, counts.deadLetters, subscription);
+    sql.trimSignals.run();
+    return { ok: true };
   }
 }
 
+/** Stands for the cursor of a subscription that is not there. */
+const NO_CURSOR = "" as Cursor;
 /** A lease that lasts longer was taken before the clock was set. */
 const LONGEST_LEASE_MS = 600_000;
 

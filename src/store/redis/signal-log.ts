@@ -20,6 +20,9 @@ const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reade
 
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
 
+/** Stands for the cursor of a subscription that is not there. */
+const NO_CURSOR = "" as Cursor;
+
 /** A stored cursor with its counters: '<number> <sid> <delivered> <dead letters>'. */
 type Reader = { readonly cursor: Cursor; readonly counts: DeliveryCounts };
 
@@ -87,6 +90,17 @@ export class RedisSignalLog implements SignalLog {
     const args = [lease.holder, lease.fence, subscription, number, sid, counts.delivered, counts.deadLetters];
     const outcome = text(await this.#link.run("signal_advance", [tagOfNumber(lease.partition)], args));
     return outcome === "moved" ? { ok: true } : { ok: false, reason: outcome === "rewound" ? "rewound" : "lost" };
+  }
+
+  async positions(subscription: string): Promise<readonly Cursor[]> {
+    const readers = await this.readers(TAGS, subscription);
+    return readers.map((of) => of.get(subscription)?.cursor ?? NO_CURSOR);
+  }
+
+  async pass(partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts) {
+    const { number, sid } = positionOf(to);
+    const args = ["", from, subscription, number, sid, counts.delivered, counts.deadLetters];
+    return text(await this.#link.run("signal_advance", [tagOfNumber(partition)], args)) === "moved";
   }
 
   /** Returns the readers of partitions, by subscription. @param subscription the only one; all if absent */

@@ -335,6 +335,30 @@ function readersContract(context: () => Context): void {
       expect(await subscriptions.get(id)).toMatchObject({ delivered: 1 });
     });
 
+    test("the cursor of a subscription that is polled moves from where it is, and counts once", async () => {
+      const { subscribe, subscriptions, login, cursorOf, readAll, log, partitionOf } = tools();
+      const { store } = context();
+      const id = await subscribe();
+      const user = subject();
+      const [one, two] = [await login(user), await login(neighbour(user))];
+      const place = partitionOf(one.sid);
+      const before = await cursorOf(id, one.sid);
+      expect(await log.positions(id)).toHaveLength(log.partitions);
+      expect((await log.positions(id))[place]).toBe(before);
+      expect(new Set(await log.positions("nobody"))).toEqual(new Set([""]));
+      for (const { sid } of [one, two]) await store.end(sid, "logout");
+      const [first, second] = await readAll(one.sid, before);
+      if (first === undefined || second === undefined) throw new Error("nothing to read");
+      const counts = { delivered: 1, deadLetters: 0 };
+      const race = [1, 2, 3].map(() => log.pass(place, id, before, first.cursor, counts));
+      expect((await Promise.all(race)).filter(Boolean)).toHaveLength(1);
+      expect(await log.pass(place, id, before, second.cursor, counts)).toBe(false);
+      expect(await log.pass(place, "nobody", first.cursor, second.cursor, counts)).toBe(false);
+      expect(await log.pass(place, id, first.cursor, second.cursor, { delivered: 0, deadLetters: 1 })).toBe(true);
+      expect((await log.positions(id))[place]).toBe(second.cursor);
+      expect(await subscriptions.get(id)).toMatchObject({ delivered: 1, deadLetters: 1 });
+    });
+
     test("a holder learns that a subscription was deleted", async () => {
       const { subscribe, subscriptions, login, cursorOf, leaseOf, log } = tools();
       const [id] = [await subscribe(), await subscribe()];

@@ -114,5 +114,15 @@ export const SharedSignalsServiceRoutes = {
       body: "*",
       responseBody: "",
     },
+    {
+      rpc: "pollStream",
+      method: "POST",
+      template: "/v1/ssf/poll/{stream_id}",
+      segments: ["v1","ssf","poll","*"],
+      verb: "",
+      variables: [{"field":"stream_id","start":3,"end":4,"multi":false}],
+      body: "*",
+      responseBody: "",
+    },
   ],
 } as const satisfies RouteTable<typeof SharedSignalsService>;

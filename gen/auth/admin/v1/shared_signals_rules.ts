@@ -103,4 +103,11 @@ export const SharedSignalsServiceRules = {
     ],
     groups: [],
   },
+  "auth.admin.v1.PollStreamRequest": {
+    fields: [
+      {"field":"streamId","required":true,"checks":[["string.max_bytes",64]]},
+      {"field":"ack","checks":[["repeated.max_items",1000]]},
+    ],
+    groups: [],
+  },
 } as const satisfies Rules;

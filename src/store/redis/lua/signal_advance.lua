@@ -1,14 +1,19 @@
 #!lua flags=allow-oom
 -- Moves the cursor of a subscription forward, and drops the signals that all subscriptions are past.
 -- KEYS  1 partition
--- ARGV  1 the holder of the lease, 2 its fence, 3 the subscription, 4 the number of a signal, 5 its sid, 6 how many were delivered,
---       7 how many were given up
--- Returns 'moved'; 'lost' if another one has the lease, or there is no such subscription; 'rewound' if the log has no such signal.
+-- ARGV  1 the holder of the lease, 2 its fence; or '' and the number and sid that the cursor has, for a subscription that
+--       is polled; 3 the subscription, 4 the number of a signal, 5 its sid, 6 how many were delivered, 7 how many were given up
+-- Returns 'moved'; 'lost' if another one has the lease, the cursor is another, or there is no such subscription; 'rewound' if the log has no such signal.
 local partition, id, number = KEYS[1], ARGV[3], tonumber(ARGV[4])
 local readers, log = partition .. 'f', partition .. 'z'
 local owner, fence = string.match(redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) ')
 local before = redis.call('HGET', readers, id)
-if owner ~= ARGV[1] or fence ~= ARGV[2] or not before then return 'lost' end
+if not before then return 'lost' end
+if ARGV[1] == '' then
+  if string.match(before, '^%d+ %S+') ~= ARGV[2] then return 'lost' end
+elseif owner ~= ARGV[1] or fence ~= ARGV[2] then
+  return 'lost'
+end
 local at, sid, delivered, dead = string.match(before, '^(%d+) (%S+) (%d+) (%d+)$')
 if number > tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0) then return 'rewound' end
 local there = redis.call('ZRANGE', log, number, number, 'BYSCORE')[1]

@@ -1,0 +1,157 @@
+/** Serves polls of streams (RFC 8936 section 2), from any instance. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Requester } from "../../session/audit.ts";
+import { ServiceError } from "../../session/errors.ts";
+import type { SessionStore } from "../../session/ports.ts";
+import { toWallClock } from "../../session/time.ts";
+import { sessionRevokedToken, streamEventToken } from "../kinds/ssf.ts";
+import type { ManagementDeps } from "../manage.ts";
+import { definitionOf, MAX_SUBSCRIPTIONS, type PendingEvent } from "../model.ts";
+import type { LoggedSignal, SignalLog } from "../ports.ts";
+import { changeStream, findStream } from "./change.ts";
+import type { StreamSubscription } from "./configuration.ts";
+import { passOver, type Verdicts } from "./poll-pass.ts";
+import { waitForSignals } from "./poll-wait.ts";
+
+export type PollerDeps = ManagementDeps & {
+  readonly log: SignalLog;
+  readonly store: Pick<SessionStore, "onRevocation" | "shiftMs">;
+  readonly reports: {
+    onAttempt(kind: "ssf_poll", error: "refused" | undefined, lagMs: number): void;
+    onLoss(subscription: string, signals: number): void;
+  };
+};
+
+type Poll = {
+  readonly maxEvents: number | undefined;
+  readonly returnImmediately: boolean;
+  readonly verdicts: Verdicts;
+};
+
+type Polled = { readonly sets: Readonly<Record<string, string>>; readonly moreAvailable: boolean };
+
+/** Events in one response. */
+const MAX_EVENTS = 100;
+/** Polls that wait at the same time. Others get their response at once. */
+const MAX_WAITING = 64;
+const LONG_POLL_MS = 20_000;
+/** How often a poll that waits reads its stream again. */
+const REFRESH_MS = 5_000;
+/** Verdicts on signals behind a gap that are remembered for each stream. */
+const MAX_REMEMBERED = 4_096;
+/** Signatures in one turn of the event loop: some 0.1 ms each. */
+const SIGNED_AT_ONCE = 8;
+
+export class Poller {
+  readonly #deps: PollerDeps;
+  /** Verdicts on signals that a cursor has not passed, by stream. */
+  readonly #verdicts = new Map<string, Verdicts>();
+  #waiting = 0;
+  #start = 0;
+
+  constructor(deps: PollerDeps) {
+    this.#deps = deps;
+  }
+
+  /** @param stopped aborted when the poll must not wait any more @throws ServiceError */
+  async poll(id: string, request: Poll, requester: Requester, stopped: AbortSignal): Promise<Polled> {
+    let stream = await this.#settleEvents(await this.#find(id, requester), request.verdicts);
+    const { maxEvents = MAX_EVENTS, returnImmediately } = request;
+    const limit = Math.min(maxEvents, MAX_EVENTS);
+    this.#remember(id, new Map([...(this.#verdicts.get(id) ?? []), ...request.verdicts]));
+    const waits = !returnImmediately && limit > 0 && this.#waiting < MAX_WAITING;
+    const started = performance.now();
+    let readAt = started;
+    if (waits) this.#waiting++;
+    try {
+      for (;;) {
+        const polled = await this.#take(stream, limit);
+        const left = started + LONG_POLL_MS - performance.now();
+        if (!waits || stopped.aborted || left <= 0 || Object.keys(polled.sets).length > 0) return polled;
+        await waitForSignals(this.#deps.store, left, stopped);
+        if (performance.now() - readAt < REFRESH_MS) continue;
+        readAt = performance.now();
+        stream = await this.#find(id, requester);
+      }
+    } finally {
+      if (waits) this.#waiting--;
+    }
+  }
+
+  async #find(id: string, requester: Requester): Promise<StreamSubscription> {
+    const stream = await findStream(this.#deps, id, requester);
+    if (stream.kind !== "ssf_poll") throw new ServiceError("E404_NOT_FOUND");
+    return stream;
+  }
+
+  async #take(stream: StreamSubscription, limit: number): Promise<Polled> {
+    const sets: Record<string, string> = {};
+    const events = (stream.stream.pending ?? []).slice(0, limit);
+    for (const event of events) sets[event.id] = this.#eventToken(event, stream);
+    if (stream.state !== "active") return { sets, moreAvailable: false };
+    const { found, more } = await this.#pass(stream, limit - events.length);
+    for (const [at, logged] of found.entries()) {
+      if (at % SIGNED_AT_ONCE === 0) await nextTurn();
+      sets[logged.signal.id] = this.#signalToken(logged, stream);
+    }
+    return { sets, moreAvailable: more };
+  }
+
+  async #pass(stream: StreamSubscription, limit: number) {
+    const { log, store, wallClock, subscriptions, reports } = this.#deps;
+    const { id } = stream;
+    const refused: LoggedSignal[] = [];
+    let settled = 0;
+    const pass = await passOver(
+      {
+        log,
+        start: this.#start++,
+        onSettled: (logged, verdict) => {
+          const { endedAt, sessionId } = logged.signal;
+          const lagMs = wallClock() - toWallClock(endedAt, store.shiftMs({ sid: sessionId }));
+          if (verdict === "refused") refused.push(logged);
+          else settled++;
+          reports.onAttempt("ssf_poll", verdict === "refused" ? "refused" : undefined, lagMs);
+        },
+        onLoss: (signals) => reports.onLoss(id, signals),
+      },
+      stream,
+      this.#verdicts.get(id) ?? new Map(),
+      limit,
+    );
+    this.#remember(id, pass.open);
+    if (refused.length > 0) await subscriptions.recordAttempt(id, { error: "refused", at: wallClock() });
+    else if (settled > 0 && stream.failures > 0) await subscriptions.recordAttempt(id, undefined);
+    return pass;
+  }
+
+  /** Forgets the events about the stream itself that the receiver has received. */
+  async #settleEvents(stream: StreamSubscription, verdicts: Verdicts): Promise<StreamSubscription> {
+    const isOpen = ({ id }: PendingEvent) => !verdicts.has(id);
+    if (stream.stream.pending?.every(isOpen) ?? true) return stream;
+    return changeStream(this.#deps, stream.id, (now) => {
+      const { pending = [], ...settings } = now.stream;
+      const left = pending.filter(isOpen);
+      return { ...definitionOf(now), stream: { ...settings, ...(left.length > 0 && { pending: left }) } };
+    });
+  }
+
+  #remember(id: string, verdicts: Verdicts): void {
+    this.#verdicts.delete(id);
+    if (verdicts.size === 0) return;
+    this.#verdicts.set(id, new Map([...verdicts].slice(-MAX_REMEMBERED)));
+    // Streams that were deleted are forgotten in the order of their last polls.
+    const [oldest] = this.#verdicts.keys();
+    if (this.#verdicts.size > MAX_SUBSCRIPTIONS && oldest !== undefined) this.#verdicts.delete(oldest);
+  }
+
+  #eventToken(event: PendingEvent, stream: StreamSubscription): string {
+    return streamEventToken(event, stream, { ...this.#deps, now: this.#deps.wallClock() });
+  }
+
+  #signalToken({ signal }: LoggedSignal, stream: StreamSubscription): string {
+    const { store, wallClock } = this.#deps;
+    const endedAt = toWallClock(signal.endedAt, store.shiftMs({ sid: signal.sessionId }));
+    return sessionRevokedToken({ ...signal, endedAt }, stream, { ...this.#deps, now: wallClock() });
+  }
+}
