@@ -8,6 +8,7 @@ import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type DeadToken, present, startEdge } from "../runtimes/edge.ts";
+import { logIn } from "../support/sessions.ts";
 
 const { values } = parseArgs({
   options: {
@@ -53,15 +54,22 @@ describe("a logout", prompt, times.pollIntervalMs);
 const unreported: DeadToken[] = [];
 for (let outage = 0; outage < outages; outage++) {
   const isOver = (_: unknown, sinceMs: number) => sinceMs > times.maxStalenessMs + MARGIN_MS;
-  const started = atOnce(() =>
-    present(edge, isOver, () => {
+  const begun = Promise.withResolvers<void>();
+  let ended = 0;
+  // The outage begins when all logouts are acknowledged.
+  const pause = async () => {
+    if (++ended === AT_ONCE) {
       edge.relay.isDown = true;
-      return sleep(PAUSE_MS);
-    }),
-  );
-  unreported.push(...(await started));
+      begun.resolve();
+    }
+    await begun.promise;
+    await sleep(PAUSE_MS);
+  };
+  const tokens = await atOnce(() => present(edge, isOver, pause));
+  unreported.push(...tokens);
   edge.relay.isDown = false;
-  await sleep(MARGIN_MS);
+  const { accessToken, subject } = await logIn(edge.service);
+  while ((await edge.verdictOf(accessToken)) !== subject) await sleep(PAUSE_MS);
 }
 describe("a logout when the origin cannot be reached", unreported, times.maxStalenessMs);
 await edge.stop();

@@ -50,7 +50,8 @@ export async function present(
   pause: () => Promise<unknown> = async () => {},
 ): Promise<DeadToken> {
   const { accessToken, sid, subject } = await logIn(service);
-  if ((await verdictOf(accessToken)) !== subject) throw new Error("refused before the logout");
+  const before = await verdictOf(accessToken);
+  if (before !== subject) throw new Error(`before the logout: ${before}`);
   const endedAtMs = await end(service, sid);
   for (let acceptedForMs = 0; ; ) {
     await pause();

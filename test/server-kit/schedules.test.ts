@@ -1,6 +1,6 @@
 /**
  * Random schedules of navigations in many tabs, rendered by two processes with the kit itself, against the rules of rotation in
- * virtual time. Requests and responses are late, lost and out of order; a logout comes at any time.
+ * virtual time. Requests, the service and responses are late; responses are lost and out of order; a logout comes at any time.
  *
  * The oracle: nobody is `ended` before the logout, and no page that is requested after it is `active`.
  */
@@ -16,7 +16,7 @@ const RUNS = Number(process.env.SCHEDULES ?? 300);
 const START_MS = 1e9;
 
 type Step =
-  /** `up` and `down`: how long the request and its response take, as parts of the longest time. */
+  /** `up` and `down`: how long the request and its response take, as parts of the longest time each. */
   | {
       readonly do: "navigate";
       readonly process: number;
@@ -58,11 +58,17 @@ class World {
   #nonces = 0;
   readonly #events: { readonly atMs: number; readonly run: () => void }[] = [];
   readonly #longestMs: number;
+  readonly #delays: readonly number[];
+  #calls = 0;
   readonly #processes = [this.#server(), this.#server()];
 
-  /** @param longestMs how long a request and its response take together, at the most */
-  constructor(longestMs: number) {
+  /**
+   * @param longestMs how long a request, the service and the response take together, at the most: the service half of it
+   * @param delays how late the service's responses are, in turn, as parts of the longest time
+   */
+  constructor(longestMs: number, delays: readonly number[]) {
     this.#longestMs = longestMs;
+    this.#delays = delays;
     this.jar.take([`refresh_token=${encoded({ generation: 1, nonce: "first", issuedAt: storeMs(0) })}; Path=/`]);
   }
 
@@ -74,7 +80,11 @@ class World {
         verify: async () =>
           this.#state ? { ok: true, claims: { sub: "alice", sid: "s", exp: 0 } } : { ok: false, reason: "revoked" },
       },
-      fetch: async (_, init) => this.#refresh(new Headers(init?.headers).get("cookie") ?? ""),
+      fetch: (_, init) => {
+        const response = this.#refresh(new Headers(init?.headers).get("cookie") ?? "");
+        const delay = this.#delays[this.#calls++ % this.#delays.length] ?? 0;
+        return new Promise((resolve) => this.#later((delay * this.#longestMs) / 2, () => resolve(response)));
+      },
       clock: () => this.nowMs,
       reuseIntervalMs: R,
     });
@@ -105,14 +115,14 @@ class World {
   #navigate({ process, up, down, lost }: Extract<Step, { readonly do: "navigate" }>): void {
     const request = this.jar.request();
     const requestedAtMs = this.nowMs;
-    const upMs = (up * this.#longestMs) / 2;
+    const upMs = (up * this.#longestMs) / 4;
     this.#later(upMs, async () => {
       const { user, setCookies } = await (this.#processes[process] as ServerSessions).authenticate(request);
       const isOut = this.#loggedOutAtMs !== undefined;
       if (user.state === "ended" && (!isOut || this.#reused)) this.faults.push(`ended at ${this.nowMs - START_MS}`);
       const requestedAfter = isOut && requestedAtMs >= (this.#loggedOutAtMs as number);
       if (user.state !== "ended" && requestedAfter) this.faults.push(`${user.state} at ${this.nowMs - START_MS}`);
-      if (!lost) this.#later((down * this.#longestMs) / 2, () => this.jar.take(setCookies));
+      if (!lost) this.#later((down * this.#longestMs) / 4, () => this.jar.take(setCookies));
     });
   }
 
@@ -139,21 +149,22 @@ class World {
   }
 }
 
-async function faultsOf(longestMs: number, steps: readonly Step[]): Promise<readonly string[]> {
-  const world = new World(longestMs);
+async function faultsOf(longestMs: number, steps: readonly Step[], delays: readonly number[]) {
+  const world = new World(longestMs, delays);
   for (const one of steps) await world.run(one);
   await world.pass(3 * R);
   await world.run({ do: "navigate", process: 0, up: 0, down: 0, lost: false });
-  await world.pass(0);
+  await world.pass(longestMs);
   return world.faults;
 }
 
 const schedules = fc.array(step, { minLength: 3, maxLength: 40 });
+const serviceDelays = fc.array(part, { minLength: 1, maxLength: 8 });
 
 /** @param longest part of R */
 const holds = (longest: number) =>
-  fc.asyncProperty(schedules, async (steps) => {
-    expect(await faultsOf(longest * R, steps)).toEqual([]);
+  fc.asyncProperty(schedules, serviceDelays, async (steps, delays) => {
+    expect(await faultsOf(longest * R, steps, delays)).toEqual([]);
   });
 
 test.each([0.25, 0.5])(
