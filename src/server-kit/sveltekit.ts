@@ -18,7 +18,8 @@ type EventLike = {
 };
 
 /**
- * Returns the hook `handle`, which puts the user into `event.locals.user`. SvelteKit checks the origin of form posts itself.
+ * Returns the hook `handle`, which puts the user into `event.locals.user`. Before it runs, a built SvelteKit refuses forms of other origins, unless
+ * `csrf.trustedOrigins` lists them; the hook checks the other methods and content types too, by Fetch Metadata.
  *
  * @example
  * ```ts
