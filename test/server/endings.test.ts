@@ -8,6 +8,7 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { REVOCATION_REASONS } from "../../src/api/admin/enums.ts";
 import type { EndReason, SessionId } from "../../src/session/model.ts";
 import { systemClock, wallMs } from "../../src/session/time.ts";
+import { SESSION_REVOKED } from "../../src/signals/kinds/ssf.ts";
 import type { SignalLog } from "../../src/signals/ports.ts";
 import { placeOf } from "../../src/status-list/place.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
@@ -31,6 +32,7 @@ import { until } from "../support/until.ts";
 
 const rpc = SessionService.method;
 const SECOND = { seconds: 1n };
+const STREAMS = { SIGNALS: "on", SIGNALS_URL: "https://signals.example" };
 
 /** Ends sessions, and returns their ids and their subject. */
 type Way = (service: Service) => Promise<{ readonly subject: string; readonly sids: readonly string[] }>;
@@ -168,7 +170,7 @@ async function unread(log: SignalLog, subscription: string) {
 }
 
 describe.each(STORES)("on the %s store", (kind) => {
-  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2", STATUS_LIST: "on" }, kind);
+  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2", STATUS_LIST: "on", ...STREAMS }, kind);
 
   let store: Awaited<ReturnType<typeof openStoreOf>>;
   beforeAll(async () => {
@@ -204,6 +206,32 @@ describe.each(STORES)("on the %s store", (kind) => {
     return entries;
   }
 
+  /** Sends a request of SSF. */
+  async function ssf(path: string, body: object): Promise<Record<string, unknown>> {
+    const headers = { ...asAdmin(service), "content-type": "application/json" };
+    const url = `${service.adminUrl}/v1/ssf/${path}`;
+    const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+    expect(response.ok).toBe(true);
+    return (await response.json()) as Record<string, unknown>;
+  }
+
+  /** The sessions and reasons of the events that a stream returns, until there are as many as are wanted, and then no more. */
+  async function polledUntil(stream: string, count: number) {
+    const found: string[][] = [];
+    for (let ack: string[] = []; ; ) {
+      const { sets } = await ssf(`poll/${stream}`, { ack, maxEvents: 5, returnImmediately: found.length >= count });
+      ack = Object.keys(sets as object);
+      if (found.length >= count && ack.length === 0) return found;
+      for (const token of Object.values(sets as Record<string, string>)) {
+        const { sub_id, events } = decodeJwt<{ sub_id: { session: { id: string } }; events: Record<string, unknown> }>(
+          token,
+        );
+        const event = events[SESSION_REVOKED] as { readonly reason_admin: { readonly en: string } };
+        found.push([sub_id.session.id, event.reason_admin.en]);
+      }
+    }
+  }
+
   /** The sessions that the status lists do not have as revoked. */
   async function notListed(sids: readonly string[]) {
     const missing: string[] = [];
@@ -217,7 +245,8 @@ describe.each(STORES)("on the %s store", (kind) => {
     return missing;
   }
 
-  test("every way to end is one event, one entry of the feed, one signal, one bit of a status list and one count", async () => {
+  test("every way to end is one event, one entry of the feed, one signal, one polled event, one bit of a status list and one count", async () => {
+    const { stream_id } = await ssf("streams", {});
     const expected = new Map<string, EndReason>();
     const subjects: [subject: string, count: number][] = [];
     for (const [reason, ways] of Object.entries(WAYS) as [EndReason, (typeof WAYS)[EndReason]][]) {
@@ -232,6 +261,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     expect(events.toSorted()).toEqual(wantedEvents.toSorted());
     expect((await feedUntil([...expected.keys()])).toSorted()).toEqual([...expected].toSorted());
     expect((await unread(store.signals.log, "all")).toSorted()).toEqual([...expected].toSorted());
+    expect((await polledUntil(String(stream_id), expected.size)).toSorted()).toEqual([...expected].toSorted());
     // No access token outlives a session that expires.
     const listed = [...expected].filter(([, reason]) => reason !== "expired").map(([sid]) => sid);
     await until(async () => expect(await notListed(listed)).toEqual([]));
