@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SignalsAdminService } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { type Handler, type Request, type Response, respond } from "../listener/exchange.ts";
 import { readBody, sendJson } from "../listener/json.ts";
 import type { Page } from "../listener/pages.ts";
@@ -18,6 +19,7 @@ import { createSignIns, type SignIns } from "./sign-ins.ts";
 
 const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } =
   SessionAdminService.method;
+const { listSubscriptions, pauseSubscription, resumeSubscription, testSubscription } = SignalsAdminService.method;
 
 const ROOT = "/console";
 const API = `${ROOT}/api`;
@@ -26,9 +28,10 @@ const API = `${ROOT}/api`;
  * stream that would outlive the sign-in.
  */
 const CALLS = new Set(
-  [getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions].map(
-    ({ parent, name }) => `/${parent.typeName}/${name}`,
-  ),
+  [
+    ...[getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions],
+    ...[listSubscriptions, pauseSubscription, resumeSubscription, testSubscription],
+  ].map(({ parent, name }) => `/${parent.typeName}/${name}`),
 );
 /** The body of a sign-in holds one admin token, so it is small. */
 const MAX_BODY_BYTES = 8 * 1024;

@@ -132,8 +132,8 @@ async function measureMemory(): Promise<void> {
   const begun = performance.now();
   const rows: string[] = [];
   for (let sample = 0; sample < SAMPLES; sample++) {
-    for (let left = endings / SAMPLES; left > 0; left -= 500) {
-      const opened = await logIns(service, Math.min(500, left));
+    for (let left = endings / SAMPLES; left > 0; left -= 50) {
+      const opened = await logIns(service, Math.min(50, left));
       await Promise.all(opened.map((session) => service.logOut(session)));
     }
     const { received } = await sink.report();

@@ -2,6 +2,7 @@
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import type { Live } from "./live-numbers.ts";
 
 /** Scripts of other origins cannot send this header. */
@@ -12,14 +13,13 @@ const withOwnHeader: Interceptor = (next) => (request) => {
   return next(request);
 };
 
-export const sessions = createClient(
-  SessionAdminService,
-  createConnectTransport({
-    baseUrl: `${location.origin}/console/api`,
-    interceptors: [withOwnHeader],
-    defaultTimeoutMs: 15_000,
-  }),
-);
+const transport = createConnectTransport({
+  baseUrl: `${location.origin}/console/api`,
+  interceptors: [withOwnHeader],
+  defaultTimeoutMs: 15_000,
+});
+export const sessions = createClient(SessionAdminService, transport);
+export const signals = createClient(SignalsAdminService, transport);
 
 type Scope =
   | "sessions:create"

@@ -5,6 +5,7 @@ import { LiveView } from "./live.tsx";
 import { Loading, Problem } from "./parts.tsx";
 import { SessionsView } from "./sessions.tsx";
 import { SignIn } from "./sign-in.tsx";
+import { SignalsView } from "./signals.tsx";
 
 type State =
   | { readonly is: "asking" }
@@ -12,7 +13,7 @@ type State =
   | { readonly is: "in"; readonly me: Me }
   | { readonly is: "failed"; readonly error: unknown };
 
-/** `#/live`, or `#/sessions?subject=…`. */
+/** `#/live`, `#/signals`, or `#/sessions?subject=…`. */
 function readRoute(): { readonly view: string; readonly subject: string } {
   const [view = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   return { view, subject: new URLSearchParams(query).get("subject") ?? "" };
@@ -67,12 +68,14 @@ export function App() {
   if (state.is === "out") return <SignIn expired={state.expired} onSignedIn={(me) => setState({ is: "in", me })} />;
 
   const leave = () => signOut().then(() => setState({ is: "out", expired: false }), onExpired);
-  const isLive = route.view === "live";
+  const view = route.view === "live" || route.view === "signals" ? route.view : "sessions";
   return (
     <>
-      <Header me={state.me} isLive={isLive} onLeave={leave} />
-      {isLive ? (
+      <Header me={state.me} view={view} onLeave={leave} />
+      {view === "live" ? (
         <LiveView me={state.me} onExpired={onExpired} />
+      ) : view === "signals" ? (
+        <SignalsView me={state.me} onExpired={onExpired} />
       ) : (
         <SessionsView key={route.subject} me={state.me} wanted={route.subject} onExpired={onExpired} />
       )}
@@ -80,9 +83,9 @@ export function App() {
   );
 }
 
-type HeaderProps = { readonly me: Me; readonly isLive: boolean; readonly onLeave: () => void };
+type HeaderProps = { readonly me: Me; readonly view: "sessions" | "live" | "signals"; readonly onLeave: () => void };
 
-function Header({ me, isLive, onLeave }: HeaderProps) {
+function Header({ me, view, onLeave }: HeaderProps) {
   return (
     <header>
       <span class="brand">
@@ -90,11 +93,14 @@ function Header({ me, isLive, onLeave }: HeaderProps) {
         <b>Session console</b>
       </span>
       <nav aria-label="Views">
-        <a href="#/sessions" aria-current={isLive ? undefined : "page"}>
+        <a href="#/sessions" aria-current={view === "sessions" ? "page" : undefined}>
           Sessions
         </a>
-        <a href="#/live" aria-current={isLive ? "page" : undefined}>
+        <a href="#/live" aria-current={view === "live" ? "page" : undefined}>
           Live
+        </a>
+        <a href="#/signals" aria-current={view === "signals" ? "page" : undefined}>
+          Signals
         </a>
       </nav>
       <span class="who">

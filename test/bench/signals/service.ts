@@ -26,6 +26,8 @@ export async function openService(store: "embedded" | "redis") {
     asked.end(body === undefined ? undefined : JSON.stringify(body));
     const [response] = await once(asked, "response");
     const received = await text(response);
+    // A busy machine: the service asks for another attempt.
+    if (response.statusCode === 503) return call(url, method, token, body);
     if (response.statusCode >= 300) throw new Error(`${url}: ${response.statusCode} ${received}`);
     return received === "" ? {} : JSON.parse(received);
   }

@@ -1,0 +1,168 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { type Subscription, SubscriptionKind } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { isSignedOut, type Me, signals } from "./api.ts";
+import { msOf } from "./format.ts";
+import { Empty, Given, Loading, Problem, Time } from "./parts.tsx";
+
+type State = {
+  readonly subscriptions: readonly Subscription[] | undefined;
+  readonly error: unknown;
+  /** What the last test of each subscription has found. */
+  readonly tests: Readonly<Record<string, string>>;
+};
+
+/** Shows who is sent the ends of sessions and how that goes, and lets an operator test, pause and resume it. */
+export function SignalsView({ me, onExpired }: { readonly me: Me; readonly onExpired: () => void }) {
+  const mayRead = me.scopes.includes("signals:read");
+  const [{ subscriptions, error, tests }, setState] = useState<State>({
+    subscriptions: undefined,
+    error: undefined,
+    tests: {},
+  });
+  /** Calls the service, and lists the subscriptions again. */
+  const act = useCallback(
+    async (call: () => Promise<Readonly<Record<string, string>> | undefined>) => {
+      try {
+        const tested = await call();
+        const listed = await signals.listSubscriptions({});
+        setState((before) => ({
+          subscriptions: listed.subscriptions,
+          error: undefined,
+          tests: { ...before.tests, ...tested },
+        }));
+      } catch (failure) {
+        if (isSignedOut(failure)) return onExpired();
+        setState((before) => ({ ...before, error: failure }));
+      }
+    },
+    [onExpired],
+  );
+  const read = useCallback(() => act(async () => undefined), [act]);
+  useEffect(() => {
+    if (mayRead) void read();
+  }, [mayRead, read]);
+
+  if (!mayRead)
+    return <Hint title="Signals cannot be shown">Your admin token does not have the scope signals:read.</Hint>;
+  if (ConnectError.from(error).code === Code.Unimplemented) {
+    return <Hint title="Signals are off">SIGNALS=on turns them on.</Hint>;
+  }
+  return (
+    <main>
+      <div class="row">
+        <h1>Signals</h1>
+        <button type="button" class="quiet" onClick={read}>
+          Read again
+        </button>
+      </div>
+      {error !== undefined && <Problem error={error} retry={read} />}
+      {subscriptions === undefined ? (
+        error === undefined && <Loading what="Reading…" />
+      ) : subscriptions.length === 0 ? (
+        <Empty title="No subscriptions">session-service signals create makes one.</Empty>
+      ) : (
+        <Table subscriptions={subscriptions} tests={tests} mayManage={me.scopes.includes("signals:manage")} act={act} />
+      )}
+    </main>
+  );
+}
+
+function Hint({ title, children }: { readonly title: string; readonly children: string }) {
+  return (
+    <main>
+      <Empty title={title}>{children}</Empty>
+    </main>
+  );
+}
+
+type TableProps = {
+  readonly subscriptions: readonly Subscription[];
+  readonly tests: State["tests"];
+  readonly mayManage: boolean;
+  readonly act: (call: () => Promise<Readonly<Record<string, string>> | undefined>) => Promise<void>;
+};
+
+const KINDS: Readonly<Record<number, string>> = {
+  [SubscriptionKind.WEBHOOK]: "webhook",
+  [SubscriptionKind.BACKCHANNEL]: "back-channel logout",
+  [SubscriptionKind.SSF_PUSH]: "SSF, by push",
+};
+
+function Table({ subscriptions, tests, mayManage, act }: TableProps) {
+  return (
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Receiver</th>
+            <th scope="col">Kind</th>
+            <th scope="col">State</th>
+            <th scope="col">Delivered</th>
+            <th scope="col">Given up</th>
+            <th scope="col">Failures in a row</th>
+            <th scope="col">Last error</th>
+            <th scope="col">Actions</th>
+          </tr>
+        </thead>
+        <tbody>
+          {subscriptions.map((one) => (
+            <tr key={one.subscriptionId}>
+              <th scope="row" title={one.subscriptionId}>
+                <Given text={one.endpoint || one.audience.join(", ")} />
+              </th>
+              <td>{KINDS[one.kind] ?? "another"}</td>
+              <td>
+                <span class={`badge ${one.pausedBecause === "" && one.failures === 0 ? "good" : "bad"}`}>
+                  {stateOf(one)}
+                </span>
+              </td>
+              <td>{one.delivered.toLocaleString("en")}</td>
+              <td>{one.deadLetters.toLocaleString("en")}</td>
+              <td>{one.failures.toLocaleString("en")}</td>
+              <td>
+                {one.lastError.replaceAll("_", " ")} {one.lastErrorTime && <Time ms={msOf(one.lastErrorTime)} />}
+              </td>
+              <td>
+                <Actions one={one} disabled={!mayManage} act={act} />
+                <span role="status">{tests[one.subscriptionId] ?? ""}</span>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function stateOf({ pausedBecause, failures }: Subscription): string {
+  if (pausedBecause !== "") return `paused: ${pausedBecause}`;
+  return failures > 0 ? "failing" : "active";
+}
+
+type ActionsProps = { readonly one: Subscription; readonly disabled: boolean; readonly act: TableProps["act"] };
+
+function Actions({ one: { subscriptionId, pausedBecause, endpoint }, disabled, act }: ActionsProps) {
+  const title = disabled ? "Your admin token does not have the scope signals:manage" : undefined;
+  const given = { subscriptionId };
+  const change = () =>
+    act(async () => {
+      await (pausedBecause === "" ? signals.pauseSubscription(given) : signals.resumeSubscription(given));
+      return undefined;
+    });
+  const test = () =>
+    act(async () => {
+      const { accepted, error } = await signals.testSubscription(given);
+      return { [subscriptionId]: accepted ? "test accepted" : `test failed: ${error.replaceAll("_", " ")}` };
+    });
+  return (
+    <>
+      <button type="button" class="quiet" disabled={disabled} title={title} onClick={change}>
+        {pausedBecause === "" ? "Pause" : "Resume"}
+      </button>{" "}
+      <button type="button" class="quiet" disabled={disabled || endpoint === ""} title={title} onClick={test}>
+        Send a test
+      </button>{" "}
+    </>
+  );
+}
