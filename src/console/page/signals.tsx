@@ -87,6 +87,7 @@ const KINDS: Readonly<Record<number, string>> = {
   [SubscriptionKind.WEBHOOK]: "webhook",
   [SubscriptionKind.BACKCHANNEL]: "back-channel logout",
   [SubscriptionKind.SSF_PUSH]: "SSF, by push",
+  [SubscriptionKind.SSF_POLL]: "SSF, by poll",
 };
 
 function Table({ subscriptions, tests, mayManage, act }: TableProps) {
