@@ -19,7 +19,7 @@ type Decision = { readonly ok: true; readonly identity: Identity } | Rejection;
 /** A header of the request that the gateway asks about, by its name in lower case. */
 export type HeaderOf = (name: string) => string | undefined;
 /** What the gateway says about the request itself. A proof is for that (RFC 9449 section 4.3). */
-export type Target = {
+type Target = {
   readonly method: string | undefined;
   /** The host that the client has named, with its port if it has named one. */
   readonly host: string | undefined;
