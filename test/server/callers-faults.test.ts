@@ -48,6 +48,20 @@ function reported({ headers, trailers, body }: RawResponse): string {
   return details === undefined ? body : Buffer.from(details, "base64").toString();
 }
 
+test.each([
+  ["gRPC, compressed", "application/grpc+json", 1],
+  ["gRPC-Web", "application/grpc-web+json", 0],
+  ["gRPC-Web, compressed", "application/grpc-web+json", 1],
+])("half of a character in a message, over %s", async (_, type, flags) => {
+  const text = Buffer.from(String.raw`{"service":{"\ud800":"\ud800"},"\ud800":1}`);
+  for (const quoted of [text, Buffer.from(String.raw`"\ud800"`)]) {
+    const body = envelope(flags, flags === 1 ? gzipSync(quoted) : quoted);
+    const headers = { "content-type": type, ...(flags === 1 && { "grpc-encoding": "gzip" }) };
+    const response = await post("/grpc.health.v1.Health/Check", headers, body);
+    expect([response.status, reported(response)]).toEqual([200, expect.stringContaining("E400_INVALID_REQUEST")]);
+  }
+});
+
 describe.each<[string, string, string, string]>([
   ["Connect unary, JSON", UNARY, "application/json", "content-encoding"],
   ["Connect unary, binary", UNARY, "application/proto", "content-encoding"],

@@ -44,6 +44,9 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
         const response = await handler(whole);
         return refusedCall(request, response, handler) ?? (await withTranslatedError(response, translate));
       } catch (error) {
+        const refused =
+          error instanceof URIError ? notUnicode(request.header.get("content-type") ?? "", translate) : undefined;
+        if (refused !== undefined) return refused;
         if (ConnectError.from(error).code !== Code.Aborted) onBug(error, handler.method.name, contextValues);
         // The adapter would print any other error on the console.
         throw new ConnectError("no response", Code.Aborted, undefined, undefined, error);
@@ -52,6 +55,19 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
     router.handlers[at] = respond;
   }
   return router;
+}
+
+/**
+ * Returns the response to a message with half of a character. A parser quotes it, and Connect throws when it percent-encodes that as the
+ * message of gRPC's status. Undefined for other protocols: their errors are JSON, which can hold it.
+ */
+function notUnicode(type: string, translate: Translate): UniversalServerResponse | undefined {
+  if (!type.startsWith("application/grpc")) return undefined;
+  const error = new ConnectError("the message has text that is not Unicode", Code.InvalidArgument);
+  const trailer = setTrailerStatus(new Headers(), translate(error) ?? error);
+  const response = { status: 200, header: new Headers({ "content-type": type }) };
+  if (!type.startsWith("application/grpc-web")) return { ...response, body: only(new Uint8Array()), trailer };
+  return { ...response, body: only(encodeEnvelope(trailerFlag, trailerSerialize(trailer))) };
 }
 
 /** The call that has raised an error. */
