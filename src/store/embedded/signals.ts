@@ -1,13 +1,6 @@
 /** Signals in the embedded store: one log with one partition, which all processes on the file share. */
 import type { SessionId } from "../../session/model.ts";
-import type { StoreMs, WallMs } from "../../session/time.ts";
-import {
-  type DeliveryError,
-  MAX_SUBSCRIPTIONS,
-  type Subscription,
-  type SubscriptionDefinition,
-  type SubscriptionState,
-} from "../../signals/model.ts";
+import type { StoreMs } from "../../session/time.ts";
 import type {
   AdvanceOutcome,
   Cursor,
@@ -16,11 +9,11 @@ import type {
   ReadOutcome,
   SignalLog,
   SignalStore,
-  SubscriptionStore,
 } from "../../signals/ports.ts";
-import { cursorOf, NO_SESSION, type Position, positionOf, signalOf, subscriptionOf } from "../signal-text.ts";
+import { cursorOf, NO_SESSION, type Position, positionOf, signalOf } from "../signal-text.ts";
 import type { SignalSteps } from "./signal-steps.ts";
 import type { Statements } from "./statements.ts";
+import { EmbeddedSubscriptions, type SubscriptionRow } from "./subscriptions.ts";
 import type { Transactions } from "./transactions.ts";
 
 type Holder = { readonly holder: string; readonly fence: number; readonly held_until: StoreMs };
@@ -31,19 +24,6 @@ type SignalRow = Position & {
   readonly reason: string;
   readonly client: string;
   readonly subject: string;
-};
-
-type SubscriptionRow = Position & {
-  readonly id: string;
-  readonly definition: string;
-  readonly created_at: number;
-  readonly state: string;
-  readonly because: string;
-  readonly failures: number;
-  readonly last_error: string;
-  readonly last_error_at: number;
-  readonly delivered: number;
-  readonly dead_letters: number;
 };
 
 export function createEmbeddedSignals(sql: Statements, steps: SignalSteps, transactions: Transactions): SignalStore {
@@ -167,91 +147,3 @@ class EmbeddedSignalLog implements SignalLog {
 const NO_CURSOR = "" as Cursor;
 /** A lease that lasts longer was taken before the clock was set. */
 const LONGEST_LEASE_MS = 600_000;
-
-class EmbeddedSubscriptions implements SubscriptionStore {
-  readonly #sql: Statements;
-  readonly #transactions: Transactions;
-
-  constructor(sql: Statements, transactions: Transactions) {
-    this.#sql = sql;
-    this.#transactions = transactions;
-  }
-
-  async create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean> {
-    const text = JSON.stringify(definition);
-    return this.#transactions.write("FULL", () => {
-      const before = this.#row(id);
-      if (before !== undefined) return before.definition === text;
-      if (Number(this.#sql.countSubscriptions.get()?.count) >= MAX_SUBSCRIPTIONS) return false;
-      const { number, sid } = this.#sql.lastSignal.get() as Position;
-      this.#sql.subscribe.run(id, text, createdAt, number, sid);
-      return true;
-    });
-  }
-
-  async get(id: string): Promise<Subscription | undefined> {
-    const row = this.#transactions.read(() => this.#row(id));
-    return row && subscriptionOfRow(row);
-  }
-
-  async list(): Promise<readonly Subscription[]> {
-    return this.#transactions.read(() => this.#sql.subscriptions.all() as SubscriptionRow[]).map(subscriptionOfRow);
-  }
-
-  known(): Promise<readonly Subscription[]> {
-    return this.list();
-  }
-
-  /** Each change is one transaction. */
-  async repair(): Promise<void> {}
-
-  async define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {
-    return this.#change(() => this.#sql.define.run(JSON.stringify(definition), id, JSON.stringify(before)));
-  }
-
-  async setState(id: string, state: SubscriptionState): Promise<boolean> {
-    return this.#change(() =>
-      state.state === "paused" ? this.#sql.pause.run(state.because, id) : this.#sql.resume.run(id),
-    );
-  }
-
-  async restart(id: string): Promise<boolean> {
-    return this.#change(() => {
-      const { number, sid } = this.#sql.lastSignal.get() as Position;
-      return this.#sql.restart.run(number, sid, id);
-    });
-  }
-
-  async recordAttempt(id: string, failure: { readonly error: DeliveryError; readonly at: WallMs } | undefined) {
-    return this.#change(() =>
-      failure === undefined ? this.#sql.succeed.run(id) : this.#sql.fail.run(failure.error, failure.at, id),
-    );
-  }
-
-  async delete(id: string): Promise<boolean> {
-    return this.#transactions.write("FULL", () => {
-      const isDeleted = this.#sql.unsubscribe.run(id).changes > 0;
-      if (this.#sql.isSubscribed.get() === undefined) {
-        this.#sql.clearSignals.run();
-        this.#sql.beginSignals.run(0, 0, 0, 0, "");
-        this.#sql.giveBackSignals.run();
-      }
-      return isDeleted;
-    });
-  }
-
-  #change(step: () => { readonly changes: number | bigint }): boolean {
-    return this.#transactions.write("FULL", () => step().changes > 0);
-  }
-
-  #row(id: string): SubscriptionRow | undefined {
-    return this.#sql.subscription.get(id) as SubscriptionRow | undefined;
-  }
-}
-
-function subscriptionOfRow(row: SubscriptionRow): Subscription {
-  const { id, definition, created_at, state, because, failures, last_error, last_error_at, delivered } = row;
-  const status = { createdAt: created_at, state, because, failures };
-  const error = { lastError: last_error, lastErrorAt: String(last_error_at) };
-  return subscriptionOf(id, definition, { ...status, ...error }, { delivered, deadLetters: row.dead_letters });
-}
