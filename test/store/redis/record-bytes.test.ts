@@ -1,0 +1,27 @@
+/** What the key of a client (DPoP) costs in Redis: nothing for a session without one. */
+import { expect, test } from "vitest";
+import type { NewSession } from "../../../src/session/model.ts";
+import { deviceArguments, encodeBody, versionOf } from "../../../src/store/redis/record.ts";
+import { someProof } from "../../support/store/device.ts";
+import { newSession } from "../../support/store/sessions.ts";
+
+/** When it is bound, the thumbprint, a time and a length that older versions read, and the kind of the key. */
+const KEY_BYTES = 6 + 32 + 6 + 2 + 1;
+
+/** The subject with a length of two bytes, five texts with one of one byte, and no claims. */
+const textBytes = ({ subject, clientId, audience, client }: NewSession) =>
+  2 + subject.length + 5 + [clientId, audience, ...Object.values(client)].join("").length;
+
+test("a session without a key takes no byte for one", () => {
+  const session = newSession("alice");
+  expect(encodeBody(session)).toHaveLength(textBytes(session));
+  expect(versionOf(session)).toBe(1);
+  const bound = { ...session, dpopJkt: someProof().thumbprint };
+  expect(encodeBody(bound)).toHaveLength(textBytes(session) + KEY_BYTES);
+});
+
+test("a refresh without a proof sends nothing of a key", () => {
+  const byToken = { lifeMs: 1, cookie: undefined, skipped: false, transport: "token" } as const;
+  expect(deviceArguments(byToken)).toEqual([1, 2]);
+  expect(deviceArguments({ lifeMs: 1, cookie: undefined, skipped: false })).toEqual([1]);
+});
