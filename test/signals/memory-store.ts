@@ -2,7 +2,7 @@
 import type { SessionId } from "../../src/session/model.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import { storeMs, wallMs } from "../../src/session/time.ts";
-import { type Signal, type SignalReason, type Subscription, signalId } from "../../src/signals/model.ts";
+import { definitionOf, type Signal, type SignalReason, type Subscription, signalId } from "../../src/signals/model.ts";
 import type { Cursor, Lease, SignalLog, SignalStore, SubscriptionStore } from "../../src/signals/ports.ts";
 
 const cursor = (position: number) => String(position) as Cursor;
@@ -111,7 +111,14 @@ export class MemoryStore {
       list: async () => [...this.subscriptions.values()],
       known: async () => [...this.subscriptions.values()],
       repair: async () => {},
-      define: change,
+      define: async (id, definition, before) => {
+        const one = this.subscriptions.get(id);
+        if (one === undefined || JSON.stringify(definitionOf(one)) !== JSON.stringify(before)) return false;
+        const names = Object.keys(definitionOf(one));
+        const status = Object.fromEntries(Object.entries(one).filter(([name]) => !names.includes(name)));
+        this.subscriptions.set(id, { ...definition, ...status } as Subscription);
+        return true;
+      },
       setState: change,
       restart: async () => false,
       recordAttempt: (id, failure) =>

@@ -36,7 +36,7 @@ test("after a rotation of the ring secrets are sealed anew, so that the earlier 
   const after = createSecretSeal({ current: readyKeys({ ...keys.ring, mac: [next] }) });
   const store = new MemoryStore();
   const { subscriptions } = store.seenBy({ alive: true });
-  store.add("a", { filter: { subject: "alice" }, sealedSecret: seal.seal(SECRET) });
+  store.add("a", { filter: { subject: "alice" }, sealedSecret: seal.seal(SECRET), stream: { owner: "receiver" } });
   const { sealedSecret: _, ...definition } = (await subscriptions.get("a")) ?? {};
   await sealAnew(subscriptions, createSecretSeal({ current: both }));
   const { sealedSecret = "", ...rest } = (await subscriptions.get("a")) ?? {};
