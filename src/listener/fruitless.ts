@@ -25,12 +25,12 @@ type Bucket = { level: number; atMs: number };
 
 export class Fruitless {
   readonly #buckets = new Map<string, Bucket>();
-  readonly #credentialInBody: (path: string) => boolean;
+  readonly #needsCredential: (path: string) => boolean;
   readonly #clock: () => number;
 
-  /** @param credentialInBody whether requests to a path have their credential in the body */
-  constructor(credentialInBody: (path: string) => boolean, clock = () => performance.now()) {
-    this.#credentialInBody = credentialInBody;
+  /** @param needsCredential whether requests to a path are refused without an authentic credential */
+  constructor(needsCredential: (path: string) => boolean, clock = () => performance.now()) {
+    this.#needsCredential = needsCredential;
     this.#clock = clock;
   }
 
@@ -39,9 +39,10 @@ export class Fruitless {
     if (THIS_MACHINE.has(address)) return false;
     const bucket = this.#bucketOf(subnetOf(address));
     const now = this.#clock();
-    const leaked = Math.max(0, ((now - bucket.atMs) / 1000) * FRUITLESS_PER_SECOND);
-    bucket.level = Math.max(0, bucket.level - leaked) + 1;
-    bucket.atMs = Math.max(now, bucket.atMs);
+    // What comes on connections that were open before does not bar the address for longer.
+    if (bucket.atMs > now) return true;
+    bucket.level = Math.max(0, bucket.level - ((now - bucket.atMs) / 1000) * FRUITLESS_PER_SECOND) + 1;
+    bucket.atMs = now;
     if (bucket.level <= MAX_FRUITLESS) return false;
     bucket.level = MAX_FRUITLESS;
     // It begins to leak when the address is let in again.
@@ -65,9 +66,10 @@ export class Fruitless {
     return (this.#buckets.get(subnetOf(address))?.atMs ?? 0) > this.#clock();
   }
 
-  #isFruitless({ headers, url }: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
-    if (statusCode >= 400 || isRefusedByGrpc(stream)) return true;
-    return headers.cookie === undefined && headers.authorization === undefined && !this.#credentialInBody(url);
+  /** A credential in the headers says nothing: a page is the same with a made-up one. */
+  #isFruitless({ method, url }: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
+    if (statusCode >= 400 || isRefusedByGrpc(stream) || method === "OPTIONS") return true;
+    return !this.#needsCredential(url);
   }
 
   /** The address that was seen first is forgotten first; at this many a single one matters little. */

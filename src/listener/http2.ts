@@ -51,7 +51,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   const sessions = new Map<Http2Session, Session>();
   const timeouts = new StreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
   const pending = new PendingBodies(limits.maxPendingBodies);
-  const fruitless = limits.credentialInBody && new Fruitless(limits.credentialInBody);
+  const fruitless = limits.needsCredential && new Fruitless(limits.needsCredential);
   let draining = false;
   let taken: Socket | undefined;
   /** The time in which this process ran and could see what clients sent. It is updated at each check. */

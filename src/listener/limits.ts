@@ -39,10 +39,10 @@ export type ListenerLimits = {
   /** The number of open connections of one IPv4 address or one IPv6 /64. */
   readonly maxConnectionsPerAddress: number;
   /**
-   * Whether requests to a path have their credential in the body. One address may make a bounded number of HTTP/2 requests without an
-   * authentic credential (fruitless.ts). No such bound if undefined: behind a proxy.
+   * Whether requests to a path are refused without an authentic credential. One address may make a bounded number of other HTTP/2
+   * requests, and of refused ones (fruitless.ts). No such bound if undefined: behind a proxy.
    */
-  readonly credentialInBody: ((path: string) => boolean) | undefined;
+  readonly needsCredential: ((path: string) => boolean) | undefined;
   /** The number of requests whose bodies are still arriving. */
   readonly maxPendingBodies: number;
   readonly headTimeoutMs: number;
@@ -57,7 +57,7 @@ export type ListenerLimits = {
 export const DEFAULT_LIMITS: ListenerLimits = {
   maxConnections: 10_000,
   maxConnectionsPerAddress: 10_000 * ADDRESS_SHARE,
-  credentialInBody: undefined,
+  needsCredential: undefined,
   maxPendingBodies: 2_000,
   headTimeoutMs: HEAD_TIMEOUT_MS,
   requestTimeoutMs: REQUEST_TIMEOUT_MS,

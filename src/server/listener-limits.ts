@@ -3,6 +3,7 @@
  * open, nor the memory of its container.
  */
 import { OAuthService } from "../../gen/auth/v1/oauth_pb.ts";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import type { Config } from "../config/config.ts";
 import { ADDRESS_SHARE, type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../listener/limits.ts";
 import { affordable, type Resources } from "../listener/resources.ts";
@@ -13,7 +14,7 @@ const MAX_PENDING_BODIES = 2_000;
 
 type Limits = Pick<
   ListenerLimits,
-  "maxConnections" | "maxConnectionsPerAddress" | "credentialInBody" | "maxPendingBodies" | "requestTimeoutMs"
+  "maxConnections" | "maxConnectionsPerAddress" | "needsCredential" | "maxPendingBodies" | "requestTimeoutMs"
 >;
 
 type Settings = Pick<
@@ -21,9 +22,16 @@ type Settings = Pick<
   "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
 >;
 
-/** Stock clients of OAuth send the refresh token in a form. */
-const isOAuthEndpoint = (path: string) =>
-  path.startsWith("/v1/oauth/") || path.startsWith(`/${OAuthService.typeName}/`);
+/** The calls of the public API refuse whoever has no authentic credential, but for this one. */
+const REFUSES_NOBODY = [
+  "/v1/auth/device/refresh",
+  `/${SessionService.typeName}/${SessionService.method.renewDevice.name}`,
+];
+const CALLS = ["/v1/auth/", "/v1/oauth/", `/${SessionService.typeName}/`, `/${OAuthService.typeName}/`];
+
+function needsCredential(path: string): boolean {
+  return CALLS.some((start) => path.startsWith(start)) && !REFUSES_NOBODY.some((start) => path.startsWith(start));
+}
 
 export function listenerLimits(
   config: Settings,
@@ -42,9 +50,9 @@ export function listenerLimits(
       ...common,
       maxConnections: others,
       maxConnectionsPerAddress: config.maxConnectionsPerAddress ?? Math.ceil(others * share),
-      credentialInBody: config.trustProxy > 0 ? undefined : isOAuthEndpoint,
+      needsCredential: config.trustProxy > 0 ? undefined : needsCredential,
     },
     // Internal services share few addresses, and authenticate.
-    admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin, credentialInBody: undefined },
+    admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin, needsCredential: undefined },
   };
 }

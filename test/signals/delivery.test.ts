@@ -105,6 +105,35 @@ test("a signal that the receiver refuses holds up its own session only, and a cr
   expect(store.subscriptions.get("one")).toMatchObject({ state: "active", deadLetters: 1 });
 });
 
+test("many refused signals hold up no other session, and are given up in the end", async () => {
+  const { world, store, instance } = worldWith("accept", 0.5);
+  await instance.round();
+  const append = (count: number, from: number) =>
+    Array.from({ length: count }, (_, at) => store.append(2 * (at + from)).id);
+  // More than are held in memory: the last ones come when the first are given up.
+  const refused = new Set(append(300, 0));
+  append(20, 1_000);
+  for (const id of append(300, 2_000)) refused.add(id);
+  append(20, 3_000);
+  world.behaviour = ({ id }) => (refused.has(id) ? 400 : "accept");
+  for (let hour = 0; world.receipts.length < 40; hour++) {
+    expect(hour).toBeLessThan(12);
+    await passTime(world, instance, HOUR_MS, 9_000);
+  }
+  expect(store.subscriptions.get("one")?.state).toBe("active");
+  expect(store.subscriptions.get("one")?.deadLetters).toBeGreaterThan(80);
+});
+
+test("sixteen refused signals hold up nothing", async () => {
+  const { world, store, instance } = worldWith("accept", 0.5);
+  await instance.round();
+  const refused = new Set(Array.from({ length: 40 }, (_, at) => store.append(2 * at).id));
+  world.behaviour = ({ id }) => (refused.has(id) ? 400 : "accept");
+  const others = Array.from({ length: 40 }, (_, at) => store.append(2 * at + 100).id);
+  await passTime(world, instance, 60_000, 1_000);
+  expect(world.receipts.map(({ id }) => id).sort()).toEqual(others.sort());
+});
+
 test("a receiver that refuses everything loses nothing", async () => {
   const { world, store, instance } = worldWith(401, 0);
   await instance.round();

@@ -11,10 +11,11 @@ import type { Cursor, DeliveryCounts, LoggedSignal } from "../ports.ts";
 /** Requests to one receiver at the same time, and while it fails. */
 const MAX_IN_FLIGHT = 8;
 const MAX_IN_FLIGHT_FAILING = 1;
-/** Failed attempts in a row from which a receiver counts as failing. */
+/** Failed attempts in a row, refusals excepted, from which a receiver counts as failing. */
 const FAILING_FROM = 5;
-/** Signals that are held in memory. */
+/** Signals of a line that are held in memory and were not tried in vain. */
 export const MAX_LINE = 16;
+/** Signals that are held in memory. */
 const MAX_LANE = 512;
 /** How many signals behind one that the receiver refuses are delivered before it, at the most. */
 const MAX_AHEAD = 10_000;
@@ -53,6 +54,8 @@ export type Line = {
   readonly settled: Settled;
   /** What is to be delivered, in the order of the log. */
   readonly items: Item[];
+  /** How many items were tried in vain. They take no room in the line. */
+  tried: number;
   /** How many settled entries come after the first item. A crash repeats them. */
   ahead: number;
   /** Up to where the log was read. */
@@ -75,6 +78,8 @@ export class Lane {
   #held = 0;
   #inFlight = 0;
   #failures = 0;
+  /** Those of them in a row that were no refusals. */
+  #silent = 0;
   #failingSince: number | undefined;
   #retryAt = 0;
   #lastAcceptedAt: number | undefined;
@@ -98,7 +103,7 @@ export class Lane {
 
   open(partition: number, cursor: Cursor): void {
     this.close(partition);
-    const line = { partition, settled: nothingUpTo(cursor), items: [], ahead: 0, position: cursor };
+    const line = { partition, settled: nothingUpTo(cursor), items: [], tried: 0, ahead: 0, position: cursor };
     this.#lines.set(partition, { ...line, more: true, open: true, storing: false });
   }
 
@@ -118,7 +123,7 @@ export class Lane {
   /** Returns how many signals may be read into a line, beside those that the filter leaves out. */
   room(line: Line): number {
     if (line.ahead >= MAX_AHEAD) return 0;
-    return Math.max(0, Math.min(MAX_LINE - line.items.length, MAX_LANE - this.#held));
+    return Math.max(0, Math.min(MAX_LINE + line.tried - line.items.length, MAX_LANE - this.#held));
   }
 
   /** Takes signals that were read after the line's position, as many as there is room for. */
@@ -145,7 +150,7 @@ export class Lane {
 
   /** Returns at most `limit` signals to be sent now. Each must be settled. */
   take(now: number, limit: number): Item[] {
-    const failing = this.#failures >= FAILING_FROM;
+    const failing = this.#silent >= FAILING_FROM;
     if (failing && now < this.#retryAt) return [];
     const free = (failing ? MAX_IN_FLIGHT_FAILING : MAX_IN_FLIGHT) - this.#inFlight;
     const taken: Item[] = [];
@@ -171,21 +176,26 @@ export class Lane {
     if (error === undefined) {
       this.#settled(item, "delivered");
       this.#failures = 0;
+      this.#silent = 0;
       this.#failingSince = undefined;
       this.#lastAcceptedAt = now;
       return undefined;
     }
     this.#failures++;
     this.#failingSince ??= now;
-    if (this.#failures >= FAILING_FROM) this.#retryAt = now + backoffMs(this.#failures - FAILING_FROM + 1, fraction);
+    // Who refuses a signal may accept another. So only that signal waits.
+    this.#silent = error === "refused" ? 0 : this.#silent + 1;
+    if (this.#silent >= FAILING_FROM) this.#retryAt = now + backoffMs(this.#silent - FAILING_FROM + 1, fraction);
     this.#fail(item, error, now, fraction);
     return now - this.#failingSince >= GIVE_UP_MS ? "pause" : undefined;
   }
 
   #fail(item: Item, error: DeliveryError, now: number, fraction: number): void {
     const acceptedAt = this.#lastAcceptedAt ?? -1;
-    if (error === "refused" && acceptedAt >= (item.lastFailedAt ?? now)) item.refusals++;
-    item.attempts++;
+    // A lane that is full of what is refused has no other signals that could be accepted in between.
+    const since = this.#held >= MAX_LANE ? item.firstFailedAt : item.lastFailedAt;
+    if (error === "refused" && acceptedAt >= (since ?? now)) item.refusals++;
+    if (item.attempts++ === 0) item.line.tried++;
     item.firstFailedAt ??= now;
     item.lastFailedAt = now;
     const expired = now - item.firstFailedAt >= GIVE_UP_MS && acceptedAt >= item.firstFailedAt;
@@ -201,6 +211,7 @@ export class Lane {
     const at = line.items.indexOf(item);
     line.items.splice(at, 1);
     this.#held--;
+    if (item.attempts > 0) line.tried--;
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
