@@ -7,7 +7,8 @@ import type { KnownSubscription } from "../model.ts";
 import type { Cursor, Lease } from "../ports.ts";
 import { type Destination, Dispatch } from "./dispatch.ts";
 import { eachOf } from "./each-of.ts";
-import { Lane, type Line, MAX_LINE } from "./lane.ts";
+import { hasFilter, Lane, MAX_LINE } from "./lane.ts";
+import type { Line } from "./line.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
 const LEASE_MS = 10_000;
@@ -187,7 +188,11 @@ export class Delivery {
     }
     // Subscriptions that have read equally far share one reading.
     for (const [after, readers] of Map.groupBy(open, ({ line }) => line.position)) {
-      const outcome = await this.#deps.log.read(partition, after, readers.some(isFiltered) ? FILTERED_LIMIT : MAX_LINE);
+      const outcome = await this.#deps.log.read(
+        partition,
+        after,
+        readers.some(({ destination: { subscription } }) => hasFilter(subscription)) ? FILTERED_LIMIT : MAX_LINE,
+      );
       if (!outcome.ok && outcome.reason === "rewound") return this.#closeLines(partition);
       for (const { destination, line } of readers) {
         const { lane, subscription } = destination;
@@ -237,10 +242,6 @@ export class Delivery {
   #linesOf(partition: number): Line[] {
     return [...this.#destinations.values()].flatMap(({ lane }) => lane.line(partition) ?? []);
   }
-}
-
-function isFiltered({ destination }: { readonly destination: Destination }): boolean {
-  return Object.keys(destination.subscription.filter).length > 0;
 }
 
 function isDelivered(

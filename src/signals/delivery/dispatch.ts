@@ -2,7 +2,8 @@
 import { toWallClock } from "../../session/time.ts";
 import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import { attempt, type PushSubscription } from "./attempt.ts";
-import type { Item, Lane, Line } from "./lane.ts";
+import type { Lane } from "./lane.ts";
+import type { Item, Line } from "./line.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
 /** A subscription that is delivered to. */

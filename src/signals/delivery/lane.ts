@@ -5,8 +5,9 @@
  * line's cursor moves over what the receiver has accepted without a gap, so what was not accepted is read again after a crash. A signal
  * that the receiver refuses holds up those of its own session only: the others overtake it, and a crash repeats them.
  */
-import { type DeliveryError, passes, type Signal, type SignalFilter } from "../model.ts";
-import type { Cursor, DeliveryCounts, LoggedSignal } from "../ports.ts";
+import { type DeliveryError, passes, type SignalFilter } from "../model.ts";
+import type { Cursor, LoggedSignal } from "../ports.ts";
+import { hasEarlier, type Item, type Line, merge, nothingUpTo, openLine, type Progress, settleInto } from "./line.ts";
 
 /** Requests to one receiver at the same time, and while it fails. */
 const MAX_IN_FLIGHT = 8;
@@ -30,46 +31,6 @@ const MAX_BACKOFF_MS = 3_600_000;
 export function backoffMs(failures: number, fraction: number): number {
   return fraction * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(failures - 1, 30));
 }
-
-/** Entries of the log that need nothing any more: accepted, given up or left out by the filter. */
-type Settled = { to: Cursor; entries: number; delivered: number; deadLetters: number };
-
-/** A signal that is to be delivered. */
-export type Item = LoggedSignal & {
-  readonly line: Line;
-  state: "waiting" | "sending";
-  attempts: number;
-  /** Refusals before which the receiver had accepted another signal since the attempt before. */
-  refusals: number;
-  firstFailedAt: number | undefined;
-  lastFailedAt: number | undefined;
-  retryAt: number;
-  /** What comes after it in the log, up to the next item. The cursor cannot move there before this item is settled. */
-  readonly after: Settled;
-};
-
-export type Line = {
-  readonly partition: number;
-  /** What comes before the first item: the cursor may move to its end. */
-  readonly settled: Settled;
-  /** What is to be delivered, in the order of the log. */
-  readonly items: Item[];
-  /** How many items were tried in vain. They take no room in the line. */
-  tried: number;
-  /** How many settled entries come after the first item. A crash repeats them. */
-  ahead: number;
-  /** Up to where the log was read. */
-  position: Cursor;
-  /** Whether there is more to read as soon as there is room. */
-  more: boolean;
-  /** False when another instance may read the partition. Results of its requests are then not stored. */
-  open: boolean;
-  /** Whether its cursor is being stored. */
-  storing: boolean;
-};
-
-/** How far a cursor may move, and what is counted on the way. */
-type Progress = { readonly to: Cursor; readonly entries: number; readonly counts: DeliveryCounts };
 
 export class Lane {
   readonly #lines = new Map<number, Line>();
@@ -103,8 +64,7 @@ export class Lane {
 
   open(partition: number, cursor: Cursor): void {
     this.close(partition);
-    const line = { partition, settled: nothingUpTo(cursor), items: [], tried: 0, ahead: 0, position: cursor };
-    this.#lines.set(partition, { ...line, more: true, open: true, storing: false });
+    this.#lines.set(partition, openLine(partition, cursor));
   }
 
   close(partition: number): void {
@@ -233,23 +193,7 @@ export class Lane {
   }
 }
 
-const nothingUpTo = (to: Cursor): Settled => ({ to, entries: 0, delivered: 0, deadLetters: 0 });
-
-/** Adds settled entries that come after `item`, or before all items if it is undefined. */
-function settleInto(line: Line, item: Item | undefined, settled: Settled): void {
-  if (item !== undefined) line.ahead += settled.entries;
-  merge(item?.after ?? line.settled, settled);
-}
-
-function merge(earlier: Settled, later: Settled): void {
-  earlier.to = later.to;
-  earlier.entries += later.entries;
-  earlier.delivered += later.delivered;
-  earlier.deadLetters += later.deadLetters;
-}
-
-/** Returns whether an earlier signal of the session has not been delivered yet. */
-function hasEarlier(item: Item): boolean {
-  const { sessionId }: Signal = item.signal;
-  return item.line.items.find((other) => other.signal.sessionId === sessionId) !== item;
+/** Returns whether a subscription may leave signals out. */
+export function hasFilter({ filter }: { readonly filter: SignalFilter }): boolean {
+  return Object.keys(filter).length > 0;
 }
