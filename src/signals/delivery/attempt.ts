@@ -10,6 +10,10 @@ const GONE = 410;
 /** A subscription whose signals are sent. */
 export type PushSubscription = KnownSubscription & { readonly kind: PushKind; readonly endpoint: string };
 
+export function isPushed(one: KnownSubscription): one is PushSubscription {
+  return one.state === "active" && one.kind !== "ssf_poll" && one.endpoint !== undefined;
+}
+
 export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecret" | "sender" | "wallClock"> & {
   readonly events: Pick<DeliveryDeps["events"], "onFailure">;
 };

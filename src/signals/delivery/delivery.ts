@@ -2,9 +2,8 @@
  * Delivers signals. One instance at a time reads a partition of the log, for all subscriptions, while it holds the partition's lease.
  * Each signal is delivered at least once: cursors move after receivers have accepted, and whoever holds the lease next reads on from them.
  */
-import type { PushKind } from "../kinds/request.ts";
-import type { KnownSubscription } from "../model.ts";
 import type { Cursor, Lease } from "../ports.ts";
+import { isPushed } from "./attempt.ts";
 import { type Destination, Dispatch } from "./dispatch.ts";
 import { eachOf } from "./each-of.ts";
 import { hasFilter, Lane, MAX_LINE } from "./lane.ts";
@@ -118,7 +117,7 @@ export class Delivery {
   async #refresh(): Promise<void> {
     const active = new Map<string, Destination["subscription"]>();
     for (const one of await this.#deps.subscriptions.known()) {
-      if (isDelivered(one)) active.set(one.id, one);
+      if (isPushed(one)) active.set(one.id, one);
     }
     for (const [id, { lane }] of this.#destinations) {
       if (active.has(id)) continue;
@@ -242,10 +241,4 @@ export class Delivery {
   #linesOf(partition: number): Line[] {
     return [...this.#destinations.values()].flatMap(({ lane }) => lane.line(partition) ?? []);
   }
-}
-
-function isDelivered(
-  one: KnownSubscription,
-): one is KnownSubscription & { readonly kind: PushKind; readonly endpoint: string } {
-  return one.state === "active" && one.kind !== "ssf_poll" && one.endpoint !== undefined;
 }
