@@ -71,9 +71,9 @@ function quantiles(times: readonly number[]): string {
 }
 
 async function measureLogout(): Promise<void> {
-  const sink = await startSink();
+  const sink = await startSink(90);
   const [without, withMany] = [await openService(store), await openService(store)];
-  for (let at = 0; at < 100; at++) await withMany.subscribe(at < 10 ? DEAD : `${sink.url}${at}`);
+  for (const url of [...Array(10).fill(DEAD), ...sink.urls]) await withMany.subscribe(url);
   await sleep(SETTLE_MS);
   const times = new Map<BenchService, number[]>([
     [without, []],
@@ -98,9 +98,9 @@ async function measureLogout(): Promise<void> {
 
 async function measureLatency(): Promise<void> {
   const [rate, seconds] = [Number(values.rate), Number(values.seconds)];
-  const sink = await startSink();
+  const sink = await startSink(1);
   const service = await openService(store);
-  await service.subscribe(sink.url);
+  for (const url of sink.urls) await service.subscribe(url);
   await sleep(SETTLE_MS);
   const warm = await logIns(service, rate);
   await paced(warm, rate, async (session) => void (await service.logOut(session)));
@@ -125,9 +125,9 @@ async function measureLatency(): Promise<void> {
 
 async function measureMemory(): Promise<void> {
   const [endings, subscriptions] = [Number(values.endings), Number(values.subscriptions)];
-  const sink = await startSink();
+  const sink = await startSink(subscriptions);
   const service = await openService(store);
-  for (let at = 0; at < subscriptions; at++) await service.subscribe(`${sink.url}${at}`);
+  for (const url of sink.urls) await service.subscribe(url);
   await sleep(SETTLE_MS);
   const begun = performance.now();
   const rows: string[] = [];

@@ -15,7 +15,9 @@ export type Destination = {
 };
 
 /** Requests that are begun in one turn: each may need a signature, which takes some 0.1 ms. */
-const MAX_PER_TURN = 8;
+const PER_TURN = 8;
+/** So many, one for each ms that a turn came late, if the store or calls keep the thread busy: there are few turns then. */
+const MAX_PER_TURN = 32;
 
 interface DispatchListener {
   /** More may be read into a line. */
@@ -29,7 +31,7 @@ export class Dispatch {
   readonly #awake = new Set<Destination>();
   readonly #listener: DispatchListener;
   readonly #underWay = new Set<Promise<void>>();
-  #scheduled = false;
+  #scheduledAt: number | undefined;
   #stopped = false;
 
   constructor(deps: DeliveryDeps, listener: DispatchListener) {
@@ -40,8 +42,8 @@ export class Dispatch {
   /** Sends what is due, from the next turn on. */
   wake(destination: Destination): void {
     this.#awake.add(destination);
-    if (this.#scheduled || this.#stopped) return;
-    this.#scheduled = true;
+    if (this.#scheduledAt !== undefined || this.#stopped) return;
+    this.#scheduledAt = this.#deps.clock();
     setImmediate(() => this.#turn());
   }
 
@@ -53,11 +55,12 @@ export class Dispatch {
   }
 
   #turn(): void {
-    this.#scheduled = false;
-    let left = MAX_PER_TURN;
+    const now = this.#deps.clock();
+    let left = Math.min(MAX_PER_TURN, Math.max(PER_TURN, Math.floor(now - (this.#scheduledAt ?? now))));
+    this.#scheduledAt = undefined;
     for (const destination of [...this.#awake]) {
       this.#awake.delete(destination);
-      const items = destination.lane.take(this.#deps.clock(), left);
+      const items = destination.lane.take(now, left);
       left -= items.length;
       for (const item of items) this.#begin(destination, item);
       // It may have more. It goes to the end, so that all have their turn.

@@ -1,13 +1,14 @@
-/** A process that receives webhooks on loopback, accepts all, and reports when each session's first signal came. */
+/** A process of receivers of webhooks, each at a port of its own on loopback: it accepts all, and reports when each session's first signal came. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 
 type Report = { readonly received: number; readonly firstAt: Readonly<Record<string, number>> };
 
 export type Sink = {
-  readonly url: string;
+  /** One for each receiver: the service has a few connections to each origin, and many subscriptions would wait for these. */
+  readonly urls: readonly string[];
   /** Returns what has come since the start; the times are those of `wallNow`. */
   report(): Promise<Report>;
   stop(): void;
@@ -16,12 +17,12 @@ export type Sink = {
 /** Returns a time, in ms, that processes of one machine can compare. */
 export const wallNow = () => performance.timeOrigin + performance.now();
 
-export async function startSink(): Promise<Sink> {
-  const child = fork(import.meta.filename);
+export async function startSink(receivers: number): Promise<Sink> {
+  const child = fork(import.meta.filename, [String(receivers)]);
   process.once("exit", () => child.kill("SIGKILL"));
-  const [url] = (await once(child, "message")) as [string];
+  const [urls] = (await once(child, "message")) as [readonly string[]];
   return {
-    url,
+    urls,
     async report() {
       child.send("report");
       return (await once(child, "message"))[0] as Report;
@@ -30,10 +31,10 @@ export async function startSink(): Promise<Sink> {
   };
 }
 
-async function serve(): Promise<void> {
+async function serve(receivers: number): Promise<void> {
   const firstAt = new Map<string, number>();
   let received = 0;
-  const server = createServer((request, response) => {
+  const receive: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk) => chunks.push(chunk));
     request.on("end", () => {
@@ -42,10 +43,15 @@ async function serve(): Promise<void> {
       const [, sessionId = ""] = /"session_id":"([^"]+)"/.exec(Buffer.concat(chunks).toString("latin1")) ?? [];
       if (!firstAt.has(sessionId)) firstAt.set(sessionId, wallNow());
     });
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  };
+  const urls: string[] = [];
+  while (urls.length < receivers) {
+    const server = createServer(receive).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    urls.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  }
   process.on("message", () => process.send?.({ received, firstAt: Object.fromEntries(firstAt) } satisfies Report));
-  process.send?.(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  process.send?.(urls);
 }
 
-if (import.meta.main) await serve();
+if (import.meta.main) await serve(Number(process.argv[2]));
