@@ -21,14 +21,18 @@ export function statusListRoute(deps: Deps): Route {
   return ({ url }) => (url?.startsWith(LISTS_PATH) ? serve : undefined);
 }
 
-function serveList({ lists, wallClock, notFound, unavailable }: Deps, request: Request, response: Response): void {
+function serveList(deps: Deps, request: Request, response: Response): void {
+  const { method } = request;
+  if (method === "OPTIONS") respond(response, 204, METHODS);
+  else if (method === "GET" || method === "HEAD") serveGet(deps, request, response);
+  else respond(response, 405, METHODS);
+}
+
+function serveGet({ lists, wallClock, notFound, unavailable }: Deps, request: Request, response: Response): void {
   const { method, headers } = request;
-  const isHead = method === "HEAD";
   const [name = "", query = ""] = (request.url ?? "").slice(LISTS_PATH.length).split("?", 2);
   const list = lists.get(name);
-  if (method === "OPTIONS") respond(response, 204, METHODS);
-  else if (method !== "GET" && !isHead) respond(response, 405, METHODS);
-  else if (list === undefined) notFound(request, response);
+  if (list === undefined) notFound(request, response);
   // Lists of the past are not kept (section 8.4).
   else if (new URLSearchParams(query).has("time")) respond(response, 501, {});
   else if (!accepts(headers.accept)) respond(response, 406, SHARED);
@@ -40,7 +44,7 @@ function serveList({ lists, wallClock, notFound, unavailable }: Deps, request: R
     const head = { ...SHARED, etag: list.etag, "cache-control": cacheControl };
     const full = { ...head, "content-type": TYPE, "content-length": list.token.length };
     if (isSame(headers["if-none-match"], list.etag)) respond(response, 304, head);
-    else respond(response, 200, full, isHead ? undefined : list.token);
+    else respond(response, 200, full, method === "HEAD" ? undefined : list.token);
   }
 }
 

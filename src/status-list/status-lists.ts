@@ -16,8 +16,9 @@ const MAX_AGE_MS = 5_000;
 const MIN_AGE_MS = 1_000;
 /** A list may be used for so many times its time to live, in case that it cannot be fetched. */
 const LIVES = 3;
-/** How many signed lists are kept. */
+/** How many signed lists are kept, and how long they may be all together. */
 const MAX_SIGNED = 1_000;
+const MAX_SIGNED_BYTES = 16 * 1024 * 1024;
 
 const NAME = /^([\w-]{8})(?:\.([1-9a-z][0-9a-z]{0,9}))?$/;
 const TYP = "statuslist+jwt";
@@ -29,7 +30,10 @@ export type SignedList = {
   readonly nextAt: number;
 };
 
-type Kept = SignedList & { readonly slice: number; readonly version: number; readonly madeAtMs: number };
+type Kept = SignedList & { readonly slice: number; readonly lst: string };
+
+/** The bits of a list, compressed. */
+type Encoded = { readonly lst: string; readonly version: number; readonly madeAtMs: number };
 
 type Deps = {
   readonly issuer: string;
@@ -43,7 +47,9 @@ type Deps = {
 export class StatusLists {
   readonly #deps: Deps;
   readonly #prefix: string;
+  readonly #encoded = new Map<string, Encoded>();
   readonly #signed = new Map<string, Kept>();
+  #signedBytes = 0;
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -65,20 +71,33 @@ export class StatusLists {
   get(name: string): SignedList | "unavailable" | undefined {
     const [, list, suffix] = NAME.exec(name) ?? [];
     if (list === undefined) return undefined;
-    const { revoked, ttlMs, clock } = this.#deps;
+    const { revoked, ttlMs } = this.#deps;
     const knownAt = revoked.knownAt(MAX_AGE_MS);
     if (knownAt === undefined) return "unavailable";
     const horizon = storeMs(suffix === undefined ? 0 : Number.parseInt(suffix, 36));
     const isAll = (revoked.revokedUntil ?? 0) > horizon;
-    const { version, indices } = isAll ? ALL : revoked.of(list);
+    const lst = isAll ? ALL_REVOKED : this.#encodedOf(list);
     const slice = Math.floor(knownAt / ttlMs);
     const kept = this.#signed.get(name);
-    const isNew = kept?.version === version || clock() - (kept?.madeAtMs ?? Number.NEGATIVE_INFINITY) < MIN_AGE_MS;
-    if (kept?.slice === slice && isNew) return kept;
-    const lst = isAll ? ALL_REVOKED : indices.size === 0 ? NONE_REVOKED : encodeList(setBits(indices.keys()));
-    const made = { ...this.#sign(name, lst, slice), slice, version, madeAtMs: clock() };
+    if (kept?.slice === slice && kept.lst === lst) return kept;
+    const made = { ...this.#sign(name, lst, slice), slice, lst };
     this.#keep(name, made);
     return made;
+  }
+
+  /** Anybody may ask for a list with any suffix, so it is compressed once for all of them. */
+  #encodedOf(list: string): string {
+    const { revoked, clock } = this.#deps;
+    const { version, indices } = revoked.of(list);
+    if (indices.size === 0) {
+      this.#encoded.delete(list);
+      return NONE_REVOKED;
+    }
+    const kept = this.#encoded.get(list);
+    if (kept !== undefined && (kept.version === version || clock() - kept.madeAtMs < MIN_AGE_MS)) return kept.lst;
+    const lst = encodeList(setBits(indices.keys()));
+    this.#encoded.set(list, { lst, version, madeAtMs: clock() });
+    return lst;
   }
 
   /** Returns the latest end of all sessions before a time of creation, as far as it is known. */
@@ -103,14 +122,20 @@ export class StatusLists {
   }
 
   #keep(name: string, list: Kept): void {
-    const oldest = this.#signed.size < MAX_SIGNED ? undefined : this.#signed.keys().next().value;
-    if (oldest !== undefined) this.#signed.delete(oldest);
-    this.#signed.delete(name);
+    this.#forget(name);
     this.#signed.set(name, list);
+    this.#signedBytes += list.token.length;
+    for (const oldest of this.#signed.keys()) {
+      if (this.#signed.size <= MAX_SIGNED && this.#signedBytes <= MAX_SIGNED_BYTES) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(name: string): void {
+    this.#signedBytes -= this.#signed.get(name)?.token.length ?? 0;
+    this.#signed.delete(name);
   }
 }
-
-const ALL = { version: -1, indices: new Map<number, StoreMs>() } as const;
 
 function nameOf(list: string, horizon: number): string {
   return horizon === 0 ? list : `${list}.${horizon.toString(36)}`;

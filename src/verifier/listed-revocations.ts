@@ -9,8 +9,8 @@ import { readStatusList, type StatusList, statusAt } from "./status-list.ts";
 import type { Claims } from "./verdict.ts";
 
 const TYPE = "application/statuslist+jwt";
-/** How many lists are kept, with 128 KiB each at this service. */
-const MAX_LISTS = 200;
+/** How many lists are kept. Those of this service take 128 KiB each if a session of theirs has ended, and share it otherwise. */
+const MAX_LISTS = 2_000;
 /** The greatest size of a list as it is sent: most of what may be decompressed, in base64url. */
 const MAX_BYTES = 1_400_000;
 /** A list that could not be read is tried again after this time, in ms. */
@@ -41,6 +41,8 @@ type Kept = {
   /** When the last request that succeeded was sent, and when the last request was, by the monotonic clock. */
   confirmedAtMs: number;
   triedAtMs: number;
+  /** Whether the last request has failed. Then nobody waits for the next who can do without it. */
+  hasFailed: boolean;
 };
 
 /**
@@ -51,6 +53,8 @@ export class ListedRevocations {
   readonly #deps: Deps;
   readonly #origin: string;
   readonly #lists = new RecentlyUsed<Kept>(MAX_LISTS);
+  /** The lists that were read for tokens which are being verified: others may take their places meanwhile. */
+  readonly #awaited = new WeakMap<Claims, Kept>();
   #last: StatusList | undefined;
   /** Whether the last read succeeded; undefined until the first has ended. */
   #readable: boolean | undefined;
@@ -67,13 +71,17 @@ export class ListedRevocations {
     const kept = place && (this.#lists.get(place.uri) ?? this.#begin(place.uri));
     if (place === undefined || kept === undefined) return undefined;
     if (!this.#isDue(kept) && !kept.oneAtATime.isUnderWay()) return undefined;
-    return kept.oneAtATime.run(() => this.#read(place.uri, kept));
+    const reading = kept.oneAtATime.run(() => this.#read(place.uri, kept));
+    if (kept.hasFailed && this.statusOf(claims) !== "unknown") return undefined;
+    this.#awaited.set(claims, kept);
+    return reading;
   }
 
   /** Returns what is known of a token's session. */
   statusOf(claims: Claims): "valid" | "revoked" | "unknown" {
     const place = placeOf(claims);
-    const list = place && this.#lists.get(place.uri)?.list;
+    const list = place && (this.#awaited.get(claims) ?? this.#lists.get(place.uri))?.list;
+    this.#awaited.delete(claims);
     if (place === undefined || list === undefined || list.key.withdrawn) return "unknown";
     const status = statusAt(list.statuses, place.index);
     // An old list is right about this, because a session never comes back.
@@ -97,7 +105,14 @@ export class ListedRevocations {
     if (URL.parse(uri)?.origin !== this.#origin) return undefined;
     const never = Number.NEGATIVE_INFINITY;
     const oneAtATime = this.#deps.pollIntervalMs === undefined ? shareWork() : takeTurns();
-    const kept = { oneAtATime, list: undefined, etag: undefined, confirmedAtMs: never, triedAtMs: never };
+    const kept = {
+      oneAtATime,
+      list: undefined,
+      etag: undefined,
+      confirmedAtMs: never,
+      triedAtMs: never,
+      hasFailed: false,
+    };
     this.#lists.set(uri, kept);
     return kept;
   }
@@ -120,13 +135,16 @@ export class ListedRevocations {
     try {
       await this.#fetch(uri, kept, AbortSignal.any([signal, timeout.signal]));
       kept.confirmedAtMs = startedAtMs;
+      kept.hasFailed = false;
       this.#last = kept.list;
       if (!this.#readable) report({ event: "status_lists_read" });
       this.#readable = true;
     } catch (error) {
+      kept.hasFailed = true;
       if (!signal.aborted && this.#readable !== false) report({ event: "status_lists_unreadable", error });
       this.#readable = false;
     } finally {
+      kept.triedAtMs = monotonic();
       cancelTimeout();
     }
   }

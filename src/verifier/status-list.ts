@@ -73,7 +73,16 @@ export async function readStatuses(claim: unknown): Promise<Statuses> {
   const compressed = typeof lst === "string" ? decodeBytes(lst) : undefined;
   if (typeof bits !== "number" || !BITS.includes(bits) || compressed === undefined)
     throw new Error("not a status list");
-  return { bits, bytes: await inflate(compressed) };
+  return { bits, bytes: sharedIfEmpty(await inflate(compressed)) };
+}
+
+let empty = new Uint8Array();
+
+/** Most lists are of old sessions and say that none has ended: they share their bytes. */
+function sharedIfEmpty(bytes: Uint8Array): Uint8Array {
+  if (bytes.some((byte) => byte !== 0)) return bytes;
+  if (empty.length !== bytes.length) empty = new Uint8Array(bytes.length);
+  return empty;
 }
 
 /** Returns the status at an index; undefined if it is out of bounds. */

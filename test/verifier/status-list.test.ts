@@ -28,6 +28,8 @@ async function createWorld(create: typeof createVerifier, options: Partial<Verif
     changes: {} as Readonly<Record<string, unknown>>,
     etag: undefined as string | undefined,
     status: 200,
+    /** No list comes before this. */
+    held: Promise.resolve(),
   };
   const requests: Headers[] = [];
   const sign = () => {
@@ -44,6 +46,11 @@ async function createWorld(create: typeof createVerifier, options: Partial<Verif
     expect([String(input), init?.redirect]).toEqual([URI, "manual"]);
     const headers = new Headers(init?.headers);
     requests.push(headers);
+    const aborted = new Promise<never>((_, reject) => {
+      init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
+    });
+    aborted.catch(() => {});
+    await Promise.race([list.held, aborted]);
     if (list.status !== 200) return new Response("", { status: list.status });
     const etag = list.etag === undefined ? {} : { headers: { etag: list.etag } };
     const isSame = list.etag !== undefined && headers.get("if-none-match") === list.etag;
@@ -124,6 +131,23 @@ describe.each([
     advance(1000);
     expect(await verdictOf(token)).toBe("revoked");
     expect(reported(events)).toEqual(["status_lists_read", "status_lists_unreadable", "status_lists_read"]);
+  });
+
+  test("does not wait for lists that cannot be read while it can do without", async () => {
+    const { list, tokenAt, verdictOf, advance } = await createWorld(create);
+    const token = tokenAt(1);
+    expect(await verdictOf(token)).toBe("ok");
+    list.status = 503;
+    advance(TTL_S * 1000);
+    expect(await verdictOf(token)).toBe("ok");
+    advance(1000);
+    const held = Promise.withResolvers<void>();
+    let isOver = false;
+    list.held = held.promise.finally(() => {
+      isOver = true;
+    });
+    expect([await verdictOf(token), isOver]).toEqual(["ok", false]);
+    held.resolve();
   });
 
   test("accepts nothing by a list that is older than maxStalenessMs", async () => {
@@ -224,3 +248,28 @@ test.each(vectors.vectors)(
     expect([wrong, statusAt(read, 2 ** 20)]).toEqual([[], undefined]);
   },
 );
+
+test("of more lists at once than it keeps, each decides about its tokens", async () => {
+  const issuer = await startIssuer();
+  const sign = createClaimsSigner({ current: readyKeys(issuer.state.ring) });
+  const lst = encodeList(setBits([]));
+  const readAll = Promise.withResolvers<void>();
+  const uris = Array.from({ length: 2_100 }, (_, at) => `${ISSUER}/v1/status-lists/list${String(at).padStart(4, "0")}`);
+  let asked = 0;
+  const fetchList: typeof fetch = async (input, init) => {
+    if (String(input) === issuer.jwksUrl) return fetch(input, init);
+    if (++asked === uris.length) readAll.resolve();
+    await readAll.promise;
+    const iat = Math.floor(Date.now() / 1000);
+    const claims = { iss: ISSUER, sub: String(input), iat, exp: iat + 300, ttl: 100, status_list: { bits: 1, lst } };
+    return new Response(sign("statuslist+jwt", claims));
+  };
+  const options = { jwksUrl: issuer.jwksUrl, issuer: ISSUER, audience: AUDIENCE, fetch: fetchList };
+  const verifier = createVerifier({ ...options, revocations: "status-list" });
+  onTestFinished(() => verifier.close());
+  await verifier.ready;
+  const claimsOf = (uri: string) => JSON.stringify({ status: { status_list: { idx: 1, uri } } });
+  const tokens = uris.map((uri) => issuer.issue({ claims: claimsOf(uri) }, 3_600_000).token);
+  const verdicts = await Promise.all(tokens.map((token) => verifier.verify(token)));
+  expect(verdicts.filter(({ ok }) => !ok)).toEqual([]);
+});
