@@ -16,7 +16,7 @@ import {
 } from "./model.ts";
 import type { SubscriptionStore } from "./ports.ts";
 import { parseTarget, type TargetRules } from "./send/target.ts";
-import { isDisabled, isStream } from "./streams/configuration.ts";
+import { isStream } from "./streams/configuration.ts";
 import { announceChange } from "./streams/stream-events.ts";
 
 export type ManagementDeps = AttemptDeps & {
@@ -87,11 +87,12 @@ export async function setSubscriptionState(
   change: "paused" | "resumed",
   requester: Requester,
 ): Promise<Subscription> {
-  const state: SubscriptionState = change === "paused" ? { state: "paused", because: "operator" } : { state: "active" };
   const before = await getSubscription(deps, id);
-  if (isStream(before)) await announceChange(deps, before, change);
-  // What happened while a stream was disabled is not delivered.
-  if (change === "resumed" && isDisabled(before)) await deps.subscriptions.restart(id);
+  // A stream goes back to what its receiver wants.
+  const wanted = change === "resumed" ? before.stream?.wanted : undefined;
+  const because = change === "paused" ? "operator" : wanted === "paused" ? "receiver" : wanted;
+  const state: SubscriptionState = because === undefined ? { state: "active" } : { state: "paused", because };
+  if (isStream(before) && wanted === undefined) await announceChange(deps, before, change);
   if (!(await deps.subscriptions.setState(id, state))) throw new ServiceError("E404_NOT_FOUND");
   deps.audit({ event: "subscription_changed", subscription: id, change }, requester);
   return getSubscription(deps, id);

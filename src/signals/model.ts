@@ -53,6 +53,8 @@ export type StreamSettings = {
   readonly description?: string;
   /** Absent if the receiver wants every type. */
   readonly eventsRequested?: readonly string[];
+  /** What its receiver wants, unless it is to be sent: an operator who resumes it goes back to this. */
+  readonly wanted?: "paused" | "disabled";
   /** Why its receiver has changed the status, in its own words. */
   readonly statusReason?: string;
   /** Events about the stream itself that a receiver by poll has not acknowledged. */

@@ -114,8 +114,12 @@ export interface SubscriptionStore {
    */
   define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean>;
 
-  /** Pauses or resumes. The cursors stay; resuming sets `failures` to 0. */
-  setState(id: string, state: SubscriptionState): Promise<boolean>;
+  /**
+   * Pauses or resumes. The cursors stay; resuming sets `failures` to 0.
+   *
+   * @param before the state from which alone it changes
+   */
+  setState(id: string, state: SubscriptionState, before?: SubscriptionState): Promise<boolean>;
 
   /** Moves all cursors to the present end of the log: what is before is not delivered. The counts stay. */
   restart(id: string): Promise<boolean>;

@@ -119,7 +119,7 @@ export class MemoryStore {
         this.subscriptions.set(id, { ...definition, ...status } as Subscription);
         return true;
       },
-      setState: change,
+      setState: (id, state) => change(id, state),
       restart: async () => false,
       recordAttempt: (id, failure) =>
         change(

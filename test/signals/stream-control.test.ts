@@ -100,6 +100,25 @@ describe("status", () => {
     await until(async () => expect(JSON.stringify(await tokens())).toContain("while-paused"));
   });
 
+  test.each(["paused", "disabled"])(
+    "after a pause by an operator a stream is %s again, as its receiver wants",
+    async (one) => {
+      const { stream_id, tokens } = await pushedStream();
+      const { pauseSubscription, resumeSubscription } = SignalsAdminService.method;
+      const admin = openAdmin(service);
+      await receiver.post("status_endpoint", { stream_id, status: one });
+      message(await admin.call(pauseSubscription, { subscriptionId: stream_id }, bearer(operator)));
+      expect(await status(stream_id)).toMatchObject({ status: "paused", reason: "paused by an operator" });
+      message(await admin.call(resumeSubscription, { subscriptionId: stream_id }, bearer(operator)));
+      expect(await status(stream_id)).toEqual({ stream_id, status: one });
+      await logOut(`while-${one}`);
+      await receiver.post("status_endpoint", { stream_id, status: "enabled" });
+      await logOut("while-enabled");
+      await until(async () => expect(JSON.stringify(await tokens())).toContain("while-enabled"));
+      expect(JSON.stringify(await tokens()).includes(`while-${one}`)).toBe(one === "paused");
+    },
+  );
+
   test("an operator who pauses a stream tells its receiver, which cannot enable it", async () => {
     const { stream_id, tokens } = await pushedStream();
     const { pauseSubscription, resumeSubscription } = SignalsAdminService.method;

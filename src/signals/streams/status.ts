@@ -39,12 +39,19 @@ export async function updateStatus(
     throw new ServiceError("E403_FORBIDDEN", "an operator has paused the stream");
   }
   await changeStream(deps, id, (now) => {
-    const { statusReason: _, ...settings } = now.stream;
-    return { ...definitionOf(now), stream: { ...settings, ...(reason !== undefined && { statusReason: reason }) } };
+    const { statusReason: _, wanted: _before, ...settings } = now.stream;
+    const wish = {
+      ...(status !== "enabled" && { wanted: status }),
+      ...(reason !== undefined && { statusReason: reason }),
+    };
+    return { ...definitionOf(now), stream: { ...settings, ...wish } };
   });
   // What happened while it was disabled is not delivered.
   if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
-  if (!(await subscriptions.setState(id, STATES[status]))) throw new ServiceError("E404_NOT_FOUND");
+  // An operator may have paused it meanwhile.
+  if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
+    return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
+  }
   deps.audit({ event: "subscription_changed", subscription: id, change: CHANGES[status] }, requester);
   return getStatus(deps, id, requester);
 }
@@ -55,6 +62,10 @@ function statusOf(stream: StreamSubscription): StatusOfStream {
   if (isPausedBy(stream, "failing")) return { streamId, status: "paused", reason: "the receiver has failed for a day" };
   const status = stream.state === "active" ? "enabled" : isDisabled(stream) ? "disabled" : "paused";
   return { streamId, status, ...(settings.statusReason !== undefined && { reason: settings.statusReason }) };
+}
+
+function stateOf(stream: StreamSubscription): SubscriptionState {
+  return stream.state === "active" ? { state: "active" } : { state: "paused", because: stream.because };
 }
 
 function isPausedBy(stream: StreamSubscription, because: "operator" | "failing"): boolean {

@@ -66,10 +66,13 @@ export class EmbeddedSubscriptions implements SubscriptionStore {
     return this.#change(() => this.#sql.define.run(JSON.stringify(definition), id, JSON.stringify(before)));
   }
 
-  async setState(id: string, state: SubscriptionState): Promise<boolean> {
-    return this.#change(() =>
-      state.state === "paused" ? this.#sql.pause.run(state.because, id) : this.#sql.resume.run(id),
-    );
+  async setState(id: string, state: SubscriptionState, before?: SubscriptionState): Promise<boolean> {
+    return this.#change(() => {
+      const row = before && this.#row(id);
+      const because = before?.state === "paused" ? before.because : "";
+      if (row !== undefined && (row.state !== before?.state || row.because !== because)) return { changes: 0 };
+      return state.state === "paused" ? this.#sql.pause.run(state.because, id) : this.#sql.resume.run(id);
+    });
   }
 
   async restart(id: string): Promise<boolean> {

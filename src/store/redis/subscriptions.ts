@@ -91,8 +91,11 @@ export class RedisSubscriptions implements SubscriptionStore {
     return this.#changed("define", id, [JSON.stringify(definition), JSON.stringify(before)]);
   }
 
-  setState(id: string, state: SubscriptionState): Promise<boolean> {
-    return this.#changed("state", id, [state.state, state.state === "paused" ? state.because : ""]);
+  setState(id: string, state: SubscriptionState, before?: SubscriptionState): Promise<boolean> {
+    return this.#changed("state", id, [
+      ...stateTexts(state),
+      ...(before === undefined ? ["", ""] : stateTexts(before)),
+    ]);
   }
 
   async restart(id: string): Promise<boolean> {
@@ -128,6 +131,10 @@ export class RedisSubscriptions implements SubscriptionStore {
   async #change(verb: string, id: string, args: readonly Argument[]): Promise<string> {
     return text(await this.#link.run("subscription", [FIRST_TAG], [verb, id, ...args]));
   }
+}
+
+function stateTexts(state: SubscriptionState): readonly string[] {
+  return [state.state, state.state === "paused" ? state.because : ""];
 }
 
 function parseStatus(text: string) {

@@ -102,6 +102,11 @@ export function signalsContract(context: () => Context): void {
       expect(await subscriptions.get(id)).toMatchObject({ failures: 3, ...last, state: "active" });
       await subscriptions.setState(id, { state: "paused", because: "failing" });
       expect(await subscriptions.get(id)).toMatchObject({ failures: 3, state: "paused", because: "failing" });
+      const operator = { state: "paused", because: "operator" } as const;
+      expect(await subscriptions.setState(id, { state: "active" }, operator)).toBe(false);
+      expect(await subscriptions.setState(id, { state: "active" }, { state: "active" })).toBe(false);
+      expect(await subscriptions.get(id)).toMatchObject({ state: "paused", because: "failing" });
+      expect(await subscriptions.setState(id, operator, { state: "paused", because: "failing" })).toBe(true);
       await subscriptions.setState(id, { state: "active" });
       const resumed = await subscriptions.get(id);
       expect(resumed).toMatchObject({ failures: 0, ...last, state: "active" });

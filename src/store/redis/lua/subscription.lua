@@ -2,8 +2,8 @@
 -- Reads and changes subscriptions to signals.
 -- KEYS  1 the first partition
 -- ARGV  1 what to do, 2 the subscription, then: 'create' the definition, the time and the most subscriptions; 'define' the definition and the one before; 'state' the
---       state and its reason; 'attempt' an error and its time, or '' and '' for none; 'delete' and 'list' nothing
--- Returns for 'list' field, value, field, value, …; otherwise 'done', 'missing', 'changed' for 'define', or 'there' or 'full' for 'create'
+--       state and its reason, and those before, or '' and '' for any; 'attempt' an error and its time, or '' and '' for none; 'delete' and 'list' nothing
+-- Returns for 'list' field, value, field, value, …; otherwise 'done', 'missing', 'changed' for 'define' and 'state', or 'there' or 'full' for 'create'
 local subscriptions, verb, id = KEYS[1] .. 'b', ARGV[1], ARGV[2]
 if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WITHVALUES') end
 
@@ -24,6 +24,7 @@ elseif verb == 'delete' then
   redis.call('HDEL', subscriptions, id, '=' .. id)
 else
   if verb == 'state' then
+    if ARGV[5] ~= '' and (ARGV[5] ~= state or ARGV[6] ~= reason) then return 'changed' end
     state, reason = ARGV[3], ARGV[4]
     if state == 'active' then failures = '0' end
   elseif ARGV[3] == '' then
