@@ -15,7 +15,7 @@ export default defineConfig({
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
     // Most tests wait for the processes that they started: more workers than cores halve the run.
-    maxWorkers: Math.max(3, availableParallelism()),
+    maxWorkers: Math.max(4, availableParallelism()),
     expect: { poll: { timeout: PATIENCE_MS } },
     projects: [
       {
