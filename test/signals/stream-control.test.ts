@@ -64,6 +64,18 @@ describe("verification", () => {
     expect(token).toMatchObject({ sub_id: { format: "opaque", id: stream_id }, events: { [VERIFICATION]: { state } } });
   });
 
+  test.each(["PATCH", "PUT"] as const)(
+    "the header stays when a receiver sends what it has read: %s",
+    async (method) => {
+      const { stream_id, endpoint } = await pushedStream();
+      const { json } = await receiver.streams("GET", { id: stream_id });
+      expect((await receiver.streams(method, { body: json })).status).toBe(200);
+      expect((await receiver.post("verification_endpoint", { stream_id })).status).toBe(204);
+      await until(async () => expect(endpoint.received).toHaveLength(1));
+      expect(endpoint.received[0]?.headers).toHaveProperty("authorization", "Bearer of-the-receiver");
+    },
+  );
+
   test("without a state the event has none, and without a header of the receiver the request has none", async () => {
     const endpoint = await startReceiver(() => 202);
     closing.push(endpoint.close);

@@ -111,6 +111,22 @@ describe("stream configuration", () => {
     }
   });
 
+  test("a receiver has a bounded number of streams", async () => {
+    const replies: number[] = [];
+    const ids: string[] = [];
+    for (let at = 0; at < 33; at++) {
+      const { status, json } = await other.streams("POST", { body: {} });
+      replies.push(status);
+      if (status === 201) ids.push(String(json.stream_id));
+    }
+    expect(new Set(replies.slice(0, 32))).toEqual(new Set([201]));
+    expect(replies[32]).toBe(400);
+    for (const id of ids) await other.streams("DELETE", { id });
+    const again = await other.streams("POST", { body: {} });
+    expect(again.status).toBe(201);
+    await other.streams("DELETE", { id: String(again.json.stream_id) });
+  });
+
   test("a receiver has its own streams, and nobody else's", async () => {
     const { stream_id } = await created();
     expect((await other.streams("GET")).text).toBe("[]");

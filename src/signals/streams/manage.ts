@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Requester } from "../../session/audit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ManagementDeps } from "../manage.ts";
-import { definitionOf, MAX_SUBSCRIPTIONS } from "../model.ts";
+import { definitionOf, MAX_SUBSCRIPTIONS, type SubscriptionDefinition } from "../model.ts";
 import { changeStream, findStream, ownerOf } from "./change.ts";
 import {
   configurationOf,
@@ -23,6 +23,8 @@ export type StreamDeps = ManagementDeps & StreamPlace;
 export type StreamChange = Partial<StreamProperties> & Partial<TransmitterProperties>;
 
 const ID_BYTES = 16;
+/** Streams of one receiver, so that none takes all subscriptions that there may be. */
+const MAX_OWN_STREAMS = 32;
 
 /** @throws ServiceError */
 export async function createStream(
@@ -31,6 +33,10 @@ export async function createStream(
   requester: Requester,
 ): Promise<StreamConfiguration> {
   const owner = ownerOf(requester);
+  const own = (await deps.subscriptions.known()).filter(({ stream }) => stream?.owner === owner);
+  if (own.length >= MAX_OWN_STREAMS) {
+    throw invalidRequest("", `a receiver may have ${MAX_OWN_STREAMS} streams, and there are as many`);
+  }
   const id = randomBytes(ID_BYTES).toString("hex");
   if (!(await deps.subscriptions.create(id, newDefinition(deps, owner, wanted), deps.wallClock()))) {
     throw invalidRequest("", `there are ${MAX_SUBSCRIPTIONS} subscriptions, and there may be no more`);
@@ -62,7 +68,7 @@ export async function updateStream(
     checkUnchanged(now, change);
     const { description = now.description, eventsRequested = now.eventsRequested, delivery } = change;
     const before = definitionOf(stream);
-    const definition = delivery === undefined ? before : withDelivery(deps, before, delivery);
+    const definition = delivery === undefined ? before : withSecretOf(before, withDelivery(deps, before, delivery));
     return withProperties(definition, { eventsRequested, ...(description !== undefined && { description }) });
   });
   deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
@@ -79,7 +85,8 @@ export async function replaceStream(
   await findStream(deps, id, requester);
   const changed = await changeStream(deps, id, (stream) => {
     checkUnchanged(configurationOf(stream, deps), wanted);
-    return withProperties(withDelivery(deps, definitionOf(stream), wanted.delivery), wanted);
+    const before = definitionOf(stream);
+    return withProperties(withSecretOf(before, withDelivery(deps, before, wanted.delivery)), wanted);
   });
   deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
   return configurationOf(changed, deps);
@@ -90,6 +97,12 @@ export async function deleteStream(deps: StreamDeps, id: string, requester: Requ
   await findStream(deps, id, requester);
   if (!(await deps.subscriptions.delete(id))) throw new ServiceError("E404_NOT_FOUND");
   deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
+}
+
+/** No response has the header of the receiver's endpoint, so a receiver that sends what it has read sends none, and keeps it. */
+function withSecretOf({ endpoint, sealedSecret }: SubscriptionDefinition, changed: SubscriptionDefinition) {
+  const isKept = changed.sealedSecret === undefined && changed.endpoint === endpoint && sealedSecret !== undefined;
+  return isKept ? { ...changed, sealedSecret } : changed;
 }
 
 /** A receiver that sends a part of the transmitter sends what it has read (SSF 1.0 section 8.1.1.3). */
