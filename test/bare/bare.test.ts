@@ -6,7 +6,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../support/free-port.ts";
 import { type Program, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";
@@ -41,6 +41,8 @@ beforeAll(async () => {
   // npm uses one core, so both users install at the same time.
   for (const user of [ORDINARY, ROOT]) started.set(user, await startFirst(machine, user));
 }, TIMEOUT_MS);
+
+afterAll(() => machine.remove(), TIMEOUT_MS);
 
 test("README.md has the two commands", () => {
   expect([RUN, TEST]).toEqual(["npm ci && npm start", "npm ci && npm test"]);

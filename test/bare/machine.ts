@@ -1,7 +1,7 @@
 /** A machine with a small Debian, git, Node and npm, and nothing else: a root directory of its own, entered by root. */
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
-import { chown, copyFile, mkdir } from "node:fs/promises";
+import { chown, copyFile, mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { addNode, copyDebian, debootstrap, ownProgram } from "../support/debian.ts";
@@ -23,6 +23,8 @@ export type Machine = {
   clone(user: User): Promise<string>;
   /** Starts a command in a directory of the machine, as a user. Its processes end with it. */
   start(user: User, directory: string, command: string, env?: Readonly<Record<string, string>>): Program;
+  /** Removes it. It has some gigabytes, for which a process that ends has no time. */
+  remove(): Promise<void>;
 };
 
 /**
@@ -65,6 +67,7 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
       await run("chown", ["-R", `${user.id}:${user.id}`, ...own]);
       return directory;
     },
+    remove: () => rm(root, { recursive: true, force: true }),
     start(user, directory, command, env = {}) {
       const args = [...ISOLATION, "/bin/sh", "-c", ENTER, "sh", root, String(user.id), directory, command];
       const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
