@@ -21,8 +21,8 @@ export type Protocol = {
 type Connection = {
   /** The response in progress, or the last one. */
   current: ServerResponse | undefined;
-  /** The number of pipelined requests that wait for this response. */
-  waiting: number;
+  /** The pipelined requests that wait for this response. */
+  readonly waiting: Set<IncomingMessage>;
   /** How many bytes the socket had sent when it was taken over. */
   readonly sentBefore: number;
 };
@@ -61,7 +61,7 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
   };
   return {
     take(socket: Http1Socket) {
-      socket[STATE] = { current: undefined, waiting: 0, sentBefore: socket.bytesRead - socket.readableLength };
+      socket[STATE] = { current: undefined, waiting: new Set(), sentBefore: socket.bytesRead - socket.readableLength };
       sockets.add(socket);
       socket.once("close", () => sockets.delete(socket));
       server.emit("connection", socket);
@@ -98,9 +98,10 @@ function createNodeServer(
       const connection = stateOf(request.socket);
       // Node gives a response its socket only after the responses before it: pipelined requests are handled one by one.
       if (response.socket !== null) return serve(connection, request, response);
-      if (++connection.waiting > MAX_PIPELINED) return void request.socket.destroy();
+      connection.waiting.add(request);
+      if (connection.waiting.size > MAX_PIPELINED) return giveUp(connection, request.socket);
       response.once("socket", () => {
-        connection.waiting--;
+        connection.waiting.delete(request);
         serve(connection, request, response);
       });
     },
@@ -129,13 +130,24 @@ function createNodeServer(
 }
 
 function stateOf(socket: Http1Socket): Connection {
-  socket[STATE] ??= { current: undefined, waiting: 0, sentBefore: 0 };
+  socket[STATE] ??= { current: undefined, waiting: new Set(), sentBefore: 0 };
   return socket[STATE];
+}
+
+/**
+ * Closes a connection with the requests that wait on it.
+ * Node destroys the requests of a closed connection with an error each, whose stack costs more than the request. A request that is
+ * destroyed already gets none.
+ */
+function giveUp({ waiting }: Connection, socket: Socket): void {
+  socket.destroy();
+  for (const request of waiting) request.destroy();
+  waiting.clear();
 }
 
 /** Sets `Connection: close` on the response in progress, unless pipelined requests are to follow it on the connection. */
 function announceClose({ current, waiting }: Connection): void {
-  if (current !== undefined && waiting === 0 && !current.headersSent) current.setHeader("connection", "close");
+  if (current !== undefined && waiting.size === 0 && !current.headersSent) current.setHeader("connection", "close");
 }
 
 /** Whether a body may still be arriving when the response is sent: any body that does not arrive together with its head. */
