@@ -77,7 +77,7 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   call: ["routes", "codec"],
   response: ["routes", "codec", "call"],
   connect: ["call", "response"],
-  grpc: ["call", "response"],
+  grpc: ["codec", "call", "response"],
   upstream: ["call"],
   client: ["routes", "codec"],
   node: ["routes", "codec", "call", "response", "connect", "grpc", "handler.ts", "options.ts"],

@@ -1,12 +1,19 @@
-/** The handler of unary calls responds to gRPC as connect-node does, trailers included, and leaves what it does not serve to it. */
+/** The handler of unary calls responds to gRPC and gRPC-Web as connect-node does, trailers included, and leaves what it does not serve to it. */
 import { once } from "node:events";
+import { createServer as createHttp1Server, type IncomingMessage, request as requestHttp1 } from "node:http";
 import { connect, createServer, type IncomingHttpHeaders } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Server } from "node:net";
+import type { Writable } from "node:stream";
 import { gunzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, createClient, type Interceptor } from "@connectrpc/connect";
-import { compressionGzip, connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
-import { expect, onTestFinished, test } from "vitest";
+import {
+  compressionGzip,
+  connectNodeAdapter,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ListSessionsRequestSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createUnaryHandler, type NodeHandler, type UnaryHandlerOptions } from "../../src/http/index.ts";
 import { MisbehaveRequestSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
@@ -80,11 +87,11 @@ const how = (text: string): Call => ({
   body: [envelope(toBinary(MisbehaveRequestSchema, create(MisbehaveRequestSchema, { how: text })))],
 });
 
-const SERVED: Record<string, Call> = {
+const served = (type: string): Record<string, Call> => ({
   "headers and trailers": list({}, asking("t")),
-  JSON: list({ "content-type": "application/grpc+json" }, envelope('{"pageToken":"t"}')),
-  "JSON that is none": list({ "content-type": "application/grpc+json" }, envelope("{")),
-  "the content type with its codec": list({ "content-type": "application/grpc+proto" }, asking("t")),
+  JSON: list({ "content-type": `${type}+json` }, envelope('{"pageToken":"t"}')),
+  "JSON that is none": list({ "content-type": `${type}+json` }, envelope("{")),
+  "the content type with its codec": list({ "content-type": `${type}+proto` }, asking("t")),
   "no compression, by name": list({ "grpc-encoding": "identity" }, asking("t")),
   "a client that accepts gzip": list({ "grpc-accept-encoding": "identity,deflate,gzip" }, asking("t")),
   "a response that is compressed": list({ "grpc-accept-encoding": "gzip" }, asking("token")),
@@ -109,30 +116,42 @@ const SERVED: Record<string, Call> = {
   "an error with a detail": how("detail"),
   "an error with an unknown detail": how("unknown detail"),
   "an RPC that is not implemented": { path: `/${SessionService.typeName}/Logout`, body: [envelope("")] },
+});
+
+/** A client of gRPC-Web may send trailers, too. */
+const WITH_TRAILERS: Record<string, Call> = {
+  "trailers in a request": list({}, asking("t"), envelope("a: b", 128)),
+  "trailers before the message": list({}, envelope("", 128), asking("t")),
+  "nothing but trailers": list({}, envelope("a: b", 128)),
+  "compressed trailers": list({}, asking("t"), envelope("a: b", 129)),
 };
 
 const PASSED_ON: Record<string, Call> = {
   "a compressed request": list({ "grpc-encoding": "gzip" }, asking("t")),
   "an unknown compression": list({ "grpc-encoding": "zz" }, asking("t")),
-  "gRPC-Web": list({ "content-type": "application/grpc-web" }, asking("t")),
+  "gRPC-Web in base64": list({ "content-type": "application/grpc-web-text" }, asking("t")),
+  "a compressed request of gRPC-Web": list(
+    { "content-type": "application/grpc-web", "grpc-encoding": "gzip" },
+    asking("t"),
+  ),
   "another codec": list({ "content-type": "application/grpc+thrift" }, asking("t")),
   "another method": list({ ":method": "PUT" }, asking("t")),
 };
 
-async function open(handler: NodeHandler): Promise<string> {
-  const server = createServer(handler).listen(0, "127.0.0.1");
+async function open(handler: NodeHandler, create: (handler: NodeHandler) => Server = createServer): Promise<string> {
+  const server = create(handler).listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => void server.close());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function ask(handler: NodeHandler, { path, headers, body }: Call): Promise<Reply> {
+async function ask(handler: NodeHandler, { path, headers, body }: Call, type = "application/grpc"): Promise<Reply> {
   const session = connect(await open(handler));
   onTestFinished(() => session.destroy());
   const stream = session.request({
     ":method": "POST",
     ":path": path,
-    "content-type": "application/grpc",
+    "content-type": type,
     te: "trailers",
     ...headers,
   });
@@ -145,26 +164,63 @@ async function ask(handler: NodeHandler, { path, headers, body }: Call): Promise
     trailer = fields;
   });
   stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-  for (const piece of body) {
-    stream.write(piece);
-    // Each piece is a frame.
-    await new Promise(setImmediate);
-  }
-  stream.end();
+  await send(stream, body);
   await once(stream, "close");
   const { date: _, ...others } = head ?? {};
   return { head: others, trailer: trailer ?? {}, body: Buffer.concat(chunks) };
 }
 
-test.each(Object.entries(SERVED))("responds as connect-node does: %s", async (_, call) => {
-  const reply = await ask(createUnaryHandler({ ...options, fallback: passedOn }), call);
-  expect(reply.head[":status"]).toBe(200);
-  expect(reply).toEqual(await ask(connectNodeAdapter({ ...options }) as NodeHandler, call));
+async function askHttp1(handler: NodeHandler, { path, headers, body }: Call, type: string): Promise<Reply> {
+  const origin = await open(handler, createHttp1Server);
+  const call = requestHttp1(`${origin}${path}`, {
+    method: "POST",
+    agent: false,
+    headers: { "content-type": type, ...headers },
+  });
+  const [[response]] = (await Promise.all([once(call, "response"), send(call, body)])) as unknown as [
+    [IncomingMessage],
+  ];
+  const { date: _, ...others } = response.headers;
+  const chunks = await response.toArray();
+  return { head: { ":status": String(response.statusCode), ...others }, trailer: {}, body: Buffer.concat(chunks) };
+}
+
+/** Sends a body. Each piece is a frame. */
+async function send(stream: Writable, body: readonly Uint8Array[]): Promise<void> {
+  for (const piece of body) {
+    stream.write(piece);
+    await new Promise(setImmediate);
+  }
+  stream.end();
+}
+
+describe.each([
+  ["gRPC", "application/grpc", ask, {}],
+  ["gRPC-Web over HTTP/2", "application/grpc-web", ask, WITH_TRAILERS],
+  ["gRPC-Web over HTTP/1.1", "application/grpc-web", askHttp1, WITH_TRAILERS],
+] as const)("%s", (_, type, askBy, others) => {
+  test.each(Object.entries({ ...served(type), ...others }))(
+    "responds as connect-node does: %s",
+    async (_name, call) => {
+      const reply = await askBy(createUnaryHandler({ ...options, fallback: passedOn }), call, type);
+      expect(String(reply.head[":status"])).toBe("200");
+      expect(reply).toEqual(await askBy(connectNodeAdapter({ ...options }) as NodeHandler, call, type));
+    },
+  );
 });
 
 test.each(Object.entries(PASSED_ON))("leaves to the fallback: %s", async (_, call) => {
   const reply = await ask(createUnaryHandler({ ...options, fallback: passedOn }), call);
   expect(reply.head[":status"]).toBe(299);
+});
+
+test("leaves gRPC over HTTP/1.1 to the fallback", async () => {
+  const reply = await askHttp1(
+    createUnaryHandler({ ...options, fallback: passedOn }),
+    list({}, asking("t")),
+    "application/grpc",
+  );
+  expect(reply.head[":status"]).toBe("299");
 });
 
 test("half of a character in the text of an error is no fault of the service", async () => {
@@ -199,9 +255,12 @@ test("errors are translated, and every response has the headers of the hook", as
   expect((await ask(handler, list({}, asking("t")))).trailer).toMatchObject({ "grpc-status": "0" });
 });
 
-test("a client of connect-node calls it", async () => {
-  const baseUrl = await open(createUnaryHandler({ ...options, fallback: passedOn }));
-  const client = createClient(SessionService, createGrpcTransport({ baseUrl }));
+test.each([
+  ["gRPC", createServer, createGrpcTransport],
+  ["gRPC-Web", createHttp1Server, (o: { baseUrl: string }) => createGrpcWebTransport({ ...o, httpVersion: "1.1" })],
+] as const)("a client of connect-node calls it by %s", async (_, create, createTransport) => {
+  const baseUrl = await open(createUnaryHandler({ ...options, fallback: passedOn }), create);
+  const client = createClient(SessionService, createTransport({ baseUrl }));
   expect((await client.listSessions({ pageToken: "t" })).data?.nextPageToken).toBe("t".repeat(50));
   await expect(client.listSessions({ pageToken: "wait" }, { timeoutMs: 20 })).rejects.toMatchObject({
     code: Code.DeadlineExceeded,

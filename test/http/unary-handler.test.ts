@@ -113,7 +113,7 @@ const PASSED_ON: Record<string, TestRequest> = {
   "another path": post(`${RICH}/Nothing/`, json),
   "a stream": post(`${RICH}/Count`, { "content-type": "application/connect+json" }),
   "a stream's content type": post(LIST, { "content-type": "application/connect+json" }),
-  "gRPC-Web": post(LIST, { "content-type": "application/grpc-web+proto" }, new Uint8Array(5)),
+  "gRPC-Web in base64": post(LIST, { "content-type": "application/grpc-web-text" }, "AAAAAAA="),
   "another content type": post(LIST, { "content-type": "text/plain" }),
   "no content type": post(LIST, {}),
   "another method": { method: "PUT", target: LIST, headers: json, body: "{}" },

@@ -9,22 +9,32 @@ const COMPRESSED_FLAG = 1;
 
 /**
  * Reads the only message of a request, whose errors are those of connect-es.
+ * @param ignoredFlag envelopes with this flag are skipped
  * @throws ConnectError
  */
-export async function readMessage(exchange: Exchange<unknown>, readMaxBytes: number): Promise<Uint8Array> {
+export async function readMessage(
+  exchange: Exchange<unknown>,
+  readMaxBytes: number,
+  ignoredFlag: number,
+): Promise<Uint8Array> {
   const body = await readBody(exchange, readMaxBytes);
-  if (body.byteLength === 0) {
-    throw new ConnectError("protocol error: missing input message for unary method", Code.Unimplemented);
+  let message: Uint8Array | undefined;
+  for (let at = 0; at < body.byteLength; ) {
+    const end = endOfMessage(body, at, readMaxBytes);
+    const flags = body[at] ?? 0;
+    if ((flags & COMPRESSED_FLAG) !== 0) {
+      throw new ConnectError("received compressed envelope, but do not know how to decompress", Code.Internal);
+    }
+    if ((flags & ignoredFlag) === 0) {
+      if (message !== undefined) {
+        throw new ConnectError("protocol error: received extra input message for unary method", Code.Unimplemented);
+      }
+      message = body.subarray(at + PREFIX_BYTES, end);
+    }
+    at = end;
   }
-  const end = endOfMessage(body, 0, readMaxBytes);
-  if (((body[0] ?? 0) & COMPRESSED_FLAG) !== 0) {
-    throw new ConnectError("received compressed envelope, but do not know how to decompress", Code.Internal);
-  }
-  if (end < body.byteLength) {
-    endOfMessage(body, end, readMaxBytes);
-    throw new ConnectError("protocol error: received extra input message for unary method", Code.Unimplemented);
-  }
-  return body.subarray(PREFIX_BYTES, end);
+  if (message !== undefined) return message;
+  throw new ConnectError("protocol error: missing input message for unary method", Code.Unimplemented);
 }
 
 async function readBody(exchange: Exchange<unknown>, readMaxBytes: number): Promise<Uint8Array> {
@@ -50,10 +60,14 @@ function endOfMessage(body: Uint8Array, at: number, readMaxBytes: number): numbe
 }
 
 /** Returns a message with its prefix. */
-export async function encodeMessage(message: Uint8Array, compression: Compression | null): Promise<Uint8Array> {
+export async function encodeMessage(
+  message: Uint8Array,
+  compression: Compression | null,
+  flags = 0,
+): Promise<Uint8Array> {
   const data = compression === null ? message : await compression.compress(message);
   const framed = new Uint8Array(PREFIX_BYTES + data.byteLength);
-  framed[0] = compression === null ? 0 : COMPRESSED_FLAG;
+  framed[0] = compression === null ? flags : flags | COMPRESSED_FLAG;
   new DataView(framed.buffer).setUint32(1, data.byteLength);
   framed.set(data, PREFIX_BYTES);
   return framed;

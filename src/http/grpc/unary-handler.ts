@@ -1,38 +1,33 @@
 /**
- * Serves unary calls of gRPC by the way of the routes, for the same reason as those of the Connect protocol. Compressed requests and
- * HTTP/1.1 are left to connect-node.
+ * Serves unary calls of gRPC and gRPC-Web by the way of the routes, for the same reason as those of the Connect protocol. Compressed
+ * requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
  */
 import { ConnectError } from "@connectrpc/connect";
-import { compressionNegotiate } from "@connectrpc/connect/protocol";
-import {
-  contentTypeJson,
-  contentTypeProto,
-  grpcStatusOk,
-  parseContentType,
-  parseTimeout,
-  setTrailerStatus,
-} from "@connectrpc/connect/protocol-grpc";
+import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";
+import { grpcStatusOk, parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { Call } from "../call/call.ts";
 import type { TrailerExchange } from "../call/exchange.ts";
 import { callUnary } from "../call/invoke.ts";
 import { internalError, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
+import { concatBytes } from "../codec/bytes.ts";
 import { encodeMessage, readMessage } from "./envelope.ts";
+import { formOf, type GrpcForm } from "./form.ts";
+import { encodeTrailers, TRAILERS_FLAG } from "./web-trailers.ts";
 
 const ACCEPT_ENCODING = "grpc-accept-encoding";
 
-/** Serves unary calls of gRPC. */
+/** Serves unary calls of gRPC and gRPC-Web. */
 interface GrpcHandler<Source> {
-  /** Serves a call. Returns false, and leaves the request alone, if it is no call by gRPC, or a compressed one. */
+  /** Serves a call. Returns false, and leaves the request alone, if it is no such call, or a compressed one. */
   serve(procedure: Procedure, exchange: TrailerExchange<Source>): boolean;
 }
 
 export function createGrpcUnary<Source>(options: UnaryOptions<Source>): GrpcHandler<Source> {
   return {
     serve(procedure, exchange) {
-      const { headers, method } = exchange;
-      const type = method === "POST" ? parseContentType(headers.get("content-type")) : undefined;
-      if (type === undefined || (headers.get("grpc-encoding") ?? "identity") !== "identity") return false;
-      void serve(options, procedure, exchange, type.binary);
+      const form = formOf(exchange);
+      if (form === undefined || (exchange.headers.get("grpc-encoding") ?? "identity") !== "identity") return false;
+      void serve(options, procedure, exchange, form);
       return true;
     },
   };
@@ -43,53 +38,78 @@ async function serve<Source>(
   options: UnaryOptions<Source>,
   procedure: Procedure,
   exchange: TrailerExchange<Source>,
-  binary: boolean,
+  form: GrpcForm,
 ): Promise<void> {
   const { method, rpc } = procedure;
   try {
     const timeout = parseTimeout(exchange.headers.get("grpc-timeout"), rpc.options.maxTimeoutMs);
     const call = new Call(method, exchange, {
-      protocolName: "grpc",
+      protocolName: form.protocolName,
       timeoutMs: timeout.timeoutMs,
       shutdownSignal: rpc.options.shutdownSignal,
       contextValues: options.contextValues?.(exchange.source),
     });
     const { responseHeader: header, responseTrailer: trailer } = call;
-    header.set("content-type", binary ? contentTypeProto : contentTypeJson);
+    header.set("content-type", form.contentType);
     trailer.set("grpc-status", grpcStatusOk);
-    const content = await respond(procedure, exchange, binary, call, timeout.error).catch((reason: unknown) => {
-      call.end(reason);
-      fail(options, call, reason);
-      return undefined;
-    });
-    options.onResponse?.(header, exchange.source);
-    exchange.sendWithTrailers(header.lines(), content, trailer.lines());
+    const compress = compressionOf(procedure, exchange, call);
+    const content = await respond(procedure, exchange, { form, call, compress }, timeout.error).catch(
+      (reason: unknown) => {
+        call.end(reason);
+        fail(options, call, reason);
+        return undefined;
+      },
+    );
+    if (form.isWeb) {
+      const trailers = encodeTrailers(trailer.lines());
+      const body = [...(content ? [content] : []), await encodeMessage(trailers, compress(trailers), TRAILERS_FLAG)];
+      options.onResponse?.(header, exchange.source);
+      exchange.send(200, header.lines(), concatBytes(body));
+    } else {
+      options.onResponse?.(header, exchange.source);
+      exchange.sendWithTrailers(header.lines(), content, trailer.lines());
+    }
   } catch {
     // A hook that throws must not end the process.
     exchange.sendServerError();
   }
 }
 
-/** Resolves with the content of the response. */
+/** Returns the compression of the messages of a response. */
+function compressionOf(
+  { rpc: { options } }: Procedure,
+  { headers }: TrailerExchange<unknown>,
+  { responseHeader }: Call,
+): (message: Uint8Array) => Compression | null {
+  const accepted = headers.get(ACCEPT_ENCODING);
+  const { response } = compressionNegotiate(options.acceptCompression, null, accepted, ACCEPT_ENCODING);
+  if (response === null) return () => null;
+  responseHeader.set("grpc-encoding", response.name);
+  return ({ byteLength }) => (byteLength < options.compressMinBytes ? null : response);
+}
+
+/** Resolves with the message of the response. */
 async function respond(
   { rpc, serialization }: Procedure,
   exchange: TrailerExchange<unknown>,
-  binary: boolean,
-  call: Call,
+  { form, call, compress }: Responding,
   timeoutError: ConnectError | undefined,
 ): Promise<Uint8Array> {
-  const { acceptCompression, compressMinBytes, readMaxBytes } = rpc.options;
-  const accepted = exchange.headers.get(ACCEPT_ENCODING);
-  const { response: compression } = compressionNegotiate(acceptCompression, null, accepted, ACCEPT_ENCODING);
-  if (compression !== null) call.responseHeader.set("grpc-encoding", compression.name);
   await passGate(rpc, call);
   if (timeoutError !== undefined) throw timeoutError;
-  const input = serialization.getI(binary).parse(await readMessage(exchange, readMaxBytes));
-  const output = serialization.getO(binary).serialize(await callUnary(rpc, call, input));
-  const content = await encodeMessage(output, output.byteLength < compressMinBytes ? null : compression);
+  const message = await readMessage(exchange, rpc.options.readMaxBytes, form.isWeb ? TRAILERS_FLAG : 0);
+  const input = serialization.getI(form.binary).parse(message);
+  const output = serialization.getO(form.binary).serialize(await callUnary(rpc, call, input));
+  const content = await encodeMessage(output, compress(output));
   call.end();
   return content;
 }
+
+type Responding = {
+  readonly form: GrpcForm;
+  readonly call: Call;
+  readonly compress: ReturnType<typeof compressionOf>;
+};
 
 /** The status of gRPC is in the trailers, with the metadata of the error. */
 function fail<Source>({ translateError }: UnaryOptions<Source>, call: Call, reason: unknown): void {

@@ -9,8 +9,8 @@ export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
 };
 
 /**
- * Serves unary calls of the Connect protocol, by POST and by GET, and of gRPC over HTTP/2, on node:http, node:https and node:http2
- * (compatibility API).
+ * Serves unary calls of the Connect protocol, by POST and by GET, of gRPC over HTTP/2 and of gRPC-Web, on node:http, node:https and
+ * node:http2 (compatibility API).
  */
 export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
   const procedures = createProcedures(options);
@@ -24,7 +24,7 @@ export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
       // connect-node leaves connections open, too.
       const exchange = new NodeExchange(request, response, url, method, true);
       if (connect.serve(procedure, exchange)) return;
-      if (exchange.fullDuplex && grpc.serve(procedure, exchange)) return;
+      if (grpc.serve(procedure, exchange)) return;
     }
     options.fallback(request, response);
   };

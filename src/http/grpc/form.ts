@@ -1,0 +1,32 @@
+import * as grpc from "@connectrpc/connect/protocol-grpc";
+import * as web from "@connectrpc/connect/protocol-grpc-web";
+import type { Exchange } from "../call/exchange.ts";
+
+/** How a unary call of gRPC carries its messages. */
+export interface GrpcForm {
+  readonly protocolName: "grpc" | "grpc-web";
+  /** Whether the trailers are the last envelope of the body: browsers cannot read those of HTTP. */
+  readonly isWeb: boolean;
+  /** Whether messages are in the binary form of protobuf; else they are JSON. */
+  readonly binary: boolean;
+  /** The content type of the response. */
+  readonly contentType: string;
+}
+
+const GRPC = { protocolName: "grpc", isWeb: false } as const;
+const GRPC_WEB = { protocolName: "grpc-web", isWeb: true } as const;
+const BINARY: GrpcForm = { ...GRPC, binary: true, contentType: grpc.contentTypeProto };
+const JSON_TEXT: GrpcForm = { ...GRPC, binary: false, contentType: grpc.contentTypeJson };
+const WEB_BINARY: GrpcForm = { ...GRPC_WEB, binary: true, contentType: web.contentTypeProto };
+const WEB_JSON_TEXT: GrpcForm = { ...GRPC_WEB, binary: false, contentType: web.contentTypeJson };
+
+/** Returns the form of a call; undefined if it is no call of gRPC, whose trailers need HTTP/2, or of gRPC-Web in bytes. */
+export function formOf({ method, headers, fullDuplex }: Exchange<unknown>): GrpcForm | undefined {
+  if (method !== "POST") return undefined;
+  const contentType = headers.get("content-type");
+  const type = fullDuplex ? grpc.parseContentType(contentType) : undefined;
+  if (type !== undefined) return type.binary ? BINARY : JSON_TEXT;
+  const webType = web.parseContentType(contentType);
+  if (webType === undefined || webType.text) return undefined;
+  return webType.binary ? WEB_BINARY : WEB_JSON_TEXT;
+}
