@@ -5,7 +5,7 @@
 import { createSession, type Realm, type Session } from "../../../src/browser/index.ts";
 
 type Listener = (event: { readonly type: string; readonly persisted?: boolean }) => void;
-type Event = { readonly at: number; readonly order: number; readonly tab: Frame | undefined; readonly run: () => void };
+type Event = { readonly at: number; readonly tab: Frame | undefined; readonly run: () => void };
 
 /** What the network does with a request. `lost`: the service acts, and its response never arrives. */
 export type Network = "up" | "offline" | "lost" | "silent" | "html" | "unavailable" | "limited";
@@ -71,10 +71,10 @@ export class World {
   refusedTokens = new Set<string>();
   readonly tabs: Tab[] = [];
   readonly #random: () => number;
+  /** In the order of their time; those of one time are in the order in which they were scheduled. */
   readonly #events: Event[] = [];
   readonly #locks = new Map<string, { held: Held | undefined; waiting: Waiter[] }>();
   readonly channels = new Set<SimulatedChannel>();
-  #order = 0;
   #sessions = 0;
   #tokens = 0;
 
@@ -163,7 +163,6 @@ export class World {
     const end = this.nowMs + ms;
     await settle();
     for (;;) {
-      this.#events.sort((a, b) => a.at - b.at || a.order - b.order);
       const next = this.#events[0];
       if (next === undefined || next.at > end) break;
       this.#events.shift();
@@ -185,8 +184,9 @@ export class World {
   /** Runs something of a tab later; of the world, where `tab` is undefined. */
   schedule(delayMs: number, tab: Frame | undefined, run: () => void): Event {
     const lagMs = tab ? this.lagMs : 0;
-    const event = { at: this.nowMs + delayMs + lagMs, order: this.#order++, tab, run };
-    this.#events.push(event);
+    const event = { at: this.nowMs + delayMs + lagMs, tab, run };
+    const before = this.#events.findLastIndex(({ at }) => at <= event.at);
+    this.#events.splice(before + 1, 0, event);
     return event;
   }
 
