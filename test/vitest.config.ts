@@ -24,7 +24,7 @@ export default defineConfig({
           name: "all",
           include: ["test/**/*.test.ts"],
           exclude: [...configDefaults.exclude, "test/leaks.test.ts", ...NEED_ROOT, ...LONG_FORMS],
-          globalSetup: "test/support/emissions/collect.ts",
+          globalSetup: ["test/support/emissions/collect.ts", "test/support/bundle.ts"],
           sequence: { groupOrder: 0 },
         },
       },

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { loadAdminAccess } from "../../src/tokens/admin-access.ts";
+import { compiled, PROGRAM } from "../support/program.ts";
 
 let file = "";
 beforeEach(() => {
@@ -15,8 +16,11 @@ beforeEach(() => {
 });
 
 function adminToken(args: string[], input = "") {
-  const script = join(import.meta.dirname, "../../src/main.ts");
-  const run = spawnSync(process.execPath, [script, "admin-token", ...args], { encoding: "utf8", env: {}, input });
+  const run = spawnSync(process.execPath, [PROGRAM, "admin-token", ...args], {
+    encoding: "utf8",
+    env: compiled(),
+    input,
+  });
   return { code: run.status, out: run.stdout, err: run.stderr };
 }
 

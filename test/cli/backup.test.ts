@@ -18,9 +18,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { PROGRAM } from "../support/program.ts";
 import { runToExit, type Service, scratch, startService } from "../support/service.ts";
 import { cookie, type LoggedIn, logIn } from "../support/sessions.ts";
-import { commandHere, MAIN } from "./command.ts";
+import { commandHere } from "./command.ts";
 
 const refreshed = async (service: Service, { refreshToken }: LoggedIn) =>
   (await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers: cookie(refreshToken) })).status;
@@ -35,7 +36,7 @@ async function running(DATA_DIR?: string): Promise<Service> {
 function withoutRoom(args: readonly string[], DATA_DIR: string) {
   const env = { PATH: process.env.PATH, DATA_DIR };
   const limited = `ulimit -f 32; exec "$0" "$@"`;
-  return spawnSync("sh", ["-c", limited, process.execPath, MAIN, ...args], { env, encoding: "utf8" });
+  return spawnSync("sh", ["-c", limited, process.execPath, PROGRAM, ...args], { env, encoding: "utf8" });
 }
 
 /** A backup that was made while the service ran, and what happened before and after it. */

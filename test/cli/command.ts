@@ -1,9 +1,7 @@
 /** The command `session-service` in nothing but the given environment: as a process of its own, or in this one. */
 import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
-
-export const MAIN = join(import.meta.dirname, "../../src/main.ts");
+import { compiled, PROGRAM } from "../support/program.ts";
 
 export type Ended = { readonly code: number | null; readonly out: string; readonly err: string };
 
@@ -17,8 +15,8 @@ export type Running = {
 type Settings = { readonly env?: Readonly<Record<string, string>>; readonly input?: string; readonly cwd?: string };
 
 export function startCommand(args: readonly string[], { env = {}, input = "", cwd }: Settings = {}): Running {
-  const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
+    env: { PATH: process.env.PATH, ...compiled(), ...env },
     ...(cwd !== undefined && { cwd }),
   });
   const text = { stdout: "", stderr: "" };

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { parseRing, type Ring, type RingKey } from "../../src/tokens/ring.ts";
+import { compiled, PROGRAM } from "../support/program.ts";
 
 /** The command line of the key ring, as a process of its own. */
 let directory = "";
@@ -15,11 +16,10 @@ beforeEach(() => {
 const file = () => join(directory, "keys.json");
 
 function keys(args: string[], env: Record<string, string> = { KEYS_FILE: file() }) {
-  const script = join(import.meta.dirname, "../../src/main.ts");
   const { PATH = "" } = process.env;
-  const run = spawnSync(process.execPath, [script, "keys", ...args], {
+  const run = spawnSync(process.execPath, [PROGRAM, "keys", ...args], {
     encoding: "utf8",
-    env: { PATH, ...env },
+    env: { PATH, ...compiled(), ...env },
     cwd: directory,
   });
   return { code: run.status, out: run.stdout, err: run.stderr };

@@ -3,7 +3,8 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { commandLinePage } from "../../deploy/command-line.ts";
-import { command, MAIN } from "./command.ts";
+import { PROGRAM } from "../support/program.ts";
+import { command } from "./command.ts";
 
 test("docs/command-line.md has the help of every command (npm run generate)", () => {
   expect(readFileSync("docs/command-line.md", "utf8")).toBe(commandLinePage());
@@ -38,7 +39,7 @@ test.each([
 });
 
 test("a reader that has read enough ends a command quietly", async () => {
-  const child = spawn(process.execPath, [MAIN, "config", "show"], { env: {}, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [PROGRAM, "config", "show"], { env: {}, stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.destroy();
   let complaints = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {

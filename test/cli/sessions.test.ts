@@ -4,9 +4,10 @@ import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PROGRAM } from "../support/program.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
-import { command, commandHere, MAIN } from "./command.ts";
+import { command, commandHere } from "./command.ts";
 
 let service: Service;
 /** The environment of a person who administers it. */
@@ -285,7 +286,7 @@ describe("an id that begins with a dash", () => {
 describe("on a terminal", () => {
   /** As a person runs it, by a terminal of its own. */
   const onTerminal = (args: string, input = "") =>
-    spawnSync("script", ["-qec", `"${process.execPath}" "${MAIN}" ${args}`, "/dev/null"], {
+    spawnSync("script", ["-qec", `"${process.execPath}" "${PROGRAM}" ${args}`, "/dev/null"], {
       ...{ env: { PATH: process.env.PATH, ...env }, input, encoding: "utf8" },
     });
 

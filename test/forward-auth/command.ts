@@ -1,7 +1,6 @@
 /** `session-service forward-auth`, as an operator runs it. */
-
-import { MAIN } from "../cli/command.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { PROGRAM } from "../support/program.ts";
 import type { Service } from "../support/service.ts";
 
 export type ForwardAuth = Program & { readonly url: string };
@@ -12,7 +11,7 @@ export async function startForwardAuth(
   ...more: readonly string[]
 ): Promise<ForwardAuth> {
   const args = ["forward-auth", "--url", service.adminUrl, "--issuer", issuer, "--port", "0", ...more];
-  const program = startProgram(process.execPath, [MAIN, ...args], { env: { ADMIN_TOKEN: service.adminToken } });
+  const program = startProgram(process.execPath, [PROGRAM, ...args], { env: { ADMIN_TOKEN: service.adminToken } });
   const url = await whileRunning(program, async () => {
     const [, ready] = /"event":"ready","url":"([^"]+)"/.exec(program.output()) ?? [];
     if (ready === undefined) throw new Error("not yet");

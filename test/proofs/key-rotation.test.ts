@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { KEY_KINDS, type KeyKind, parseRing } from "../../src/tokens/ring.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
+import { compiled, PROGRAM } from "../support/program.ts";
 import { admin, bearer, cookie, logIn, message, somebody, successor } from "../support/sessions.ts";
 import { callersOf, type Deployment, deploy, ISSUER, pick, startTestRedis } from "./support/deployment.ts";
 import { seconds } from "./support/run-length.ts";
@@ -23,13 +24,9 @@ const PICK_UP_SECONDS = 3;
 /** Runs `npm run keys -- …`. @returns whether the ages permitted it */
 async function keys({ env }: Deployment, ...command: readonly string[]): Promise<boolean> {
   const { PATH = "" } = process.env;
-  return promisify(execFile)(
-    process.execPath,
-    ["src/main.ts", "keys", ...command, "--pick-up", String(PICK_UP_SECONDS)],
-    {
-      env: { PATH, ...env },
-    },
-  ).then(
+  return promisify(execFile)(process.execPath, [PROGRAM, "keys", ...command, "--pick-up", String(PICK_UP_SECONDS)], {
+    env: { PATH, ...compiled(), ...env },
+  }).then(
     () => true,
     ({ stderr }: { stderr: string }) => {
       expect(stderr).toMatch(/may sign from/);

@@ -1,6 +1,7 @@
 /** Programs that tests run beside the service: started, watched, and gone when the tests are. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { onExit } from "./on-exit.ts";
+import { compiled } from "./program.ts";
 
 const running = new Set<ChildProcess>();
 onExit(() => {
@@ -22,7 +23,7 @@ export type ProgramOptions = { readonly cwd?: string; readonly env?: Readonly<Re
 export function startProgram(command: string, args: readonly string[], { cwd, env }: ProgramOptions = {}): Program {
   const child = spawn(command, [...args], {
     cwd,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, ...compiled(), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const { pid } = child;

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onExit } from "./on-exit.ts";
 import { PATIENCE_MS } from "./patience.ts";
+import { compiled, PROGRAM } from "./program.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -54,14 +55,14 @@ export function recording(): { readonly options: readonly string[]; readonly env
 }
 
 /**
- * Runs `node src/main.ts` in nothing but the given environment.
+ * Runs the program in nothing but the given environment.
  * @param root the tree of the service: another version's, or this one
  */
 export function spawnService(env: Readonly<Record<string, string>>, root = ROOT): Process {
   const recorded = recording();
-  const child = spawn(process.execPath, [...recorded.options, "src/main.ts"], {
+  const child = spawn(process.execPath, [...recorded.options, root === ROOT ? PROGRAM : "src/main.ts"], {
     cwd: root,
-    env: { PATH: process.env.PATH, ...recorded.env, ...env },
+    env: { PATH: process.env.PATH, ...compiled(), ...recorded.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   children.add(child);
@@ -166,8 +167,8 @@ export async function runToExit(
 /** A data directory with the key ring that instances on one Redis share. */
 export function withKeys(): string {
   const directory = scratch();
-  const env = { PATH: process.env.PATH, DATA_DIR: directory };
-  const made = spawnSync(process.execPath, ["src/main.ts", "keys", "create"], { cwd: ROOT, env, encoding: "utf8" });
+  const env = { PATH: process.env.PATH, ...compiled(), DATA_DIR: directory };
+  const made = spawnSync(process.execPath, [PROGRAM, "keys", "create"], { cwd: ROOT, env, encoding: "utf8" });
   if (made.status !== 0) throw new Error(`no key ring: ${made.stderr}`);
   return directory;
 }

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createVerifier, type Verifier, type VerifierOptions } from "../../src/verifier/index.ts";
 import { median } from "../support/median.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
+import { compiled, PROGRAM } from "../support/program.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 import { eventually } from "../support/verifier/follow.ts";
@@ -128,8 +129,8 @@ test("an emergency revocation of the signing key reaches verifiers through the f
   expect(await verdictOf(verifier, accessToken)).toBe("ok");
   const { kid = "" } = decodeProtectedHeader(accessToken);
   const { PATH = "" } = process.env;
-  const env = { PATH, DATA_DIR: service.dataDir };
-  execFileSync(process.execPath, [join(import.meta.dirname, "../../src/main.ts"), "keys", "revoke", kid], { env });
+  const env = { PATH, ...compiled(), DATA_DIR: service.dataDir };
+  execFileSync(process.execPath, [PROGRAM, "keys", "revoke", kid], { env });
   await eventually(async () => (await verdictOf(verifier, accessToken)) === "revoked_key");
   const after = await logIn(service);
   expect(decodeProtectedHeader(after.accessToken).kid).not.toBe(kid);

@@ -1,9 +1,9 @@
 /** The verifiers in other languages follow a real service, and its faults. */
 import { execFileSync } from "node:child_process";
-import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { startHoldingProxy } from "../support/holding-proxy.ts";
+import { compiled, PROGRAM } from "../support/program.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 import { eventually } from "../support/verifier/follow.ts";
@@ -52,8 +52,8 @@ async function logout({ publicUrl }: Service, { accessToken }: LoggedIn): Promis
 }
 
 function changeKeys({ dataDir }: Service, ...args: readonly string[]): void {
-  const env = { PATH: process.env.PATH ?? "", DATA_DIR: dataDir };
-  execFileSync(process.execPath, [join(import.meta.dirname, "../../src/main.ts"), "keys", ...args], { env });
+  const env = { PATH: process.env.PATH ?? "", ...compiled(), DATA_DIR: dataDir };
+  execFileSync(process.execPath, [PROGRAM, "keys", ...args], { env });
 }
 
 const kidOf = ({ accessToken }: LoggedIn) => decodeProtectedHeader(accessToken).kid ?? "";
