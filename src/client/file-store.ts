@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { open, readdir, readFile, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
 
 /** Only its owner may read or write the file. */
@@ -13,12 +13,13 @@ const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /**
  * Keeps the tokens in a file, whose directory has to exist. A new file replaces the old one by a rename, so that others read either of
- * them, and never a part.
+ * them, and never a part. A symbolic link stays, and the file that it leads to is replaced.
  */
-export function createFileStore(path: string): TokenStore {
+export function createFileStore(link: string): TokenStore {
   return {
-    load: () => load(path),
+    load: () => load(link),
     async save(tokens, replacing) {
+      const path = await fileOf(link);
       // A process that was stopped for long loses its temporary file to another one, and writes again.
       await write(path, tokens, replacing).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return write(path, tokens, replacing);
@@ -27,10 +28,23 @@ export function createFileStore(path: string): TokenStore {
       await removeLeftovers(path);
     },
     async clear() {
+      const path = await fileOf(link);
       await rm(path, { force: true });
       await removeLeftovers(path);
     },
   };
+}
+
+/** Returns the path of the file itself. A rename onto a link would leave the old tokens, and the key, where the link led to. */
+async function fileOf(link: string): Promise<string> {
+  try {
+    return await realpath(link);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    // There is nothing yet, or a link to nothing.
+    const target = await readlink(link).catch(() => undefined);
+    return target === undefined ? link : resolve(dirname(link), target);
+  }
 }
 
 async function load(path: string): Promise<StoredTokens | undefined> {

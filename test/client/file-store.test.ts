@@ -1,5 +1,15 @@
 /** The file store: what is replaced, and what killed processes have left. */
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -68,4 +78,19 @@ test.each([
   });
   expect(await session.accessToken()).toBe("t");
   expect(await file.load()).toEqual(after);
+});
+
+test("a symbolic link stays, and no tokens are left where it leads to", async () => {
+  mkdirSync(join(directory, "kept"));
+  const target = join(directory, "kept", "tokens.json");
+  symlinkSync("kept/tokens.json", path);
+  const [byLink, byName] = [createFileStore(path), createFileStore(target)];
+  await byLink.save({ refreshToken: "a" });
+  expect(await byName.load()).toEqual({ refreshToken: "a" });
+  await byName.save({ refreshToken: "b" }, "a");
+  await byLink.save({ refreshToken: "c" }, "b");
+  expect(JSON.parse(readFileSync(target, "utf8"))).toEqual({ refreshToken: "c" });
+  expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  await byLink.clear();
+  expect([await byName.load(), readdirSync(join(directory, "kept"))]).toEqual([undefined, []]);
 });
