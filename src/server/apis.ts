@@ -52,7 +52,7 @@ type Deps = {
   readonly signals: PollerDeps | undefined;
   /** The sign-ins to the console. */
   readonly signIns: SignInRecords;
-  readonly feed: Pick<RevocationFeed, "watch" | "state">;
+  readonly feed: Pick<RevocationFeed, "watch" | "watchHere" | "state">;
   /** `iss` of the access tokens. */
   readonly issuer: string;
 };
@@ -96,6 +96,7 @@ export function createApis(deps: Deps): Apis {
       reuseIntervalMs,
       maxSessionsPerSubject,
       oauthEndpoints: config.oauthEndpoints,
+      statusList: config.statusList,
       access,
       signIns: deps.signIns,
       signals: deps.signals,

@@ -60,7 +60,7 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
       store,
       overload: openOverloadControl(unlimited, silent.log, metrics),
       storeKind: "embedded",
-      feed: { watch: notRehearsed, state: notRehearsed },
+      feed: { watch: notRehearsed, watchHere: notRehearsed, state: notRehearsed },
       issuer: config.issuer ?? "http://localhost",
       telemetry: undefined,
       signals: undefined,

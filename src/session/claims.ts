@@ -38,6 +38,9 @@ export const RESERVED_CLAIMS: readonly string[] = [
   ...Object.keys(SESSION_CLAIMS),
 ];
 
+/** The service sets this claim, too, where STATUS_LIST is on. */
+export const RESERVED_WITH_STATUS: readonly string[] = [...RESERVED_CLAIMS, "status"];
+
 /** Claims that the fields of an authentication set, at the creation of a session or by a step-up: only so may a session have them. */
 export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 

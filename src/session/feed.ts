@@ -36,6 +36,8 @@ export type RevocationFeed = {
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
   watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
+  /** Does the same for a part of this service, which does not count as a watcher. */
+  watchHere: RevocationFeed["watch"];
   /** Sends the watchers a batch at once (because of news outside the log, such as a revoked key), also in an outage. */
   wakeWatchers(): void;
   state(): FeedState;
@@ -103,7 +105,7 @@ class Feed implements RevocationFeed {
     this.#parseCursor(from); // an invalid cursor is rejected without waiting
     this.#watchers++;
     try {
-      yield* this.#watch(from, signal, take);
+      yield* this.watchHere(from, signal, take);
     } finally {
       this.#watchers--;
     }
@@ -122,7 +124,7 @@ class Feed implements RevocationFeed {
     return this.#storeResponds && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
 
-  async *#watch(from: string, signal: AbortSignal, take: TakeBatch | undefined) {
+  async *watchHere(from: string, signal: AbortSignal, take?: TakeBatch) {
     await this.#firstRead.promise;
     if (!this.#storeResponds) throw new StoreUnavailable("the revocation log cannot be read");
     let position = this.#parseCursor(from);

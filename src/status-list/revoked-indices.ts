@@ -17,7 +17,7 @@ type Revoked = {
 };
 
 type Deps = {
-  readonly feed: Pick<RevocationFeed, "watch">;
+  readonly feed: Pick<RevocationFeed, "watchHere">;
   readonly wallClock: WallClock;
   /** Never set, in ms. */
   readonly clock: Clock;
@@ -61,7 +61,7 @@ export class RevokedIndices {
     while (!signal.aborted) {
       try {
         // The first batch is yielded, and the others are passed to #take.
-        for await (const batch of feed.watch(this.#cursor, signal, (next) => this.#take(next))) this.#take(batch);
+        for await (const batch of feed.watchHere(this.#cursor, signal, (next) => this.#take(next))) this.#take(batch);
       } catch {
         // The feed reports its own faults. The lists are unavailable until it continues.
       }

@@ -1,4 +1,4 @@
-import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
+import { authenticationClaims, RESERVED_CLAIMS, RESERVED_WITH_STATUS, sessionMembers } from "../session/claims.ts";
 import { parseSessionId, type Session } from "../session/model.ts";
 import type {
   AccessToken,
@@ -42,9 +42,6 @@ type AccessTokenOptions = {
  */
 const JITTER = 0.2;
 
-/** The service sets this claim only where STATUS_LIST is on. */
-const STATUS_CLAIM = "status";
-
 /** A longer text is not a token of this service: 4 KiB of claims, escaped and encoded, are much shorter. */
 const MAX_LENGTH = 16_384;
 
@@ -60,9 +57,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
   const { keys, issuer, ttlMs, entropy, time, statusOf } = options;
   const iss = JSON.stringify(issuer);
   const [membersOf, reserved] =
-    statusOf === undefined
-      ? [sessionMembers, RESERVED_CLAIMS]
-      : [withStatus(statusOf), [...RESERVED_CLAIMS, STATUS_CLAIM]];
+    statusOf === undefined ? [sessionMembers, RESERVED_CLAIMS] : [withStatus(statusOf), RESERVED_WITH_STATUS];
   const signatures = new KnownSignatures<SignatureCheck>();
 
   /** Verifies everything but the expiry. */

@@ -78,9 +78,16 @@ describe("with STATUS_LIST", () => {
     },
   );
 
-  test("a claim `status` of the session itself is not in its tokens", async () => {
-    const { accessToken } = await logIn(service, { claims: { status: "gold", plan: "pro" } });
-    expect(decodeJwt(accessToken)).toMatchObject({ plan: "pro", status: { status_list: {} } });
+  test("a session cannot have a claim `status` of its own", async () => {
+    await expect(logIn(service, { claims: { status: "gold", plan: "pro" } })).rejects.toThrow(
+      "claims.status: is a reserved claim",
+    );
+  });
+
+  test("the service itself is no watcher of its feed", async () => {
+    await until(async () => expect(await isListed((await logIn(service)).accessToken)).toBe(false));
+    const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+    expect(/^session_feed_watchers (\d+)$/m.exec(metrics)?.[1]).toBe("0");
   });
 
   test("lists can be cached, and are confirmed by their entity tag", async () => {

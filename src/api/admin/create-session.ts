@@ -1,5 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { RESERVED_CLAIMS, RESERVED_WITH_STATUS } from "../../session/claims.ts";
 import { type Created, create } from "../../session/create.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { audiencesOf } from "../../session/model.ts";
@@ -43,7 +44,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
     subject: request.subject,
     clientId: request.clientId || audiencesOf(audience)[0],
     audience,
-    claims: claimsOf(request.claims),
+    claims: claimsOf(request.claims, deps.statusList ? RESERVED_WITH_STATUS : RESERVED_CLAIMS),
     client: {
       userAgent: request.client?.userAgent ?? "",
       ipAddress: request.client?.ipAddress ?? "",

@@ -28,6 +28,8 @@ export type SessionAdminServiceDeps = {
   readonly maxSessionsPerSubject: number;
   /** Checks the times in requests. */
   readonly clock: WallClock;
+  /** Whether access tokens have the claim `status`, which no session can have as its own then. */
+  readonly statusList: boolean;
   /** Whether there is a token endpoint. */
   readonly oauthEndpoints: boolean;
   /** The rate limit of calls by subject. */
