@@ -1,4 +1,5 @@
 import { type KeyObject, sign, verify } from "node:crypto";
+import { joinedText } from "./der-signature.ts";
 
 /** The signature algorithms of the service: ES256 by default (fastest to sign), EdDSA (Ed25519) by configuration. */
 const SIGNING_ALGS = ["ES256", "EdDSA"] as const;
@@ -25,8 +26,8 @@ export function headerSegment(alg: SigningAlg, kid: string): string {
 export type Signer = (input: string) => string;
 
 export function createSigner(alg: SigningAlg, privateKey: KeyObject): Signer {
-  const key = { key: privateKey, dsaEncoding: "ieee-p1363" } as const;
-  return (input) => sign(DIGEST[alg], Buffer.from(input, "latin1"), key).toString("base64url");
+  const textOf = alg === "ES256" ? joinedText : (signature: Buffer) => signature.toString("base64url");
+  return (input) => textOf(sign(DIGEST[alg], Buffer.from(input, "latin1"), privateKey));
 }
 
 export type SignatureCheck = (input: string, signature: string) => boolean;

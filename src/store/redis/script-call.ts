@@ -31,13 +31,38 @@ export function scriptCall(
   args: readonly Argument[],
   { from, until, shift }: Window,
 ): Command | undefined {
-  let encoded = `*${OWN_ARGUMENTS + keys.length + args.length}\r\n$7\r\nevalsha\r\n${encode(sha)}${encode(keys.length)}`;
-  for (const key of keys) encoded += encode(key);
+  let encoded = `*${OWN_ARGUMENTS + keys.length + args.length}\r\n`;
+  if (keys.length === 1) encoded += headOf(sha, keys[0] as string);
+  else {
+    encoded += encodeHead(sha, keys.length);
+    for (const key of keys) encoded += encode(key);
+  }
   for (const argument of args) {
     if (typeof argument === "object") return undefined;
     encoded += encode(argument);
   }
   return new ScriptCall(encoded + encode(from) + encode(until) + encode(shift));
+}
+
+/** What comes before the arguments of a script with one key, by hash and key: a few scripts, and the hash tags of the partitions. */
+const heads = new Map<string, Map<string, string>>();
+
+function headOf(sha: string, key: string): string {
+  let byKey = heads.get(sha);
+  if (byKey === undefined) {
+    byKey = new Map();
+    heads.set(sha, byKey);
+  }
+  let head = byKey.get(key);
+  if (head === undefined) {
+    head = encodeHead(sha, 1) + encode(key);
+    byKey.set(key, head);
+  }
+  return head;
+}
+
+function encodeHead(sha: string, keys: number): string {
+  return `$7\r\nevalsha\r\n${encode(sha)}${encode(keys)}`;
 }
 
 /** Encodes one argument (RESP, bulk string). */
