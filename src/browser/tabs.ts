@@ -14,7 +14,7 @@ const LOCK_WAITS_MS = [5_000, 6_000, 20_000];
 
 export type TokenMessage = ReceivedToken & { readonly type: "token" };
 
-type TabMessage =
+export type TabMessage =
   /** A tab that has a newer token sends it to `replyTo`. */
   | { readonly type: "ask"; readonly newerThan: number; readonly replyTo: string }
   | TokenMessage

@@ -1,0 +1,93 @@
+/**
+ * What a tab knows of its session, and how each event changes it. The machine reads no clock, sends nothing and waits for nothing, so
+ * that tests can drive it through any order of events.
+ *
+ * Only `E001_AUTH_FAILURE`, or another tab that received it, ends a session. Every other failure is "offline".
+ */
+import type { SessionState } from "./snapshot.ts";
+import type { HeldToken } from "./token.ts";
+import { MAX_RETRY_AFTER_MS } from "./waits.ts";
+
+export type Known = {
+  readonly state: SessionState;
+  readonly token?: HeldToken | undefined;
+  /** Counts tokens, endings and beginnings: each makes what is under way void. */
+  readonly version: number;
+  /** The session that was seen to end. Its tokens are not taken from other tabs any more. */
+  readonly endedSid?: string | undefined;
+  /** Whether this tab looks soon, hidden or not, and again until it is known what has become of the session. */
+  readonly doubtful?: boolean;
+  /** How many attempts in a row have failed. */
+  readonly failures: number;
+  /** How long the attempts are put off, ms. */
+  readonly waitMs: number;
+};
+
+/** What follows from an event, beside what is known then. */
+export type Then = {
+  /** Whether all that wait for their turn have their outcome. */
+  readonly settled?: boolean;
+  /** What the other tabs are told. */
+  readonly news?: "token" | "ended" | "failed";
+};
+
+export const BEGINNING: Known = { state: "unknown", version: 0, failures: 0, waitMs: 0 };
+
+const become = (known: Known, state: SessionState, token?: HeldToken, endedSid?: string): Known => ({
+  state,
+  token,
+  version: known.version + 1,
+  endedSid,
+  // The tab that announced a sign-in may be gone before it has a token.
+  doubtful: state === "unknown",
+  failures: 0,
+  waitMs: 0,
+});
+
+const sidOf = (known: Known) => known.token?.claims.sid;
+
+/** Whether a session is over, or the hint cookie names another one. */
+const isVoid = (known: Known, hint: string | undefined, sid: string | undefined) =>
+  (hint ?? sid) !== sid || (sid && sid === known.endedSid);
+
+/** Somebody has signed in: whatever was known before is void. */
+export const begin = (known: Known): Known => become(known, "unknown");
+
+/** The session is over, as the service says. */
+export const end = (known: Known): Known => become(known, "ended", undefined, sidOf(known) ?? known.endedSid);
+
+/** An attempt of this tab or of another one has failed. */
+export const fail = (known: Known, waitMs: number): Known => ({
+  ...known,
+  state: known.state === "ended" ? "ended" : "offline",
+  failures: known.failures + 1,
+  waitMs: Math.min(waitMs, MAX_RETRY_AFTER_MS),
+});
+
+/** Messages of other tabs may have been missed, or one has been received that does not say enough. */
+export const doubt = (known: Known): Known => ({ ...known, doubtful: true });
+
+/** The page has looked at the hint cookie, because other pages may have changed it. */
+export const look = (known: Known, hint: string | undefined): Known =>
+  known.token && isVoid(known, hint, sidOf(known)) ? begin(known) : known;
+
+/** The service has given a token to this tab. */
+export const receive = (known: Known, token: HeldToken): Known =>
+  // It was reported as over while the response was on its way: the service is asked once more.
+  known.endedSid && token.claims.sid === known.endedSid
+    ? { ...known, endedSid: undefined }
+    : become(known, "active", token);
+
+/** Another tab has sent a token that is still valid. It is taken unless it is worse than ours. */
+export const take = (known: Known, other: HeldToken, hint: string | undefined): Known => {
+  const { sid, iat } = other.claims;
+  const isWorse = known.token && sidOf(known) === sid && iat < known.token.claims.iat;
+  return isWorse || isVoid(known, hint, sid) ? known : become(known, "active", other);
+};
+
+/** Another tab has seen the end of a session. It names none if it never held a token. */
+export const hearEnd = (known: Known, sid: string | undefined): Known => {
+  if (!known.token) return { ...known, endedSid: sid ?? known.endedSid };
+  if (!sid) return doubt(known);
+  return sidOf(known) === sid ? become(known, "ended", undefined, sid) : known;
+};
