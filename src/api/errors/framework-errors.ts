@@ -21,12 +21,19 @@ import {
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { errorCodeOf, type FailureReports, faultOfCaller, toConnectError } from "./connect-errors.ts";
+import { failedCall, only } from "./failed-calls.ts";
 import { isReading } from "./reading.ts";
 import { refusedCall } from "./refused-calls.ts";
 
 type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
 type OnBug = FailureReports["onBug"];
 type Body = AsyncIterable<Uint8Array>;
+
+/**
+ * A message has half of a character. A parser quotes it, and Connect throws when it percent-encodes that as the message of gRPC's status.
+ * The errors of other protocols are JSON, which can hold it.
+ */
+const NOT_UNICODE = new ConnectError("the message has text that is not Unicode", Code.InvalidArgument);
 
 /** Length of the flags and the length before the data of an envelope, in bytes. */
 const ENVELOPE_HEAD = 5;
@@ -44,30 +51,19 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
         const response = await handler(whole);
         return refusedCall(request, response, handler) ?? (await withTranslatedError(response, translate));
       } catch (error) {
-        const refused =
-          error instanceof URIError ? notUnicode(request.header.get("content-type") ?? "", translate) : undefined;
-        if (refused !== undefined) return refused;
-        if (ConnectError.from(error).code !== Code.Aborted) onBug(error, handler.method.name, contextValues);
-        // The adapter would print any other error on the console.
-        throw new ConnectError("no response", Code.Aborted, undefined, undefined, error);
+        // The caller has gone. The adapter leaves the response to any error open, and prints others than this one on the console.
+        if (ConnectError.from(error).code === Code.Aborted) throw ConnectError.from(error);
+        const type = request.header.get("content-type") ?? "";
+        if (error instanceof URIError && type.startsWith("application/grpc")) {
+          return failedCall(translate(NOT_UNICODE) ?? NOT_UNICODE, type);
+        }
+        const reported = toConnectError(error, (bug) => onBug(bug, handler.method.name, contextValues));
+        return failedCall(reported, type);
       }
     }, handler);
     router.handlers[at] = respond;
   }
   return router;
-}
-
-/**
- * Returns the response to a message with half of a character. A parser quotes it, and Connect throws when it percent-encodes that as the
- * message of gRPC's status. Undefined for other protocols: their errors are JSON, which can hold it.
- */
-function notUnicode(type: string, translate: Translate): UniversalServerResponse | undefined {
-  if (!type.startsWith("application/grpc")) return undefined;
-  const error = new ConnectError("the message has text that is not Unicode", Code.InvalidArgument);
-  const trailer = setTrailerStatus(new Headers(), translate(error) ?? error);
-  const response = { status: 200, header: new Headers({ "content-type": type }) };
-  if (!type.startsWith("application/grpc-web")) return { ...response, body: only(new Uint8Array()), trailer };
-  return { ...response, body: only(encodeEnvelope(trailerFlag, trailerSerialize(trailer))) };
 }
 
 /** The call that has raised an error. */
@@ -124,10 +120,6 @@ async function translatedUnary(response: UniversalServerResponse, body: Body, he
   for (const [name, value] of ours.metadata) header.set(name, value);
   header.set("content-length", String(text.byteLength));
   return { ...response, status: codeToHttpStatus(ours.code), body: only(text) };
-}
-
-async function* only(bytes: Uint8Array): Body {
-  yield bytes;
 }
 
 /** The trailers are complete only after the body has been read. */
