@@ -143,6 +143,22 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       expect([seen["x-auth-session"], seen["x-auth-claims"]]).not.toEqual(["s", "e30"]);
     });
 
+    test("nor in a spelling that CGI, WSGI and PHP take for the same name", async () => {
+      const { accessToken } = await logIn(service, { subject: "mallory" });
+      const spellings = ["x_auth_subject", "X_Auth-Subject", "x-auth_subject", "x_auth_claims"];
+      const claimed = Object.fromEntries(spellings.map((spelling) => [spelling, "admin"]));
+      const response = await send("/", { ...bearer(accessToken), ...claimed });
+      expect(response.body).not.toContain("admin");
+    });
+
+    test("nor can a client have the gateway drop what it says", async () => {
+      const { accessToken, sid } = await logIn(service, { subject: "mallory" });
+      const names = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims", "x-forwarded-uri"];
+      const response = await send("/", { ...bearer(accessToken), connection: `close, ${names.join(", ")}` });
+      if (response.status === 200)
+        expect(JSON.parse(response.body)).toMatchObject({ "x-auth-subject": "mallory", "x-auth-session": sid });
+    });
+
     test.each([
       ["no token", {}, "Bearer"],
       ["a token of somebody else's making", bearer("eyJhbGciOiJub25lIn0.e30."), 'Bearer error="invalid_token"'],
