@@ -23,14 +23,6 @@ export type Known = {
   readonly waitMs: number;
 };
 
-/** What follows from an event, beside what is known then. */
-export type Then = {
-  /** Whether all that wait for their turn have their outcome. */
-  readonly settled?: boolean;
-  /** What the other tabs are told. */
-  readonly news?: "token" | "ended" | "failed";
-};
-
 export const BEGINNING: Known = { state: "unknown", version: 0, failures: 0, waitMs: 0 };
 
 const become = (known: Known, state: SessionState, token?: HeldToken, endedSid?: string): Known => ({

@@ -122,7 +122,7 @@ function wrong(before: World, now: World, hinted: boolean): string | undefined {
     if (was === is) continue;
     const [old, held] = [was.token?.claims, is.token?.claims];
     if (is.state === "ended" && was.state !== "ended" && old?.sid && !now.over.includes(old.sid)) {
-      // The cookie's session is another one that is over: the page was told so by its own request or by the hint.
+      // The cookie's session is another one that is over: the page learnt so from its own request or from the hint.
       if (signedIn(now) !== undefined || now.begun === 0) return `a session ended that lives: ${old.sid}`;
     }
     if (held?.sid && held.sid === was.endedSid) return "an ended session came back";
