@@ -121,6 +121,9 @@ class Verifier:
             return None if checked == "unknown_key" else REFUSED[checked]
         return None if checked.key.withdrawn else self._judge(checked)
 
+    def _is_of_unknown_key(self, token: str) -> bool:
+        return self._check(token, True) == "unknown_key"
+
     def _check_by_newest_keys(self, token: str, allows_bound: bool) -> Checked | Reason:
         """An unknown key may be newer than the key set."""
         checked = self._check(token, allows_bound)
@@ -240,16 +243,34 @@ class AsyncVerifier:
 
     def __init__(self, **options: Any) -> None:
         self._verifier = Verifier(**options)
+        self._reading: asyncio.Future[bool] | None = None
 
     async def verify(self, token: str) -> Verdict:
         """Decides whether to accept an access token. Never raises."""
-        verdict = self._verifier.verify_at_once(token)
-        return verdict if verdict is not None else await asyncio.to_thread(self._verifier.verify, token)
+        verifier = self._verifier
+        verdict = verifier.verify_at_once(token) or await self._refuse_unknown(token)
+        return verdict or await asyncio.to_thread(verifier.verify, token)
 
     async def verify_bound(self, token: str, request: ProvingRequest) -> Verdict:
         """Decides whether to accept a token that is bound to a key, with the proof of its request. Never raises."""
-        verdict = self._verifier.verify_bound_at_once(token, request)
-        return verdict if verdict is not None else await asyncio.to_thread(self._verifier.verify_bound, token, request)
+        verifier = self._verifier
+        verdict = verifier.verify_bound_at_once(token, request) or await self._refuse_unknown(token)
+        return verdict or await asyncio.to_thread(verifier.verify_bound, token, request)
+
+    async def _refuse_unknown(self, token: str) -> Verdict | None:
+        """Reads the key set again for an unknown key. Returns the refusal if it still is unknown.
+
+        One thread reads for all: anybody may present such tokens, and the application has few threads.
+        """
+        if not self._verifier._is_of_unknown_key(token):
+            return None
+        loop, reading = asyncio.get_running_loop(), self._reading
+        if reading is None or reading.done() or reading.get_loop() is not loop:
+            reading = self._reading = asyncio.ensure_future(asyncio.to_thread(self._verifier._keys.refresh))
+        is_readable = await asyncio.shield(reading)
+        if not self._verifier._is_of_unknown_key(token):
+            return None
+        return REFUSED["unknown_key" if is_readable else "unavailable"]
 
     def staleness_ms(self) -> float:
         """The age of what is known of revocations."""

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import threading
 import unittest
+from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,39 @@ class WsgiTest(unittest.TestCase):
 
 
 class AsgiTest(unittest.IsolatedAsyncioTestCase):
+    async def test_tokens_under_unknown_keys_take_one_thread(self) -> None:
+        asked, responds = threading.Event(), threading.Event()
+        network = Network(VECTORS["keys"])
+
+        class Slow:
+            """Responds to the first request at once, and to later ones when it is told to."""
+
+            def request(self, *given: Any) -> Any:
+                if first.is_set():
+                    asked.set()
+                    responds.wait()
+                first.set()
+                return network.request(*given)
+
+        first, now = threading.Event(), [0.0]
+        clocks = {"transport": Slow(), "monotonic_ms": lambda: now[0]}
+        verifier = AsyncVerifier(**{**options(), **clocks})
+        await verifier.wait_until_ready()
+        now[0] = 2000.0  # the key set was not read just now
+        segment = urlsafe_b64encode(b'{"typ":"at+jwt","alg":"ES256","kid":"nobody\'s"}').decode().rstrip("=")
+        token = ".".join([segment, *FIRST["token"].split(".")[1:]])
+        verdicts = [asyncio.create_task(verifier.verify(token)) for _ in range(100)]
+        await asyncio.to_thread(asked.wait)
+        try:
+            # One thread reads, and one has waited here. The others are the application's.
+            threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("asyncio_")]
+            self.assertLessEqual(len(threads), 2)
+            self.assertTrue((await verifier.verify(FIRST["token"])).ok)
+        finally:
+            responds.set()
+        self.assertEqual({(await verdict).reason for verdict in verdicts}, {"unknown_key"})
+        verifier.close()
+
     async def test_requests(self) -> None:
         verifier = AsyncVerifier(**options())
         await verifier.wait_until_ready()
