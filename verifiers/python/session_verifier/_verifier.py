@@ -249,13 +249,13 @@ class AsyncVerifier:
         """Decides whether to accept an access token. Never raises."""
         verifier = self._verifier
         verdict = verifier.verify_at_once(token) or await self._refuse_unknown(token)
-        return verdict or await asyncio.to_thread(verifier.verify, token)
+        return verdict if verdict is not None else await asyncio.to_thread(verifier.verify, token)
 
     async def verify_bound(self, token: str, request: ProvingRequest) -> Verdict:
         """Decides whether to accept a token that is bound to a key, with the proof of its request. Never raises."""
         verifier = self._verifier
         verdict = verifier.verify_bound_at_once(token, request) or await self._refuse_unknown(token)
-        return verdict or await asyncio.to_thread(verifier.verify_bound, token, request)
+        return verdict if verdict is not None else await asyncio.to_thread(verifier.verify_bound, token, request)
 
     async def _refuse_unknown(self, token: str) -> Verdict | None:
         """Reads the key set again for an unknown key. Returns the refusal if it still is unknown.
