@@ -35,11 +35,23 @@ export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "str
 export function measureRefused(
   metrics: Pick<Metrics, "handled">,
 ): (context: HandlerContext, error: ConnectError) => void {
-  return ({ method }, { code }) => metrics.handled(method.name, codeToString(code), 0);
+  return ({ method }, { code }) => metrics.handled(method.name, nameOf(code), 0);
+}
+
+const names = new Map<Code, string>();
+
+/** Returns the name of a code, such as `not_found`. Connect builds it anew each time, and a flood of refused calls needs it for each. */
+function nameOf(code: Code): string {
+  let name = names.get(code);
+  if (name === undefined) {
+    name = codeToString(code);
+    names.set(code, name);
+  }
+  return name;
 }
 
 const secondsSince = (start: number) => (performance.now() - start) / 1000;
-const codeOf = (error: unknown) => codeToString(ConnectError.from(error).code);
+const codeOf = (error: unknown) => nameOf(ConnectError.from(error).code);
 
 /** Passes on the messages, and calls `onEnd` once with the stream's code, when it ends, fails or is aborted. */
 function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (code: string) => void): AsyncIterable<T> {
@@ -86,5 +98,5 @@ function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (co
  * Returns the code of an abort. Connect gives its own reason, such as the caller's deadline. Any other reason means that the caller left.
  */
 function codeOfAbort({ reason }: AbortSignal): string {
-  return reason instanceof ConnectError ? codeOf(reason) : codeToString(Code.Canceled);
+  return reason instanceof ConnectError ? codeOf(reason) : nameOf(Code.Canceled);
 }
