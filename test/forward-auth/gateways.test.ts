@@ -1,7 +1,7 @@
 /** The configurations of examples/forward-auth, in the gateways of Debian, between a client and an application. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createNetServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { serverAuthority } from "../support/certificate.ts";
@@ -233,6 +233,15 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       const { accessToken } = await logIn(service);
       expect((await send("/fails", bearer(accessToken))).status).toBe(500);
     });
+  });
+
+  test("a check that takes the question and is silent holds nobody up: 503", async () => {
+    const silent = createNetServer((socket) => socket.on("error", () => {}));
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    gateway = await start(`127.0.0.1:${(silent.address() as AddressInfo).port}`, await freePort());
+    expect((await send("/")).status).toBe(503);
+    await gateway.stop();
+    silent.close();
   });
 
   test("without a check that responds it is neither yes nor no: 503", async () => {
