@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
+import { LongestFirst } from "./support/longest-first.ts";
 import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 
 /** A container and a bare machine have namespaces of their own, which only root may make. */
@@ -9,6 +10,29 @@ const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.tes
 const LONG_FORMS =
   process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
 
+/**
+ * The rooms whose tests leave nothing behind in their process: many files share one. A process of its own costs a file half a second
+ * of CPU time, since it loads the modules again.
+ */
+const SHARED = [
+  ...[
+    "api",
+    "client",
+    "config",
+    "connect-opentelemetry",
+    "files",
+    "grpc-health",
+    "grpc-reflection",
+    "http",
+    "listener",
+  ],
+  ...["mutation", "net", "protoc-gen-http", "protoc-gen-openapi", "protoc-gen-rules", "status-list"],
+  ...["tokens", "browser/simulation"],
+].map((room) => `test/${room}/**/*.test.ts`);
+
+/** What the services of both kinds of tests emit is searched for credentials. */
+const globalSetup = ["test/support/emissions/collect.ts", "test/support/bundle.ts"];
+
 export default defineConfig({
   test: {
     reporters: ["default", "./test/support/summary.ts"],
@@ -17,16 +41,21 @@ export default defineConfig({
     // Most tests wait for the processes that they started: more workers than cores halve the run.
     maxWorkers: Math.max(4, availableParallelism()),
     expect: { poll: { timeout: PATIENCE_MS } },
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
         test: {
           name: "all",
           include: ["test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, "test/leaks.test.ts", ...NEED_ROOT, ...LONG_FORMS],
-          globalSetup: ["test/support/emissions/collect.ts", "test/support/bundle.ts"],
+          exclude: [...configDefaults.exclude, "test/leaks.test.ts", ...NEED_ROOT, ...LONG_FORMS, ...SHARED],
+          globalSetup,
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        extends: true,
+        test: { name: "shared", include: SHARED, isolate: false, globalSetup, sequence: { groupOrder: 0 } },
       },
       {
         // When all others have ended: what their services emitted is searched for credentials.

@@ -13,6 +13,8 @@ const VITEST = [
   ".",
   "--project",
   "all",
+  "--project",
+  "shared",
   "--bail",
   "1",
   "--retry",

@@ -2,7 +2,7 @@
  * Bundles the program once for a run of the tests. A start from the sources resolves, reads and compiles 700 modules, which takes
  * twice the CPU time of a start from the bundle; a whole run starts the program about a thousand times.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Plugin, rolldown } from "rolldown";
@@ -11,7 +11,8 @@ import { onExit } from "./on-exit.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const MAIN = join(ROOT, "src/main.ts");
 /** The bundle lies below `node_modules`, so that it finds the packages that it does not contain. */
-const CACHE = join(ROOT, "node_modules/.cache");
+const CACHE = join(ROOT, "node_modules/.cache/tests");
+const DAY_MS = 86_400_000;
 
 /**
  * Keeps each module's own place, since scripts, pages and workers are read from beside the source. The entry point uses its place
@@ -30,7 +31,8 @@ const keepPlaces: Plugin = {
 export default async function setup(): Promise<void> {
   if (process.env.PROGRAM_FILE !== undefined) return;
   mkdirSync(CACHE, { recursive: true });
-  const directory = mkdtempSync(join(CACHE, "test-"));
+  removeLeftovers();
+  const directory = mkdtempSync(join(CACHE, "run-"));
   onExit(() => rmSync(directory, { recursive: true, force: true }));
   const bundle = await rolldown({
     input: MAIN,
@@ -46,4 +48,13 @@ export default async function setup(): Promise<void> {
   await bundle.close();
   process.env.PROGRAM_FILE = join(directory, "program/main.mjs");
   process.env.NODE_COMPILE_CACHE = join(directory, "compiled");
+}
+
+/** Removes what runs have left that were killed. */
+function removeLeftovers(): void {
+  for (const name of readdirSync(CACHE)) {
+    const path = join(CACHE, name);
+    const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
+    if (Date.now() - mtimeMs > DAY_MS) rmSync(path, { recursive: true, force: true });
+  }
 }
