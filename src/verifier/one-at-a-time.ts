@@ -31,9 +31,16 @@ const MAX_RECHECKS = 100;
  * Callers wait by timers of their own, because they are requests of an isolate: the runtime may end the request that works, and with it
  * everything that it awaits.
  */
-export function takeTurns(): OneAtATime {
+export function takeTurns(): OneAtATime & {
+  /** Resolves when the work that is under way has ended, or after a second. */
+  readonly settle: () => Promise<void>;
+} {
   let [begun, ended] = [0, 0];
   return {
+    async settle() {
+      const awaited = begun;
+      for (let checks = 0; ended < awaited && checks < MAX_RECHECKS; checks++) await pause(RECHECK_MS);
+    },
     async run(work) {
       const awaited = begun;
       if (awaited > ended) {

@@ -72,6 +72,11 @@ export class PolledRevocations implements RevocationSource {
     return this.#oneAtATime.run(() => this.#poll());
   }
 
+  /** Resolves when the poll that is under way has ended, or after a second; undefined if there is none. */
+  underWay(): Promise<void> | undefined {
+    return this.#oneAtATime.isUnderWay() ? this.#oneAtATime.settle() : undefined;
+  }
+
   async #poll(): Promise<void> {
     const { client, clock, monotonic, report, signal } = this.#deps;
     const [startedAtMs, startedAtWallMs] = [monotonic(), clock()];

@@ -94,6 +94,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
     introspection:
       client && settings.policy === "introspect" ? new Introspection({ client, shareMs, signal }) : undefined,
     onDemand,
+    polls,
   };
   const createCore = (expected: Expectations) =>
     new VerifierCore({ ...shared, check: (token) => runtime.checkToken(token, keys, expected) });
@@ -130,6 +131,7 @@ type CoreDeps = {
   readonly lists: ListedRevocations | undefined;
   readonly introspection: Introspection | undefined;
   readonly onDemand: OnDemand | undefined;
+  readonly polls: PolledRevocations | undefined;
 };
 
 class VerifierCore {
@@ -178,10 +180,13 @@ class VerifierCore {
     const changed = this.#judgeChanges(token, entry);
     if (changed !== undefined) return changed;
     if (this.#lists !== undefined) return this.#judgeByList(this.#lists, token, entry);
-    if (this.#revocations === undefined || this.#isFresh(this.#revocations)) return entry.accepted;
+    const revocations = this.#revocations;
+    if (revocations === undefined || this.#isFresh(revocations)) return entry.accepted;
     // After this process was stopped, batches may have arrived that it has not read yet.
-    if (this.#revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
-    return this.#introspect(token, entry);
+    if (revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
+    const decide = () => (this.#isFresh(revocations) ? this.#judge(token, entry) : this.#introspect(token, entry));
+    // After an outage the request beside may be about to learn what this one needs.
+    return this.#deps.polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
   }
 
   /** Decides by the status list of the token, which is read first if it is due. */

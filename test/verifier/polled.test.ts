@@ -60,6 +60,35 @@ describe("a verifier that polls", () => {
     expect(issuer.seen.cursors).toHaveLength(1);
   });
 
+  test("refuses nobody beside the first poll after an outage, which brings what all of them need", async () => {
+    const issuer = await startIssuer();
+    const { verdictOf, moved } = follow(issuer, { ...POLLS, maxStalenessMs: 10_000 });
+    const [live, ended] = [issuer.issue(), issuer.issue()];
+    expect([await verdictOf(live.token), await verdictOf(ended.token)]).toEqual(["ok", "ok"]);
+    issuer.state.isUp = false;
+    issuer.revoke(ended.sid);
+    moved.monotonic += 10_001;
+    expect(await verdictOf(live.token)).toBe("unavailable");
+    issuer.state.isUp = true;
+    moved.monotonic += 1000;
+    // The second of each is not due, since the first has begun a poll.
+    const verdicts = [live, ended, live, ended].map(({ token }) => verdictOf(token));
+    expect(await Promise.all(verdicts)).toEqual(["ok", "revoked", "ok", "revoked"]);
+    expect(issuer.seen.cursors).toHaveLength(3);
+  });
+
+  test("refuses those beside a poll that fails, too", async () => {
+    const issuer = await startIssuer();
+    const { verdictOf, moved } = follow(issuer, { ...POLLS, maxStalenessMs: 10_000 });
+    const { token } = issuer.issue();
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.state.isUp = false;
+    for (let outage = 0; outage < 2; outage++) {
+      moved.monotonic += 10_001;
+      expect(await Promise.all([verdictOf(token), verdictOf(token)])).toEqual(["unavailable", "unavailable"]);
+    }
+  });
+
   test("begins again with a snapshot when its cursor is refused", async () => {
     const issuer = await startIssuer();
     const { verdictOf, moved } = follow(issuer, { ...POLLS, maxStalenessMs: 10_000 });
