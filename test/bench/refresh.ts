@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: refreshes and logouts on the real service, beside the least that they can cost (floor.ts), a service
- * written by hand (by-hand.ts) and the same method over Connect RPC, in rounds that take turns. Only ratios of one run
+ * written by hand (by-hand.ts) and the same method over Connect RPC, gRPC and gRPC-Web, in rounds that take turns. Only ratios of one run
  * mean anything.
  *
  *     npm run bench -- [--seconds 60] [--json] [--only floor,json,…] [--slice 0.4] [--baseline <another checkout>]

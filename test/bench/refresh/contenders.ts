@@ -1,7 +1,7 @@
 /** The servers that are measured, started, and the requests that each gets. */
 import type { Plan } from "./plan.ts";
 import { start } from "./processes.ts";
-import { logoutJson, type Request, refreshJson, refreshRpc } from "./requests.ts";
+import { logoutJson, type Request, refreshGrpc, refreshGrpcWeb, refreshJson, refreshRpc } from "./requests.ts";
 import { accepts, ISSUER, logIn, type Service, startService, type World } from "./service.ts";
 
 export const CONNECTIONS = 32;
@@ -116,6 +116,22 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     expected: "200",
     pid: rotating.pid,
     plan: plan("rpc", rotating.port, refreshRpc, await refreshTokens(rotating)),
+  }),
+
+  grpc: async ({ rotating }) => ({
+    name: "grpc",
+    title: "this service, gRPC",
+    expected: "200",
+    pid: rotating.pid,
+    plan: { ...plan("grpc", rotating.port, refreshGrpc, await refreshTokens(rotating)), isGrpc: true },
+  }),
+
+  "grpc-web": async ({ rotating }) => ({
+    name: "grpc-web",
+    title: "this service, gRPC-Web",
+    expected: "200",
+    pid: rotating.pid,
+    plan: plan("grpc-web", rotating.port, refreshGrpcWeb, await refreshTokens(rotating)),
   }),
 
   fastify: async ({ world }) => {

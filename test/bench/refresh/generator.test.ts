@@ -1,9 +1,10 @@
 import { createServer, type RequestListener } from "node:http";
+import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import type { Plan } from "./plan.ts";
 import { type Generator, startGenerator } from "./processes.ts";
-import { refreshJson } from "./requests.ts";
+import { refreshGrpc, refreshJson } from "./requests.ts";
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -111,4 +112,28 @@ test("at an offered rate no more requests leave than were offered", async () => 
   const { responses } = await generator.run({ name: "test", seconds: 0.5, rate: 200 });
   expect(total(responses)).toBeGreaterThan(0);
   expect(total(responses)).toBeLessThanOrEqual(101);
+});
+
+test("a client of gRPC presents what its last response has set, and sees the status in the trailers", async () => {
+  const sessions = new Set<ServerHttp2Session>();
+  const server = createHttp2Server((request, response) => {
+    const [, client, count] = /refresh_token=(\d+)-(\d+)/.exec(request.headers.cookie ?? "") ?? [];
+    request.resume();
+    response.setHeader("set-cookie", `refresh_token=${client}-${Number(count) + 1}; Path=/v1/auth`);
+    response.addTrailers({ "grpc-status": count === "1" ? "16" : "0" });
+    response.end(Buffer.alloc(5));
+  });
+  server.on("session", (session) => sessions.add(session));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+  const credentials = Array.from({ length: 32 }, (_, client) => `${client}-0`);
+  const generator = generate();
+  const { port } = server.address() as AddressInfo;
+  await generator.load({ ...plan(port, "adopt", credentials), ...refreshGrpc(), isGrpc: true });
+  const { responses } = await generator.run({ name: "test", seconds: 1 });
+  expect(responses["gRPC 16"]).toBeGreaterThan(0);
+  expect(Object.keys(responses).toSorted()).toEqual(["200", "gRPC 16"]);
 });

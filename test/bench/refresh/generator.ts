@@ -4,13 +4,14 @@
  * to share with Redis.
  */
 import { connect, type Socket } from "node:net";
+import { GrpcConnection } from "./grpc-connection.ts";
 import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 const CONNECTIONS = 32;
 /** How long the last responses may take, ms. */
 const PATIENCE = 5_000;
 
-type Reply = { readonly status: string; readonly cookie: string | undefined };
+export type Reply = { readonly status: string; readonly cookie: string | undefined };
 
 /** A whole response, or undefined while some of it is missing. */
 function readReply(text: string): Reply | undefined {
@@ -23,7 +24,14 @@ function readReply(text: string): Reply | undefined {
   return { status: text.slice(9, 12), cookie: /\r\nset-cookie: *refresh_token=([^;]+)/i.exec(head)?.[1] };
 }
 
-class Connection {
+/** A connection of a client, with one request in flight. */
+export interface Connection {
+  /** @param settle receives the response; undefined if the connection is lost */
+  send(request: string, settle: (response: Reply | undefined) => void): void;
+  close(): void;
+}
+
+class Http1Connection implements Connection {
   readonly #socket: Socket;
   #text = "";
   #settle: ((response: Reply | undefined) => void) | undefined;
@@ -39,10 +47,10 @@ class Connection {
     socket.on("error", () => {});
   }
 
-  static open(port: number): Promise<Connection> {
+  static open(port: number): Promise<Http1Connection> {
     return new Promise((resolve, reject) => {
       const socket = connect({ port, host: "127.0.0.1", noDelay: true });
-      socket.once("error", reject).once("connect", () => resolve(new Connection(socket)));
+      socket.once("error", reject).once("connect", () => resolve(new Http1Connection(socket)));
     });
   }
 
@@ -71,7 +79,8 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
   const jar = jars.get(name);
   if (jar === undefined) throw new Error(`no plan ${name}`);
   const { plan, credentials } = jar;
-  const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => Connection.open(plan.port)));
+  const { open } = plan.isGrpc ? GrpcConnection : Http1Connection;
+  const connections: Connection[] = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(plan.port)));
   const responses: Record<string, number> = {};
   const latencies: number[] = [];
   const begin = performance.now();

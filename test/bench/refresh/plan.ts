@@ -14,6 +14,8 @@ export type Plan = {
    */
   readonly use: "adopt" | "spend" | "repeat";
   readonly credentials: readonly string[];
+  /** Refreshes by gRPC over HTTP/2: a request is a credential alone. */
+  readonly isGrpc?: boolean;
 };
 
 /** A stretch of a plan. */

@@ -2,7 +2,7 @@
 
 export type Request = { readonly head: string; readonly tail: string };
 
-function request(line: string, port: number, credential: string, body = "{}"): Request {
+function request(line: string, port: number, credential: string, body = "{}", type = "application/json"): Request {
   const head = [
     `${line} HTTP/1.1`,
     `host: 127.0.0.1:${port}`,
@@ -10,7 +10,7 @@ function request(line: string, port: number, credential: string, body = "{}"): R
     "sec-fetch-site: same-origin",
     "accept: */*",
     "accept-encoding: gzip, deflate, br",
-    "content-type: application/json",
+    `content-type: ${type}`,
     `content-length: ${body.length}`,
     credential,
   ];
@@ -21,5 +21,17 @@ export const refreshJson = (port: number) => request("POST /v1/auth/refresh", po
 
 export const refreshRpc = (port: number) =>
   request("POST /auth.v1.SessionService/Refresh", port, "connect-protocol-version: 1\r\ncookie: refresh_token=");
+
+export const refreshGrpcWeb = (port: number) =>
+  request(
+    "POST /auth.v1.SessionService/Refresh",
+    port,
+    "x-grpc-web: 1\r\ncookie: refresh_token=",
+    "\0\0\0\0\0",
+    "application/grpc-web+proto",
+  );
+
+/** What precedes and follows a credential over HTTP/2, whose frames are not text. */
+export const refreshGrpc = (): Request => ({ head: "", tail: "" });
 
 export const logoutJson = (port: number) => request("DELETE /v1/auth/logout", port, "authorization: Bearer ");
