@@ -50,6 +50,10 @@ const WALLS: Record<string, readonly string[]> = {
   "protoc-gen-openapi": ["connect-http-routes", "protoc-gen-http", "gen/google", "gen/buf"],
   verifier: ["gen", "clock/after-reading.ts", "clock/pause.ts", "http2"],
   "forward-auth": ["gen/envoy", "listener/listener.ts", "net", "verifier/index.ts"],
+  relay: [
+    ...["api", "clock", "gen/auth", "limits/rate-limits.ts", "listener", "net", "session"],
+    ...["verifier/admin-client.ts", "verifier/freshness.ts", "verifier/report.ts", "verifier/revocations.ts"],
+  ],
   browser: [],
   "server-kit": [],
   client: ["browser/fetch.ts", "browser/interceptor.ts"],
@@ -66,6 +70,7 @@ const WALLS: Record<string, readonly string[]> = {
     "doctor",
     "store",
     "forward-auth/serve.ts",
+    "relay/start.ts",
   ],
   doctor: ["config", "files", "tokens", "store"],
 };
@@ -206,9 +211,9 @@ test("no wall lets through what nobody imports", () => {
 /**
  * A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth, one is the kit that
  * the client library shares with browsers, one is that of the workers,
- * three are those of signals, two are those of the status lists.
+ * three are those of signals, two are those of the status lists, nine are those of the relay.
  */
-const MAX_ARROWS = 73;
+const MAX_ARROWS = 82;
 
 test("the rooms know few of each other", () => {
   const arrows = new Set(

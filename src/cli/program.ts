@@ -10,6 +10,7 @@ import { EXIT_CODES } from "./exit.ts";
 import { addForwardAuthCommand } from "./forward-auth/command.ts";
 import { addKeysCommand } from "./keys/command.ts";
 import { addRedisAclCommand } from "./redis-acl/command.ts";
+import { addRelayCommand } from "./relay/command.ts";
 import { addSessionsCommand } from "./sessions/command.ts";
 import { addSignalsCommand } from "./signals/command.ts";
 import { addTokenCommand } from "./token/command.ts";
@@ -45,6 +46,7 @@ export function createProgram(
   addSignalsCommand(program, context);
   addWatchCommand(program, context);
   addForwardAuthCommand(program, context);
+  addRelayCommand(program, context);
   addTokenCommand(program, context);
   addKeysCommand(program, context);
   addAdminTokenCommand(program, context);

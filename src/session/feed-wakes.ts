@@ -41,6 +41,20 @@ export class FeedWakes {
     this.#waiting.delete(wake);
   }
 
+  /** Resolves at the next wake, or when `signal` is aborted. */
+  next(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.delete(wake);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      this.add(wake);
+      signal.addEventListener("abort", wake);
+      if (signal.aborted) wake();
+    });
+  }
+
   /** Wakes everybody who waits: at once, or after the pause. */
   wake(): void {
     this.#count++;

@@ -62,6 +62,10 @@ type Deps = {
   /** A name that no other process has, nor this one after a restart: base64url. */
   readonly instance: string;
   readonly onError: (error: unknown) => void;
+  /** How often the log is read beside the hints, in ms. 0: a reading itself waits until there is something to read. */
+  readonly readIntervalMs?: number;
+  /** Returns how old the last reading is, in ms, where it was not made here. By default its age counts from its beginning. */
+  readonly ageMs?: () => number;
 };
 
 /** Starts to follow the log. */
@@ -84,6 +88,7 @@ class Feed implements RevocationFeed {
   /** Never decreases: a watcher that came before it changed still has to learn it. */
   #revokedUntil = storeMs(0);
   #storeResponds = false;
+  #hasReadAll = false;
   #closed = false;
   /** Whether entries may have been missed since the last read began. */
   #missed = false;
@@ -116,12 +121,13 @@ class Feed implements RevocationFeed {
   }
 
   #ageMs(): number | undefined {
-    return this.#readAt === undefined ? undefined : this.#deps.clock() - this.#readAt;
+    if (this.#readAt === undefined) return undefined;
+    return this.#deps.ageMs?.() ?? this.#deps.clock() - this.#readAt;
   }
 
   /** Whether the last reading may be taken for the present. A store or a process that stalls falls behind before an error shows it. */
   #isCurrent(): boolean {
-    return this.#storeResponds && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
+    return this.#storeResponds && this.#hasReadAll && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
 
   async *watchHere(from: string, signal: AbortSignal, take?: TakeBatch) {
@@ -138,7 +144,7 @@ class Feed implements RevocationFeed {
       // There may be news since the watcher began to take the batch.
       const isBehind = !next.isComplete || wakeCount !== this.#wakes.count;
       if (take !== undefined) await this.#push({ position, isBehind }, take, signal);
-      else if (!isBehind) await this.#nextWake(signal);
+      else if (!isBehind) await this.#wakes.next(signal);
     }
     if (this.#closed || !signal.aborted)
       throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
@@ -181,12 +187,13 @@ class Feed implements RevocationFeed {
   }
 
   async #follow(): Promise<void> {
+    const { readIntervalMs = HEARTBEAT_INTERVAL_MS } = this.#deps;
     while (!this.#closed) {
       this.#missed = false;
       await this.#read();
-      if (this.#missed || this.#closed) continue;
+      if (this.#missed || this.#closed || readIntervalMs === 0) continue;
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, HEARTBEAT_INTERVAL_MS);
+        const timer = setTimeout(resolve, readIntervalMs);
         this.#readNow = () => {
           clearTimeout(timer);
           resolve();
@@ -209,6 +216,7 @@ class Feed implements RevocationFeed {
       this.#revokedUntil = latest(this.#revokedUntil, batch.revokedUntil);
       this.#storeCursor = batch.cursor;
       this.#storeResponds = true;
+      this.#hasReadAll = batch.isComplete ?? true;
       if (this.#log.end !== end || this.#revokedUntil !== revokedUntil) this.wakeWatchers();
       else this.#wakes.beat();
     } catch (error) {
@@ -231,19 +239,5 @@ class Feed implements RevocationFeed {
     if (this.#deps.ranMs() - offeredAt > WATCHER_TIMEOUT_MS) {
       throw new ServiceError("E429_RATE_LIMITED", "the watcher does not keep up: resume from its last cursor");
     }
-  }
-
-  /** Resolves when the watchers are woken, or when `signal` is aborted. */
-  #nextWake(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        this.#wakes.delete(wake);
-        signal.removeEventListener("abort", wake);
-        resolve();
-      };
-      this.#wakes.add(wake);
-      signal.addEventListener("abort", wake);
-      if (signal.aborted) wake();
-    });
   }
 }

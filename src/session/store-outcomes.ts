@@ -117,4 +117,6 @@ export type RevocationBatch = {
   readonly cursor: string;
   /** When this was read; the earliest time, if several nodes were read. */
   readonly now: StoreMs;
+  /** False if more had been revoked by then than has been read: a relay may have received a part. Absent: everything has been read. */
+  readonly isComplete?: boolean;
 };

@@ -4,13 +4,19 @@ import type { VerifierOptions } from "./options.ts";
 
 export type AdminClient = Client<typeof SessionAdminService>;
 
+/** What a client of the admin API needs. */
+export type AdminClientOptions = Pick<
+  VerifierOptions,
+  "adminUrl" | "adminToken" | "nodeOptions" | "policy" | "transport" | "interceptors"
+>;
+
 /**
  * Returns a client of the admin API; undefined without `adminUrl` and `transport`.
  * @param connect makes the transport of the runtime
  * @throws TypeError
  */
 export function createClientBy(
-  options: VerifierOptions,
+  options: AdminClientOptions,
   connect: (adminUrl: string, interceptors: Interceptor[]) => Transport,
 ): AdminClient | undefined {
   const { adminUrl, adminToken, nodeOptions, policy, transport } = options;

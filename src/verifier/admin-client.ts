@@ -1,7 +1,8 @@
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ClientSessions } from "../http2/client-sessions.ts";
-import { type AdminClient, createClientBy } from "./admin-api.ts";
-import type { VerifierOptions } from "./options.ts";
+import { type AdminClient, type AdminClientOptions, createClientBy } from "./admin-api.ts";
+
+export type { AdminClientOptions } from "./admin-api.ts";
 
 /** A ping detects a dead connection, which an idle stream never does. */
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
@@ -10,7 +11,7 @@ const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
  * Returns a client of the admin API over HTTP/2 that works until `signal` is aborted; undefined without `adminUrl` and `transport`.
  * @throws TypeError
  */
-export function createAdminClient(options: VerifierOptions, signal: AbortSignal): AdminClient | undefined {
+export function createAdminClient(options: AdminClientOptions, signal: AbortSignal): AdminClient | undefined {
   return createClientBy(options, (baseUrl, interceptors) => {
     const sessionManager = new ClientSessions(baseUrl, PING, options.nodeOptions);
     signal.addEventListener("abort", () => sessionManager.close());

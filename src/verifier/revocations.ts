@@ -21,6 +21,15 @@ type RevocationsDeps = {
   readonly revokeKeys: (kids: readonly string[]) => void;
   readonly report: Report;
   readonly signal: AbortSignal;
+  /** Passes the stream on to others (a relay). */
+  readonly onward?: Onward;
+};
+
+/** Receives each batch of the feed, and the end of each stream. */
+export type Onward = {
+  /** @param isFirst whether the batch is the first of its stream, so that nothing shows how long it was under way */
+  readonly onBatch: (batch: WatchRevocationsResponse, isFirst: boolean) => void;
+  readonly onLost: (error: unknown) => void;
 };
 
 /** Follows the revocation feed until `signal` is aborted. After a cut it resumes, with capped and jittered backoff. */
@@ -68,6 +77,7 @@ export class Revocations implements RevocationSource {
         lost = false;
       });
       if (signal.aborted) return;
+      this.#deps.onward?.onLost(error);
       const fault = this.#revoked.noteFailure(error);
       if (fault !== undefined) this.#setReady.reject(fault);
       if (!lost) report({ event: "feed_lost", error });
@@ -81,18 +91,21 @@ export class Revocations implements RevocationSource {
 
   /** Follows one stream until it ends, falls silent or is late. Returns why. */
   async #followStream(onComplete: () => void): Promise<unknown> {
-    const { client, signal } = this.#deps;
+    const { client, signal, onward } = this.#deps;
     const given = new AbortController();
     const giveUp = (why: string) => given.abort(new Error(`the feed is ${why}`));
     const watch = () => patientTimeout(() => giveUp("silent"), MAX_SILENCE_MS);
     let cancelWatchdog = watch();
     this.#freshness.restart();
+    let isFirst = true;
     try {
       const options = { signal: AbortSignal.any([signal, given.signal]), timeoutMs: 0 };
       for await (const batch of client.watchRevocations({ cursor: this.#revoked.cursor }, options)) {
         cancelWatchdog();
         cancelWatchdog = watch();
         this.#apply(batch);
+        onward?.onBatch(batch, isFirst);
+        isFirst = false;
         // While this process was stopped, batches have waited for it. The newest of them decides whether the feed is late.
         if (this.#freshness.late) afterReading(() => this.#freshness.late && giveUp("late"));
         else if (batch.caughtUp) onComplete();

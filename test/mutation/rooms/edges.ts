@@ -32,6 +32,11 @@ export const EDGES: readonly Room[] = [
     stages: [testsOf("console")("cookie", "sign-ins"), server("console"), testsOf("console")("console")],
   },
   {
+    name: "relay",
+    files: /^src\/relay\/.*\.ts$/,
+    stages: [testsOf("relay")("upstream"), testsOf("relay")("tree")],
+  },
+  {
     name: "forward-auth",
     files: /^src\/forward-auth\/.*\.ts$/,
     stages: [testsOf("forward-auth")("forward-auth"), testsOf("forward-auth")("gateways")],

@@ -1,0 +1,65 @@
+/** Starts a relay: the verifier's client of the feed on one side, the service's own feed on the other. */
+import { steadyClock } from "../clock/steady.ts";
+import { turns } from "../clock/turns.ts";
+import { createRateLimits } from "../limits/rate-limits.ts";
+import type { Tls } from "../listener/listener.ts";
+import { subnetOf } from "../net/subnet.ts";
+import type { AdminAccess } from "../session/admin-access.ts";
+import type { Audit } from "../session/audit.ts";
+import { createRevocationFeed } from "../session/feed.ts";
+import { type AdminClientOptions, createAdminClient } from "../verifier/admin-client.ts";
+import type { Report } from "../verifier/report.ts";
+import { type Relay, serveRelay } from "./serve.ts";
+import { Upstream } from "./upstream.ts";
+
+type Options = {
+  /** Where the feed comes from, and the relay's credential there. */
+  readonly upstream: AdminClientOptions;
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: Tls | undefined;
+  /** The watchers that are let in. */
+  readonly access: AdminAccess;
+  /** A name that no other process has, nor this one after a restart: base64url. */
+  readonly instance: string;
+  readonly report: Report;
+  readonly audit: Audit;
+  readonly onBug: (error: unknown) => void;
+  /** Called when the upstream refuses the relay's credential. The relay tries again. */
+  readonly onRefused: (error: unknown) => void;
+};
+
+/** The same bound as RATE_LIMIT_FAILURES has by default: requests of an address without a valid credential. */
+const FAILURES = { count: 1_000, windowMs: 60_000 };
+
+/** @throws Error if the port cannot be bound */
+export async function startRelay(options: Options): Promise<Relay> {
+  const { host, port, tls, access, instance, report, audit, onBug } = options;
+  const ended = new AbortController();
+  const { signal } = ended;
+  const client = createAdminClient(options.upstream, signal);
+  if (client === undefined) throw new TypeError("a relay needs an upstream");
+  const upstream = new Upstream({ client, report, signal, clock: Date.now, monotonic: () => performance.now() });
+  upstream.ready.catch(options.onRefused);
+  const feed = createRevocationFeed({
+    ...{ store: upstream, clock: steadyClock, ranMs: () => turns.ranMs(), instance },
+    ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
+    // The verifier's client reports the loss of the stream.
+    onError() {},
+  });
+  const { failureLimit } = createRateLimits({ failures: FAILURES, refresh: undefined, create: undefined }, subnetOf);
+  try {
+    const relay = await serveRelay({ feed, upstream, access, audit, failureLimit, onBug }, { host, port, tls });
+    return {
+      url: relay.url,
+      close() {
+        ended.abort();
+        return relay.close();
+      },
+    };
+  } catch (error) {
+    ended.abort();
+    await feed.close();
+    throw error;
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The feed of an upstream as the log of this relay's own feed. A reading is what the upstream has delivered: it keeps the upstream's time,
+ * and it is as old as the verifier's rules say. Nothing is read, and no heartbeat sent, while the upstream is silent.
+ */
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import type {
+  Revocation as RevocationMessage,
+  SessionAdminService,
+  WatchRevocationsResponse,
+} from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { EndReason, Revocation, SessionId } from "../session/model.ts";
+import { type RevocationBatch, type SessionStore, StoreUnavailable } from "../session/ports.ts";
+import { latest, type StoreMs, storeMs } from "../session/time.ts";
+import { Freshness } from "../verifier/freshness.ts";
+import type { Report } from "../verifier/report.ts";
+import { type Onward, Revocations } from "../verifier/revocations.ts";
+
+/** The end of time in a contract's Timestamp, in ms: an entry without `expire_time` is kept. */
+const NEVER = storeMs(253_402_300_799_999);
+
+type Deps = {
+  readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+  /** The wall clock, in ms since the epoch. */
+  readonly clock: () => number;
+  /** A clock that never jumps, in ms. */
+  readonly monotonic: () => number;
+};
+
+export class Upstream implements Pick<SessionStore, "revocations" | "onRevocation"> {
+  /** Rejects when the admin token is refused, or lacks the scope. */
+  readonly ready: Promise<void>;
+  readonly #deps: Deps;
+  readonly #freshness = new Freshness();
+  #news = Promise.withResolvers<void>();
+  #unread: Revocation[] = [];
+  #keyIds: readonly string[] = [];
+  #revokedUntil = storeMs(0);
+  #asOf = storeMs(0);
+  #firstAsOf = storeMs(0);
+  #isComplete = false;
+  #lost: { readonly cause: unknown } | undefined;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    const onward: Onward = {
+      onBatch: (batch, isFirst) => this.#take(batch, isFirst),
+      onLost: (error) => this.#lose(error),
+    };
+    deps.signal.addEventListener("abort", () => this.#lose(deps.signal.reason));
+    this.ready = new Revocations({ ...deps, revokeKeys: (kids) => this.#addKeys(kids), onward }).ready;
+  }
+
+  /** All keys that were revoked in an emergency. The list is replaced, never changed. */
+  get revokedKeyIds(): readonly string[] {
+    return this.#keyIds;
+  }
+
+  /** Returns how old what the upstream has delivered is, in ms; Infinity while that cannot be known. */
+  ageMs(): number {
+    return this.#freshness.ageMs(this.#deps.monotonic(), this.#deps.clock());
+  }
+
+  /** A reading waits for what there is to read, so there are no hints. */
+  onRevocation(): () => void {
+    return () => {};
+  }
+
+  /**
+   * Returns what is delivered after the last reading, as soon as it is. There is one reader, so it needs no cursor.
+   * @throws StoreUnavailable when the stream is lost
+   */
+  async revocations(): Promise<RevocationBatch> {
+    await this.#news.promise;
+    this.#news = Promise.withResolvers();
+    if (this.#lost !== undefined) throw new StoreUnavailable("the upstream's feed is lost", this.#lost);
+    const revocations = this.#unread;
+    this.#unread = [];
+    return {
+      ...{ revocations, revokedUntil: this.#revokedUntil, cursor: "" },
+      ...{ now: this.#asOf, isComplete: this.#isComplete },
+    };
+  }
+
+  #take(batch: WatchRevocationsResponse, isFirst: boolean): void {
+    const { monotonic, clock } = this.#deps;
+    const asOf = batch.asOfTime === undefined ? undefined : storeMs(timestampMs(batch.asOfTime));
+    if (isFirst) {
+      this.#freshness.restart();
+      this.#firstAsOf = asOf ?? storeMs(0);
+    }
+    // An upstream may begin a stream with a reading of two seconds ago, and nothing shows its age. If relays vouched for such a batch, each
+    // level of a tree would add those two seconds. From the next reading on the age is known.
+    const isVouchedFor = batch.caughtUp && asOf !== undefined && asOf > this.#firstAsOf;
+    this.#freshness.record(asOf, isVouchedFor, monotonic(), clock());
+    for (const entry of batch.revocations) this.#unread.push(revocationOf(entry, asOf ?? this.#asOf));
+    if (batch.revokedUntilTime !== undefined) {
+      this.#revokedUntil = latest(this.#revokedUntil, storeMs(timestampMs(batch.revokedUntilTime)));
+    }
+    this.#asOf = asOf ?? this.#asOf;
+    this.#isComplete = batch.caughtUp && asOf !== undefined;
+    this.#lost = undefined;
+    this.#news.resolve();
+  }
+
+  #lose(cause: unknown): void {
+    this.#lost = { cause };
+    this.#news.resolve();
+  }
+
+  #addKeys(kids: readonly string[]): void {
+    const unknown = kids.filter((kid) => !this.#keyIds.includes(kid));
+    if (unknown.length > 0) this.#keyIds = [...this.#keyIds, ...unknown];
+  }
+}
+
+/** Session and reason are passed on as they are: a later version of the service may have others. */
+function revocationOf({ sessionId, revokeTime, expireTime, reason }: RevocationMessage, asOf: StoreMs): Revocation {
+  return {
+    sid: sessionId as SessionId,
+    revokedAt: revokeTime === undefined ? asOf : storeMs(timestampMs(revokeTime)),
+    expiresAt: expireTime === undefined ? NEVER : storeMs(timestampMs(expireTime)),
+    reason: reason as EndReason,
+  };
+}
