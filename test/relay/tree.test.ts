@@ -7,9 +7,9 @@ import type { Relay } from "../../src/relay/serve.ts";
 import { startRelay } from "../../src/relay/start.ts";
 import { loadAdminAccess } from "../../src/tokens/admin-access.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
-import { MAIN } from "../cli/command.ts";
 import { type HoldingProxy, startHoldingProxy } from "../support/holding-proxy.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { PROGRAM } from "../support/program.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
@@ -38,7 +38,7 @@ const watchers = join(scratch(), "watchers.json");
 
 async function startMiddle(port: string): Promise<typeof middle> {
   const args = ["relay", "--url", first.url, "--watchers", watchers, "--port", port];
-  const program = startProgram(process.execPath, [MAIN, ...args], { env: { ADMIN_TOKEN: WATCHER } });
+  const program = startProgram(process.execPath, [PROGRAM, ...args], { env: { ADMIN_TOKEN: WATCHER } });
   const url = await whileRunning(program, async () => {
     const [, ready] = /"event":"ready","url":"([^"]+)"/.exec(program.output()) ?? [];
     if (ready === undefined) throw new Error("not yet");
