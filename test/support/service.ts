@@ -56,12 +56,12 @@ export function recording(): { readonly options: readonly string[]; readonly env
 
 /**
  * Runs the program in nothing but the given environment.
- * @param root the tree of the service: another version's, or this one
+ * @param root the tree whose sources are run: another version's, or this one. Default: the bundle of this one
  */
-export function spawnService(env: Readonly<Record<string, string>>, root = ROOT): Process {
+export function spawnService(env: Readonly<Record<string, string>>, root?: string): Process {
   const recorded = recording();
-  const child = spawn(process.execPath, [...recorded.options, root === ROOT ? PROGRAM : "src/main.ts"], {
-    cwd: root,
+  const child = spawn(process.execPath, [...recorded.options, root === undefined ? PROGRAM : "src/main.ts"], {
+    cwd: root ?? ROOT,
     env: { PATH: process.env.PATH, ...compiled(), ...recorded.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -117,7 +117,7 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
 }
 
 /** Starts the service and waits for its ready line. Embedded, on free ports, unless `env` sets something else. */
-export async function startService(env: Readonly<Record<string, string>> = {}, root = ROOT): Promise<Service> {
+export async function startService(env: Readonly<Record<string, string>> = {}, root?: string): Promise<Service> {
   const dataDir = env.DATA_DIR ?? join(scratch(), "data");
   // Nobody is behind a load balancer here: tests of the drain set a delay.
   const given = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", ...env, DATA_DIR: dataDir };

@@ -15,8 +15,8 @@ import { until } from "../support/until.ts";
 
 const { refresh } = SessionService.method;
 
-async function start(env: Readonly<Record<string, string>>): Promise<Service> {
-  const service = await startService({ OTEL_BSP_SCHEDULE_DELAY: "20", ...env });
+async function start(env: Readonly<Record<string, string>>, root?: string): Promise<Service> {
+  const service = await startService({ OTEL_BSP_SCHEDULE_DELAY: "20", ...env }, root);
   onTestFinished(async () => void (await service.kill9()));
   return service;
 }
@@ -52,7 +52,8 @@ describe("the modules of OpenTelemetry", () => {
 import { registerHooks } from "node:module";
 registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + "\\n"); return next(url, context); } });`,
     );
-    const service = await start({ NODE_OPTIONS: `--import=${pathToFileURL(hooks)}`, ...env });
+    // The sources are run, since a bundle holds several modules in one file.
+    const service = await start({ NODE_OPTIONS: `--import=${pathToFileURL(hooks)}`, ...env }, process.cwd());
     await refreshes(service, 1);
     expect((await service.stop()).code).toBe(0);
     return readFileSync(list, "utf8");
