@@ -1,4 +1,6 @@
 /** Status, subjects and verification of streams by push, on the running service. */
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { SignalsAdminService } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -88,6 +90,37 @@ describe("verification", () => {
     expect(token.events).toEqual({ [VERIFICATION]: {} });
     expect(await tokens()).toEqual([]);
   });
+});
+
+test("a receiver that is slow leaves room for the events of others", async () => {
+  const requests: ServerResponse[] = [];
+  const slow = createServer((_, response) => void requests.push(response));
+  await new Promise<void>((resolve) => slow.listen(0, "127.0.0.1", resolve));
+  closing.push(async () => {
+    slow.closeAllConnections();
+    await new Promise((resolve) => slow.close(resolve));
+  });
+  const { port } = slow.address() as AddressInfo;
+  const delivery = { method: PUSH, endpoint_url: `http://127.0.0.1:${port}/` };
+  const statuses: number[][] = [];
+  for (let streams = 0; streams < 3; streams++) {
+    const { stream_id } = await pushedStream({ delivery });
+    const ofStream: number[] = [];
+    for (let at = 0; at < 5; at++) ofStream.push((await receiver.post("verification_endpoint", { stream_id })).status);
+    statuses.push(ofStream);
+  }
+  expect(statuses).toEqual([
+    [204, 204, 204, 204, 429],
+    [204, 204, 204, 204, 429],
+    [429, 429, 429, 429, 429],
+  ]);
+  const fast = await startReceiver(() => 202);
+  closing.push(fast.close);
+  const { json } = await other.streams("POST", { body: { delivery: { method: PUSH, endpoint_url: fast.url } } });
+  expect((await other.post("verification_endpoint", { stream_id: String(json.stream_id) })).status).toBe(204);
+  await until(async () => expect(fast.received).toHaveLength(1));
+  for (const response of requests) response.writeHead(202).end();
+  await other.streams("DELETE", { id: String(json.stream_id) });
 });
 
 describe("status", () => {

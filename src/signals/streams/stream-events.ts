@@ -14,9 +14,10 @@ type StreamEventDeps = AttemptDeps & ChangeDeps;
 const ID_BYTES = 16;
 /** Events that wait for a receiver by poll, for each stream. */
 const MAX_PENDING = 8;
-/** Events that are being pushed at the same time, by this instance. */
-const MAX_PUSHES = 16;
-let pushes = 0;
+/** Events that are being pushed at the same time, by this instance: in all, for one receiver, and for one stream. */
+const MAX_PUSHES = { all: 16, receiver: 8, stream: 4 } as const;
+/** The stream of each event that is being pushed, once for each event. */
+const pushing: StreamSubscription[] = [];
 
 /** Sends a verification event (SSF 1.0 section 8.1.4). @throws ServiceError */
 export async function verifyStream(
@@ -56,10 +57,20 @@ async function sendStreamEvent(
     });
     return changed.stream.pending?.some(({ id }) => id === sent.id) ?? false;
   }
-  if (pushes >= MAX_PUSHES) return false;
-  pushes++;
-  void push(deps, stream, streamEventToken(sent, stream, { ...deps, now: deps.wallClock() })).finally(() => pushes--);
+  if (!hasRoom(stream)) return false;
+  const token = streamEventToken(sent, stream, { ...deps, now: deps.wallClock() });
+  pushing.push(stream);
+  void push(deps, stream, token).finally(() => pushing.splice(pushing.indexOf(stream), 1));
   return true;
+}
+
+/** Returns whether another event can be pushed. A slow receiver leaves room for the others. */
+function hasRoom({ id, stream: { owner } }: StreamSubscription): boolean {
+  const ofReceiver = pushing.filter(({ stream }) => stream.owner === owner);
+  const ofStream = ofReceiver.filter((one) => one.id === id);
+  return (
+    pushing.length < MAX_PUSHES.all && ofReceiver.length < MAX_PUSHES.receiver && ofStream.length < MAX_PUSHES.stream
+  );
 }
 
 /** Makes one attempt. Its failure is seen in the status of the subscription. */
