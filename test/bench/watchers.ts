@@ -1,12 +1,14 @@
 // What the revocation feed costs: many watchers on HTTP/1.1 connections of their own, and logouts at a steady rate, on the embedded store.
 //
-//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--baseline <another checkout>]
+//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--baseline <another checkout>]
 //
 // It prints, for each version and round: CPU of the service per delivered frame and as a share of a core, the delay from the logout
 // to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` shows the logouts alone.
-// The admin listener takes 1,000 connections.
+// The admin listener takes 1,000 connections. With `--relays` the watchers share that many relays, and the CPU is that of the service alone.
 import { fork } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { connect } from "node:http2";
 import { join } from "node:path";
@@ -20,7 +22,7 @@ const HEADERS = { authorization: `Bearer ${ADMIN_TOKEN}` };
 /** Which envelopes hold revocations, and whose: their text is searched, because parsing would take the processor from the service. */
 const SESSION_ID = /"sessionId":"([^"]+)"/g;
 
-type Order = { readonly url: string; readonly watchers: number; readonly http2: boolean } | "report";
+type Order = { readonly urls: readonly string[]; readonly watchers: number; readonly http2: boolean } | "report";
 type Arrivals = { readonly frames: number; readonly arrivedAt: Readonly<Record<string, readonly number[]>> };
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
@@ -63,7 +65,9 @@ function watchFor(): void {
       frames = 0;
       return;
     }
-    for (let opened = 0; opened < order.watchers; opened++) await open(order.url, order.http2);
+    for (let opened = 0; opened < order.watchers; opened++) {
+      await open(order.urls[opened % order.urls.length] ?? "", order.http2);
+    }
     process.send?.("open");
   });
 }
@@ -91,6 +95,7 @@ async function measureOne(root: string) {
     },
   });
   const url = (JSON.parse(service.line) as { admin: string }).admin;
+  const relays = await startRelays(root, url);
   const child = fork(import.meta.filename, ["watch"]);
   const order = async (given: Order) => {
     child.send(given);
@@ -99,7 +104,8 @@ async function measureOne(root: string) {
   try {
     const seconds = argument("--seconds", 10);
     const sids = await createSessions(url, Math.round(argument("--rate", 100) * (seconds + 1)));
-    await order({ url, watchers, http2: process.argv.includes("--http2") });
+    const urls = relays.length === 0 ? [url] : relays.map((relay) => (JSON.parse(relay.line) as { url: string }).url);
+    await order({ urls, watchers, http2: process.argv.includes("--http2") });
     await end(url, sids.splice(0, argument("--rate", 100))); // a second to warm up
     await sleep(1000);
     await order("report");
@@ -120,8 +126,19 @@ async function measureOne(root: string) {
     };
   } finally {
     child.kill();
+    for (const relay of relays) await relay.stop();
     await service.stop();
   }
+}
+
+async function startRelays(root: string, url: string) {
+  const watchers = join(scratch(), "watchers.json");
+  const hash = createHash("sha256").update(ADMIN_TOKEN).digest("hex");
+  const admins = [{ name: "bench", hash, scopes: ["watch"] }];
+  writeFileSync(watchers, JSON.stringify({ admins }), { mode: 0o600 });
+  const args = ["src/main.ts", "relay", "--url", url, "--watchers", watchers, "--port", "0"];
+  const one = () => start("server", args, { cwd: root, env: { ADMIN_TOKEN } });
+  return Promise.all(Array.from({ length: argument("--relays", 0) }, one));
 }
 
 async function call(url: string, rpc: string, message: object): Promise<Record<string, unknown>> {
