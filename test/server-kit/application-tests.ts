@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Service, startService } from "../support/service.ts";
 import { type Built, buildApplication, type FrameworkName, startApplication } from "./application.ts";
 import { inFirefox } from "./in-firefox.ts";
@@ -28,15 +29,22 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
     let problems: string[];
 
     beforeAll(async () => {
-      service = await startService({ ...COOKIES, COOKIE_SECURE: "false", ISSUER: "https://auth.example" });
+      const port = await freePort();
+      const own = {
+        COOKIE_SECURE: "false",
+        ISSUER: "https://auth.example",
+        ALLOWED_ORIGINS: `http://localhost:${port}`,
+      };
+      service = await startService({ ...COOKIES, ...own });
       counter = await startRelay(service.publicUrl);
       built = await buildApplication(framework);
-      application = await startApplication(built, {
+      const env = {
         SESSION_SERVICE_URL: counter.url,
         SESSION_ADMIN_URL: service.adminUrl,
         SESSION_ADMIN_TOKEN_FILE: join(service.dataDir, "admin-token"),
         ISSUER: "https://auth.example",
-      });
+      };
+      application = await startApplication(built, env, port);
       browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
     }, SETUP_TIMEOUT_MS);
     afterAll(async () => {
@@ -119,6 +127,23 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       await page.waitForLoadState("networkidle");
       expect(new Set(states)).toEqual(new Set(["Signed in as alice"]));
       expect(counter.refreshes).toBe(before);
+      expect(problems).toEqual([]);
+    });
+
+    test("the kit in the browser renews its token by itself, through the application's server", async () => {
+      await signIn();
+      const accessCookie = async () => (await context.cookies()).find(({ name }) => name === "access_token")?.value;
+      const before = [await accessCookie(), counter.refreshes] as const;
+      await page.clock.install();
+      await page.reload();
+      await page.getByText("Signed in as alice").waitFor();
+      const refreshed = page.waitForResponse("**/v1/auth/refresh");
+      // The life of a token.
+      await page.clock.fastForward(300_000);
+      expect((await refreshed).status()).toBe(200);
+      expect(await accessCookie()).not.toBe(before[0]);
+      expect(counter.refreshes).toBe(before[1] + 1);
+      await page.getByText("Signed in as alice").waitFor();
       expect(problems).toEqual([]);
     });
 

@@ -46,8 +46,12 @@ export async function buildApplication(framework: FrameworkName): Promise<Built>
   return { framework, path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-export async function startApplication({ framework, path }: Built, env: Readonly<Record<string, string>>) {
-  const port = await freePort();
+export async function startApplication(
+  { framework, path }: Built,
+  env: Readonly<Record<string, string>>,
+  ownPort?: number,
+) {
+  const port = ownPort ?? (await freePort());
   const url = `http://localhost:${port}`;
   const program = startProgram(process.execPath, FRAMEWORK[framework].start(port), {
     cwd: path,
