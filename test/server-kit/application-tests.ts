@@ -11,6 +11,8 @@ import { navigations } from "./navigations.ts";
 import { startRelay } from "./relay.ts";
 import { COOKIES } from "./world.ts";
 
+/** How long requests share a response: a quarter of the reuse interval. */
+const SHARED_MS = 2_500;
 /** Compiling takes this long on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
@@ -102,12 +104,16 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       await page.reload();
       expect(counter.refreshes).toBe(before);
       await forgetAccessToken();
+      const [tokens, began] = [counter.tokens.size, performance.now()];
       const pages = await page.evaluate(async () => {
         const load = async () => (await fetch("/account", { headers: { accept: "text/html" } })).text();
         return Promise.all(Array.from({ length: 20 }, load));
       });
       expect(pages.filter((html) => html.includes("Account of"))).toHaveLength(20);
-      expect(counter.refreshes).toBe(before + 1);
+      expect(counter.tokens.size).toBe(tokens + 1);
+      // A response is shared for a quarter of the reuse interval. A busy machine takes longer to begin all of them.
+      const laterFlights = Math.floor((performance.now() - began) / SHARED_MS);
+      expect(counter.refreshes - before).toBeLessThanOrEqual(1 + laterFlights);
       expect((await context.cookies()).map(({ name }) => name).sort()).toEqual(["access_token", "refresh_token"]);
       expect(problems).toEqual([]);
     });
