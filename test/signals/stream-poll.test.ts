@@ -65,6 +65,17 @@ describe.each(STORES)("on the %s store", (kind) => {
     return payloads.map(({ sub_id }) => (sub_id as { session: { id: string } }).session.id).sort();
   };
 
+  test("what polls at the same time acknowledge is acknowledged, in whatever order", async () => {
+    const stream = await polledStream();
+    await end(40);
+    const ids = Object.keys((await stream.poll()).sets);
+    expect(ids).toHaveLength(40);
+    // The later of a session's neighbours first: what lies before it in the log is still open.
+    await Promise.all(ids.reverse().map((id) => stream.poll({ ack: [id], maxEvents: 1 })));
+    expect(await stream.poll()).toEqual({ sets: {}, moreAvailable: false });
+    await stream.remove();
+  });
+
   test("an event is returned until it is acknowledged, always with the same id", async () => {
     const stream = await polledStream();
     expect(await stream.poll()).toEqual({ sets: {}, moreAvailable: false });

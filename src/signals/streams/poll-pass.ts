@@ -15,7 +15,7 @@ const MAX_WINDOWS = 16;
 /** What a receiver says of events, by id: accepted, or refused. */
 export type Verdicts = ReadonlyMap<string, "accepted" | "refused">;
 
-type PassDeps = {
+export type PassDeps = {
   readonly log: SignalLog;
   /** The partition that comes first. Another one each time, so that a signal that is never acknowledged holds up no other partition. */
   readonly start: number;

@@ -6,12 +6,13 @@ import type { SessionStore } from "../../session/ports.ts";
 import { toWallClock } from "../../session/time.ts";
 import { sessionRevokedToken, streamEventToken } from "../kinds/ssf.ts";
 import type { ManagementDeps } from "../manage.ts";
-import { definitionOf, MAX_SUBSCRIPTIONS, type PendingEvent } from "../model.ts";
+import { definitionOf, type PendingEvent } from "../model.ts";
 import type { LoggedSignal, SignalLog } from "../ports.ts";
 import { changeStream, findStream } from "./change.ts";
 import type { StreamSubscription } from "./configuration.ts";
-import { passOver, type Verdicts } from "./poll-pass.ts";
+import { type PassDeps, passOver, type Verdicts } from "./poll-pass.ts";
 import { waitForSignals } from "./poll-wait.ts";
+import { VerdictMemory } from "./verdict-memory.ts";
 
 export type PollerDeps = ManagementDeps & {
   readonly log: SignalLog;
@@ -37,15 +38,12 @@ const MAX_WAITING = 64;
 const LONG_POLL_MS = 20_000;
 /** How often a poll that waits reads its stream again. */
 const REFRESH_MS = 5_000;
-/** Verdicts on signals behind a gap that are remembered for each stream. */
-const MAX_REMEMBERED = 4_096;
 /** Signatures in one turn of the event loop: some 0.1 ms each. */
 const SIGNED_AT_ONCE = 8;
 
 export class Poller {
   readonly #deps: PollerDeps;
-  /** Verdicts on signals that a cursor has not passed, by stream. */
-  readonly #verdicts = new Map<string, Verdicts>();
+  readonly #memory = new VerdictMemory();
   #waiting = 0;
   #start = 0;
 
@@ -58,7 +56,7 @@ export class Poller {
     let stream = await this.#settleEvents(await this.#find(id, requester), request.verdicts);
     const { maxEvents = MAX_EVENTS, returnImmediately } = request;
     const limit = Math.min(maxEvents, MAX_EVENTS);
-    this.#remember(id, new Map([...(this.#verdicts.get(id) ?? []), ...request.verdicts]));
+    this.#memory.add(id, request.verdicts);
     const waits = !returnImmediately && limit > 0 && this.#waiting < MAX_WAITING;
     const started = performance.now();
     let readAt = started;
@@ -102,27 +100,23 @@ export class Poller {
     const { id } = stream;
     const refused: LoggedSignal[] = [];
     let settled = 0;
-    const pass = await passOver(
-      {
-        log,
-        start: this.#start++,
-        onSettled: (logged, verdict) => {
-          const { endedAt, sessionId } = logged.signal;
-          const lagMs = wallClock() - toWallClock(endedAt, store.shiftMs({ sid: sessionId }));
-          if (verdict === "refused") refused.push(logged);
-          else settled++;
-          reports.onAttempt("ssf_poll", verdict === "refused" ? "refused" : undefined, lagMs);
-        },
-        onLoss: (signals) => reports.onLoss(id, signals),
+    const deps: PassDeps = {
+      log,
+      start: this.#start++,
+      onSettled: (logged, verdict) => {
+        const { endedAt, sessionId } = logged.signal;
+        const lagMs = wallClock() - toWallClock(endedAt, store.shiftMs({ sid: sessionId }));
+        if (verdict === "refused") refused.push(logged);
+        else settled++;
+        reports.onAttempt("ssf_poll", verdict === "refused" ? "refused" : undefined, lagMs);
       },
-      stream,
-      this.#verdicts.get(id) ?? new Map(),
-      limit,
-    );
-    this.#remember(id, pass.open);
+      onLoss: (signals) => reports.onLoss(id, signals),
+    };
+    const { found, more } = await this.#memory.settle(id, (verdicts) => passOver(deps, stream, verdicts, limit));
     if (refused.length > 0) await subscriptions.recordAttempt(id, { error: "refused", at: wallClock() });
     else if (settled > 0 && stream.failures > 0) await subscriptions.recordAttempt(id, undefined);
-    return pass;
+    // What another poll has acknowledged meanwhile is not returned.
+    return { found: found.filter(({ signal }) => !this.#memory.has(id, signal.id)), more };
   }
 
   /** Forgets the events about the stream itself that the receiver has received. */
@@ -134,15 +128,6 @@ export class Poller {
       const left = pending.filter(isOpen);
       return { ...definitionOf(now), stream: { ...settings, ...(left.length > 0 && { pending: left }) } };
     });
-  }
-
-  #remember(id: string, verdicts: Verdicts): void {
-    this.#verdicts.delete(id);
-    if (verdicts.size === 0) return;
-    this.#verdicts.set(id, new Map([...verdicts].slice(-MAX_REMEMBERED)));
-    // Streams that were deleted are forgotten in the order of their last polls.
-    const [oldest] = this.#verdicts.keys();
-    if (this.#verdicts.size > MAX_SUBSCRIPTIONS && oldest !== undefined) this.#verdicts.delete(oldest);
   }
 
   #eventToken(event: PendingEvent, stream: StreamSubscription): string {

@@ -1,0 +1,56 @@
+import { MAX_SUBSCRIPTIONS } from "../model.ts";
+import type { Verdicts } from "./poll-pass.ts";
+
+/** Verdicts that are remembered for each stream. */
+const MAX_REMEMBERED = 4_096;
+const NONE: Verdicts = new Map();
+
+/** The verdicts of receivers on signals that a cursor has not passed, by stream. The first verdict on a signal stands. */
+export class VerdictMemory {
+  readonly #verdicts = new Map<string, Verdicts>();
+  readonly #passes = new Map<string, Promise<unknown>>();
+
+  has(stream: string, signal: string): boolean {
+    return this.#verdicts.get(stream)?.has(signal) ?? false;
+  }
+
+  add(stream: string, verdicts: Verdicts): void {
+    const known = this.#verdicts.get(stream) ?? NONE;
+    this.#keep(stream, new Map([...known, ...[...verdicts].filter(([signal]) => !known.has(signal))]));
+  }
+
+  /**
+   * Runs a pass with what is remembered. What the pass leaves open is remembered, and what came while it ran. The passes of a stream
+   * follow each other, so that none restores what another one has settled.
+   */
+  async settle<T extends { readonly open: Verdicts }>(
+    stream: string,
+    pass: (verdicts: Verdicts) => Promise<T>,
+  ): Promise<T> {
+    const before = this.#passes.get(stream);
+    const own = (async () => {
+      await before?.catch(() => {});
+
+      const given = this.#verdicts.get(stream) ?? NONE;
+      const result = await pass(given);
+      const later = [...(this.#verdicts.get(stream) ?? NONE)].filter(([signal]) => !given.has(signal));
+      this.#keep(stream, new Map([...result.open, ...later]));
+      return result;
+    })();
+    this.#passes.set(stream, own);
+    try {
+      return await own;
+    } finally {
+      if (this.#passes.get(stream) === own) this.#passes.delete(stream);
+    }
+  }
+
+  #keep(stream: string, verdicts: Verdicts): void {
+    this.#verdicts.delete(stream);
+    if (verdicts.size === 0) return;
+    this.#verdicts.set(stream, new Map([...verdicts].slice(-MAX_REMEMBERED)));
+    // Streams that were deleted are forgotten in the order of their last polls.
+    const [oldest] = this.#verdicts.keys();
+    if (this.#verdicts.size > MAX_SUBSCRIPTIONS && oldest !== undefined) this.#verdicts.delete(oldest);
+  }
+}
