@@ -9,11 +9,13 @@ const accepted = (...ids: string[]): Verdicts => new Map(ids.map((id) => [id, "a
 function heldPass() {
   const given = Promise.withResolvers<Verdicts>();
   const result = Promise.withResolvers<{ readonly open: Verdicts }>();
+  const held = { hasBegun: false };
   const pass = (verdicts: Verdicts) => {
+    held.hasBegun = true;
     given.resolve(verdicts);
     return result.promise;
   };
-  return { pass, given: given.promise, end: (open: Verdicts) => result.resolve({ open }), fail: result.reject };
+  return { held, pass, given: given.promise, end: (open: Verdicts) => result.resolve({ open }), fail: result.reject };
 }
 
 test("what comes while a pass runs is remembered, and what the pass has settled is not", async () => {
@@ -38,6 +40,7 @@ test("the passes of a stream follow each other, also after one that fails, and t
   const following = memory.settle("stream", second.pass);
   const beside = memory.settle("other", other.pass);
   expect(await other.given).toEqual(new Map());
+  expect(second.held.hasBegun).toBe(false);
   first.fail(new Error("the store does not respond"));
   await expect(failing).rejects.toThrow("the store");
   expect([...(await second.given).keys()]).toEqual(["a", "b"]);
