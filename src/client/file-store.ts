@@ -67,12 +67,24 @@ async function write(path: string, tokens: StoredTokens, replacing: string | und
     }
     // Nothing but the rename comes between this look and the replacement.
     const isCurrent = replacing === undefined || (await load(path))?.refreshToken === replacing;
-    if (isCurrent) await rename(temporary, path);
-    else await rm(temporary, { force: true });
+    if (isCurrent) {
+      await rename(temporary, path);
+      await syncDirectory(dirname(path));
+    } else await rm(temporary, { force: true });
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+/**
+ * Writes the rename to the disk. After a loss of power the file would otherwise hold the refresh token of before, which ends the session
+ * when it is presented. Not every system and file system can do it.
+ */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory).catch(() => undefined);
+  await handle?.sync().catch(() => {});
+  await handle?.close();
 }
 
 /** Removes the temporary files of processes that were killed: they hold a token, and the key. What cannot be removed is left. */
@@ -93,7 +105,10 @@ async function removeLeftovers(path: string): Promise<void> {
 function parse(text: string, path: string): StoredTokens {
   try {
     const value = JSON.parse(text) as Partial<StoredTokens> | null;
-    if (typeof value?.refreshToken === "string") return value as StoredTokens;
+    const { access, ...rest } = value ?? {};
+    // Without a usable access token the next call refreshes.
+    if (typeof rest.refreshToken === "string")
+      return (typeof access?.token === "string" ? value : rest) as StoredTokens;
   } catch {
     // It is refused below.
   }

@@ -1,4 +1,5 @@
 /** The file store: what is replaced, and what killed processes have left. */
+import { execFile } from "node:child_process";
 import {
   lstatSync,
   mkdirSync,
@@ -12,8 +13,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createFileStore, createTokenSession } from "../../src/client/index.ts";
+
+const run = promisify(execFile);
 
 let directory: string;
 let path: string;
@@ -45,6 +50,29 @@ test.each(["save", "clear"] as const)(
     expect(readdirSync(directory).sort()).toEqual([...kept, ...(change === "save" ? ["session.json"] : [])].sort());
   },
 );
+
+test.each([null, 1, {}, { token: 5 }])("an access token that is none (%j) is left out", async (access) => {
+  writeFileSync(path, JSON.stringify({ refreshToken: "a", access }));
+  expect(await createFileStore(path).load()).toEqual({ refreshToken: "a" });
+});
+
+test("a new file is on the disk, and then its name", async () => {
+  const store = pathToFileURL(join(import.meta.dirname, "../../src/client/file-store.ts")).href;
+  const program = `import { createFileStore } from ${JSON.stringify(store)};
+    await createFileStore(${JSON.stringify(path)}).save({ refreshToken: "a" });`;
+  const traced = await run("strace", [
+    ...["-f", "-y", "-e", "trace=fsync,rename", process.execPath, "--input-type=module", "--eval", program],
+  ]);
+  const steps = traced.stderr.split("\n").flatMap((line) => {
+    const [, call, first] = /(fsync|rename)\([^<"]*[<"]([^>"]+)/.exec(line) ?? [];
+    return call && first?.startsWith(directory) ? [[call, first.endsWith(".tmp") ? "new file" : first]] : [];
+  });
+  expect(steps).toEqual([
+    ["fsync", "new file"],
+    ["rename", "new file"],
+    ["fsync", directory],
+  ]);
+});
 
 test("what was replaced or removed meanwhile is left as it is", async () => {
   const store = createFileStore(path);

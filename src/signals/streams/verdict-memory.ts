@@ -30,7 +30,6 @@ export class VerdictMemory {
     const before = this.#passes.get(stream);
     const own = (async () => {
       await before?.catch(() => {});
-
       const given = this.#verdicts.get(stream) ?? NONE;
       const result = await pass(given);
       const later = [...(this.#verdicts.get(stream) ?? NONE)].filter(([signal]) => !given.has(signal));
