@@ -25,7 +25,9 @@ const { values } = parseArgs({
     subscriptions: { type: "string", default: "20" },
   },
 });
-const store = values.store === "redis" ? "redis" : "embedded";
+if (values.store !== "redis" && values.store !== "embedded")
+  throw new Error(`--store ${values.store}: embedded or redis`);
+const { store } = values;
 /** Nobody listens there. */
 const DEAD = "http://127.0.0.1:9/";
 /** Logouts of one service before it is the other one's turn, and those that are measured a second. */

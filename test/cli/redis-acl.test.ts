@@ -10,6 +10,7 @@ import { aclRules } from "../../src/store/redis/acl.ts";
 import { startRedis, startRedisCluster } from "../support/redis.ts";
 import { startService, withKeys } from "../support/service.ts";
 import { bearer, cookie, logIn, message, openAdmin, openPublic } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 import { command, commandHere } from "./command.ts";
 
 const { refresh, logout, listSessions } = SessionService.method;
@@ -28,7 +29,8 @@ async function serve(REDIS_URL: string): Promise<void> {
   message(await open.call(listSessions, {}, bearer(user.accessToken)));
   message(await open.call(logout, {}, bearer(user.accessToken)));
   const env = { ADMIN_URL, ADMIN_TOKEN: ADMIN_TOKENS };
-  expect((await commandHere(["watch", "--once"], { env })).out).toContain(user.sid);
+  // The feed learns of the logout by a message, which a cluster passes on in its own time.
+  await until(async () => expect((await commandHere(["watch", "--once"], { env })).out).toContain(user.sid));
   const admin = openAdmin(service);
   message(await admin.call(SessionAdminService.method.revokeAllSessions, {}, bearer(ADMIN_TOKENS)));
   expect((await service.stop()).code).toBe(0);
