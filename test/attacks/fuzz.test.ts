@@ -220,7 +220,7 @@ function overHttp2(url: string) {
   };
 }
 
-test(`${REQUESTS} requests at random get no failure of ours`, { timeout: 900_000 }, async () => {
+test(`${REQUESTS} requests at random get no failure of ours`, { timeout: 3_600_000 }, async () => {
   const seed = Number(process.env.FUZZ_SEED ?? 20_261_121);
   const row = await underAttack(service, "fuzzed requests", `${REQUESTS}, seed ${seed}`, async ({ saw }) => {
     await Promise.all(
