@@ -38,7 +38,7 @@ const WALLS: Record<string, readonly string[]> = {
   "connect-opentelemetry": [],
   "grpc-health": ["gen/grpc"],
   "grpc-reflection": ["gen/grpc"],
-  limits: ["session", "clock/turns.ts"],
+  limits: ["session", "clock/turns.ts", "clock/processor-time.ts"],
   http: ["gen/google"],
   // The HTTP layer on the listener: the one server around it.
   gateway: [

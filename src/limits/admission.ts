@@ -10,6 +10,7 @@
  * shows a recovery.
  */
 
+import { processorTime } from "../clock/processor-time.ts";
 import { TURN_MS } from "../clock/turns.ts";
 
 /** The reasons for which ordinary work is refused. */
@@ -155,10 +156,4 @@ export class Admission {
     const [oldest = this.#turn] = this.#waiting.keys();
     return this.#turn - Math.max(oldest, this.#lastReplyTurn) >= this.#maxStoreTurns;
   }
-}
-
-/** Returns the processor time of all threads, ms. The result is slightly too high while threads beside the event loop work. */
-function processorTime(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }

@@ -1,4 +1,5 @@
 /** Starts a relay: the verifier's client of the feed on one side, the service's own feed on the other. */
+import { processorTime } from "../clock/processor-time.ts";
 import { steadyClock } from "../clock/steady.ts";
 import { turns } from "../clock/turns.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
@@ -42,7 +43,7 @@ export async function startRelay(options: Options): Promise<Relay> {
   const upstream = new Upstream({ client, report, signal, clock: Date.now, monotonic: () => performance.now() });
   upstream.ready.catch(options.onRefused);
   const feed = createRevocationFeed({
-    ...{ store: upstream, clock: steadyClock, ranMs: () => turns.ranMs(), instance },
+    ...{ store: upstream, clock: steadyClock, ranMs: () => turns.ranMs(), cpuMs: processorTime, instance },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
     // The verifier's client reports the loss of the stream.
     onError() {},

@@ -1,4 +1,5 @@
 /** Opens what reports the ends of sessions to others: the revocation feed, and signals. */
+import { processorTime } from "../clock/processor-time.ts";
 import { steadyClock } from "../clock/steady.ts";
 import { turns } from "../clock/turns.ts";
 import type { Config } from "../config/config.ts";
@@ -27,7 +28,14 @@ export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, lo
       "the revocation log cannot be read: the feed is silent until it can be",
     );
   const instance = entropy.text(12);
-  return createRevocationFeed({ store, clock: steadyClock, ranMs: () => turns.ranMs(), instance, onError });
+  return createRevocationFeed({
+    store,
+    clock: steadyClock,
+    ranMs: () => turns.ranMs(),
+    cpuMs: processorTime,
+    instance,
+    onError,
+  });
 }
 
 type SignalParts = {

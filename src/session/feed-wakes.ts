@@ -5,8 +5,8 @@ const WATCHERS_PER_TURN = 50;
 /** The longest pause after a round, in ms. */
 const MAX_PAUSE_MS = 25;
 /**
- * A pause is this many times as long as the round took. Rounds of 1 to 8 ms thus take a quarter of the time of a busy process. Longer
- * ones take more.
+ * A pause is this many times as long as the processor time of the round. Rounds of 1 to 8 ms thus take a quarter of the time of a busy
+ * process. Longer ones take more.
  */
 const PAUSE_PER_COST = 3;
 /** Node's timers are no finer, in ms. A shorter pause is left out: rounds that cost nearly nothing follow each other at once. */
@@ -17,15 +17,20 @@ const MIN_PAUSE_MS = 1;
  * grows with what the round cost, and what happens meanwhile is delivered together.
  */
 export class FeedWakes {
-  readonly #clock: Clock;
+  readonly #cpuMs: Clock;
   readonly #waiting = new Set<() => void>();
   #count = 0;
   #isBusy = false;
-  #isWanted = false;
+  /** What has to be delivered after this round and its pause. */
+  #wanted: "nothing" | "beat" | "news" = "nothing";
   #hasNews = false;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  /**
+   * @param cpuMs the processor time of this process. On a busy machine a round takes long although it costs little, and a pause after
+   * it would hold news up for nothing
+   */
+  constructor(cpuMs: Clock) {
+    this.#cpuMs = cpuMs;
   }
 
   /** How many wakes there have been. A watcher that was busy sees by it that it has missed one. */
@@ -58,15 +63,15 @@ export class FeedWakes {
   /** Wakes everybody who waits: at once, or after the pause. */
   wake(): void {
     this.#count++;
-    if (this.#isBusy) this.#isWanted = true;
-    else this.#begin();
+    if (this.#isBusy) this.#wanted = "news";
+    else this.#begin(true);
   }
 
   /** Wakes everybody who waits, without news. No pause follows the round: news that come next are not held up by a heartbeat. */
   beat(): void {
     this.#count++;
-    if (this.#isBusy) this.#isWanted = true;
-    else this.#begin(false);
+    if (!this.#isBusy) this.#begin(false);
+    else if (this.#wanted === "nothing") this.#wanted = "beat";
   }
 
   /** Wakes everybody who waits, now. */
@@ -75,29 +80,29 @@ export class FeedWakes {
     for (const wake of this.#waiting) wake();
   }
 
-  #begin(hasNews = true): void {
+  #begin(hasNews: boolean): void {
     this.#isBusy = true;
-    this.#isWanted = false;
+    this.#wanted = "nothing";
     this.#hasNews = hasNews;
-    this.#wakeFrom([...this.#waiting], 0, this.#clock());
+    this.#wakeFrom([...this.#waiting], 0, this.#cpuMs());
   }
 
-  #wakeFrom(round: readonly (() => void)[], at: number, startedAt: number): void {
+  #wakeFrom(round: readonly (() => void)[], at: number, beganAtMs: number): void {
     const end = at + WATCHERS_PER_TURN;
     // A watcher may have left since the round began.
     for (const wake of round.slice(at, end)) if (this.#waiting.has(wake)) wake();
     // What the watchers wrote leaves the process before the next turn, so its cost is part of the round's.
-    setImmediate(() => (end < round.length ? this.#wakeFrom(round, end, startedAt) : this.#pause(startedAt)));
+    setImmediate(() => (end < round.length ? this.#wakeFrom(round, end, beganAtMs) : this.#pause(beganAtMs)));
   }
 
-  #pause(startedAt: number): void {
-    const pauseMs = this.#hasNews ? Math.min(MAX_PAUSE_MS, PAUSE_PER_COST * (this.#clock() - startedAt)) : 0;
+  #pause(beganAtMs: number): void {
+    const pauseMs = this.#hasNews ? Math.min(MAX_PAUSE_MS, PAUSE_PER_COST * (this.#cpuMs() - beganAtMs)) : 0;
     if (pauseMs < MIN_PAUSE_MS) this.#end();
     else setTimeout(() => this.#end(), pauseMs);
   }
 
   #end(): void {
     this.#isBusy = false;
-    if (this.#isWanted) this.#begin();
+    if (this.#wanted !== "nothing") this.#begin(this.#wanted === "news");
   }
 }

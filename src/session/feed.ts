@@ -59,6 +59,8 @@ type Deps = {
   readonly clock: Clock;
   /** Measures how long watchers take: ms in which this process ran, and could see that they had taken it. */
   readonly ranMs: Clock;
+  /** Measures what waking the watchers costs: the processor time of this process, ms. */
+  readonly cpuMs: Clock;
   /** A name that no other process has, nor this one after a restart: base64url. */
   readonly instance: string;
   readonly onError: (error: unknown) => void;
@@ -97,7 +99,7 @@ class Feed implements RevocationFeed {
   constructor(deps: Deps) {
     this.#deps = deps;
     this.#batches = new FeedBatches(this.#log, deps.instance);
-    this.#wakes = new FeedWakes(deps.clock);
+    this.#wakes = new FeedWakes(deps.cpuMs);
     this.#stopHints = deps.store.onRevocation((hint) => this.#takeHint(hint));
     this.#following = this.#follow();
   }

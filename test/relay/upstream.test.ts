@@ -41,7 +41,7 @@ function begin() {
   const clocks = { clock: () => nowMs, monotonic: () => nowMs };
   const upstream = new Upstream({ client, ...clocks, report() {}, signal: ended.signal });
   const feed = createRevocationFeed({
-    ...{ store: upstream, clock: () => nowMs, ranMs: () => nowMs, instance: "relay", onError() {} },
+    ...{ store: upstream, clock: () => nowMs, ranMs: () => nowMs, cpuMs: () => 0, instance: "relay", onError() {} },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
   });
   onTestFinished(() => {

@@ -54,6 +54,7 @@ function createTimedLog() {
             onRevocation: () => () => {},
           },
           ranMs: () => 0,
+          cpuMs: () => 0,
           clock: world.processClock,
           instance: random.nonce(),
           onError: () => {},

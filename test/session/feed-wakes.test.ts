@@ -92,3 +92,13 @@ test("at the end everybody is woken at once, whatever the pause", () => {
   wakes.wakeNow();
   expect(woken).toHaveLength(before + 120);
 });
+
+test("a heartbeat that comes during a pause follows it, and leaves no pause of its own", async () => {
+  const { wakes, woken, until } = wakesWith(1, 4);
+  wakes.wake();
+  wakes.beat();
+  await until(2);
+  await turn();
+  wakes.wake();
+  expect(woken).toHaveLength(3);
+});

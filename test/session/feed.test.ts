@@ -118,6 +118,7 @@ test("a session that is ended again is delivered again, with its later expiry, a
       store,
       clock: world.processClock,
       ranMs: () => 0,
+      cpuMs: () => 0,
       instance: random.nonce(),
       onError: () => {},
     }),

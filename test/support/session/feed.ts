@@ -73,7 +73,14 @@ export function createFeedWorld() {
         onRevocation: (wake) => real.onRevocation(wake),
       };
       return this.manage(
-        createRevocationFeed({ store, clock: () => here + ahead, ranMs: () => ran, instance: random.nonce(), onError }),
+        createRevocationFeed({
+          store,
+          clock: () => here + ahead,
+          ranMs: () => ran,
+          cpuMs: () => 0,
+          instance: random.nonce(),
+          onError,
+        }),
       );
     },
     /** A feed that ends with the world. */
