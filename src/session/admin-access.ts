@@ -10,6 +10,7 @@ export const SCOPES = [
   "metrics",
   "signals:manage",
   "signals:read",
+  "signals:receive",
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 

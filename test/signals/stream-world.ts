@@ -13,10 +13,10 @@ const entryOf = (name: string, scope: string) => ({
   scopes: [scope],
 });
 
-/** `reader` lacks the scope of streams. */
+/** `receiver` may receive alone, `other` manages signals, too, and `reader` lacks both scopes. */
 export async function startTransmitter(env: Readonly<Record<string, string>> = {}) {
   const file = join(scratch(), "admins.json");
-  const receivers = ["receiver", "other"].map((name) => entryOf(name, "signals:manage"));
+  const receivers = [entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage")];
   writeFileSync(file, JSON.stringify({ admins: [...receivers, entryOf("reader", "signals:read")] }));
   const on = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL, ISSUER };
   const service = await startService({

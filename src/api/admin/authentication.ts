@@ -7,7 +7,7 @@ import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import { identifyAdmin } from "./credential.ts";
-import { isOpen, scopeOf } from "./scopes.ts";
+import { allows, isOpen, scopeOf } from "./scopes.ts";
 
 const NOT_ALLOWED = "not allowed";
 
@@ -33,7 +33,7 @@ export function adminAuthentication(
     }
     request.admin = identified.caller;
     const scope = scopeOf(method);
-    if (scope !== undefined && !identified.caller.may(scope)) {
+    if (scope !== undefined && !allows(identified.caller.may, scope)) {
       audit({ event: "authz_failed", operation: method.name, scope }, request);
       throw toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
     }
@@ -44,6 +44,6 @@ export function adminAuthentication(
 export function requireScopeStill(context: HandlerContext): void {
   const scope = scopeOf(context.method);
   const { admin } = requestContextOf(context);
-  if (admin === undefined || scope === undefined || admin.may(scope)) return;
+  if (admin === undefined || scope === undefined || allows(admin.may, scope)) return;
   throw new ServiceError("E001_AUTH_FAILURE");
 }

@@ -37,17 +37,17 @@ export const SIGNALS_SCOPES = {
 } as const satisfies { readonly [rpc in keyof typeof SignalsAdminService.method]: Scope };
 
 export const SHARED_SIGNALS_SCOPES = {
-  createStream: "signals:manage",
-  readStreams: "signals:manage",
-  updateStream: "signals:manage",
-  replaceStream: "signals:manage",
-  deleteStream: "signals:manage",
-  getStreamStatus: "signals:manage",
-  updateStreamStatus: "signals:manage",
-  addStreamSubject: "signals:manage",
-  removeStreamSubject: "signals:manage",
-  verifyStream: "signals:manage",
-  pollStream: "signals:manage",
+  createStream: "signals:receive",
+  readStreams: "signals:receive",
+  updateStream: "signals:receive",
+  replaceStream: "signals:receive",
+  deleteStream: "signals:receive",
+  getStreamStatus: "signals:receive",
+  updateStreamStatus: "signals:receive",
+  addStreamSubject: "signals:receive",
+  removeStreamSubject: "signals:receive",
+  verifyStream: "signals:receive",
+  pollStream: "signals:receive",
 } as const satisfies { readonly [rpc in keyof typeof SharedSignalsService.method]: Scope };
 
 const TABLES = new Map<string, Readonly<Record<string, Scope>>>([
@@ -57,9 +57,18 @@ const TABLES = new Map<string, Readonly<Record<string, Scope>>>([
   [SharedSignalsService.typeName, SHARED_SIGNALS_SCOPES],
 ]);
 
+/** Scopes that include another one. */
+const INCLUDED_IN: Partial<Record<Scope, Scope>> = { "signals:receive": "signals:manage" };
+
 /** Undefined for other services on the same listener (reflection), which any admin may call. */
 export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
   return TABLES.get(parent.typeName)?.[localName];
+}
+
+/** Whether a caller may use what requires a scope. */
+export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
+  const wider = INCLUDED_IN[scope];
+  return may(scope) || (wider !== undefined && may(wider));
 }
 
 /** Whether an RPC needs no credential: only health, as `/readyz`. Probes of orchestrators cannot present one. */

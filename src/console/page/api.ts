@@ -29,7 +29,8 @@ type Scope =
   | "watch"
   | "metrics"
   | "signals:manage"
-  | "signals:read";
+  | "signals:read"
+  | "signals:receive";
 export type Me = { readonly name: string; readonly scopes: readonly Scope[]; readonly expiresAt: number };
 
 /** Calls one of the console's own routes. @throws ConnectError */

@@ -700,8 +700,9 @@ export const PollStreamResponseSchema: GenMessage<PollStreamResponse> = /*@__PUR
  *
  * A stream is a subscription (SignalsAdminService) that a receiver manages
  * itself. Every call carries a credential of the admin API with the scope
- * `signals:manage`, and a receiver has the streams that its own credential has
- * created. Only where SIGNALS is on and SIGNALS_URL is set.
+ * `signals:receive` or `signals:manage`, and a receiver has the streams that
+ * its own credential has created. Only where SIGNALS is on and SIGNALS_URL is
+ * set.
  *
  * @generated from service auth.admin.v1.SharedSignalsService
  */
