@@ -16,13 +16,14 @@
 docs/verifier-protocol.md has the rules that it follows, which are those of the verifiers in other languages.
 """
 
+from ._async_verifier import AsyncVerifier
 from ._bearer import Authorization, CallerRequest, authorize, authorize_async
 from ._errors import AdminTokenError
 from ._middleware import AsgiMiddleware, WsgiMiddleware
 from ._options import Event
 from ._proof import ProvingRequest
 from ._verdict import PROOF_REASONS, REASONS, ProofReason, Reason, Verdict
-from ._verifier import AsyncVerifier, Verifier
+from ._verifier import Verifier
 
 __all__ = [
     "PROOF_REASONS",

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from ._async_verifier import AsyncVerifier
 from ._proof import ProvingRequest
 from ._proof_key import PROOF_ALGORITHMS
 from ._verdict import NO_CLAIMS, REFUSED, ProofReason, Reason, Verdict
-from ._verifier import AsyncVerifier, Verifier
+from ._verifier import Verifier
 
 _BEARER = re.compile(r"bearer +([^\s,]+)", re.IGNORECASE | re.ASCII)
 _DPOP_SCHEME = re.compile(r"dpop\b", re.IGNORECASE | re.ASCII)

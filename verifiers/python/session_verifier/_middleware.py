@@ -6,8 +6,9 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
+from ._async_verifier import AsyncVerifier
 from ._bearer import CallerRequest, authorize, authorize_async
-from ._verifier import AsyncVerifier, Verifier
+from ._verifier import Verifier
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

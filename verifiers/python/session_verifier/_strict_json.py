@@ -1,35 +1,36 @@
 """Parses what two parsers must not read differently."""
 
-import binascii
 import json
 import math
 import re
+from binascii import a2b_base64
 from typing import Any, NoReturn
 
 #: Parsers in other languages have limits of their own. This one is the same in all verifiers.
 MAX_DEPTH = 128
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") | {""}
-#: base64url in the alphabet of base64. Whatever else means something to a decoder of base64 means nothing here.
-_TO_BASE64 = bytes.maketrans(b"-_+/=", b"+/!!!")
 #: By the number of characters beyond the last group of four: the padding, and the characters without spare bits. One is never left.
-_PADDING = (b"", b"", b"==", b"=")
+_PADDING = ("", "", "==", "=")
 _LAST = (_ALPHABET, frozenset[str](), frozenset("AQgw"), frozenset("AEIMQUYcgkosw048"))
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-#: A whole number of fewer digits is an int without a loss.
-_MAX_DIGITS = 300
+#: A whole number of fewer digits is an int without a loss. Python converts any number of them (`sys.int_info`).
+_MAX_DIGITS = 640
+#: Around the object. Python's own `strip` removes more than JSON allows.
+_SPACE = " \t\n\r"
 
 
 def decode_segment(segment: str) -> bytes | None:
     """Decodes canonical base64url: alphabet, no padding, no spare bits (RFC 4648 section 3.5)."""
     rest = len(segment) % 4
-    if segment[-1:] not in _LAST[rest]:
+    # What means something in base64 means nothing in base64url.
+    if segment[-1:] not in _LAST[rest] or "+" in segment or "/" in segment or "=" in segment:
         return None
     try:
-        return binascii.a2b_base64(segment.encode("ascii").translate(_TO_BASE64) + _PADDING[rest], strict_mode=True)
+        return a2b_base64(segment.replace("-", "+").replace("_", "/") + _PADDING[rest], strict_mode=True)
     except ValueError:
         return None
 
@@ -49,13 +50,19 @@ def parse_object(text: str) -> dict[str, Any] | None:
     None for anything else, and for an object with a duplicate member (RFC 7519 section 4), an unpaired surrogate
     (RFC 7493 section 2.1), or deeper nesting than MAX_DEPTH.
     """
-    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+    text = text.strip(_SPACE)
+    if text[:1] != "{":
         return None
+    is_nested = text.find("{", 1) > 0 or "[" in text
+    if is_nested and text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        return None
+    decoder = _SHORT_DECODER if len(text) < _MAX_DIGITS else _DECODER
     try:
-        value = _DECODER.decode(text)
+        value: dict[str, Any]
+        value, end = decoder.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict):
+    if end != len(text):
         return None
     if "\\u" in text and _ESCAPED_SURROGATE.search(text) and _has_surrogate(value):
         return None
@@ -77,6 +84,8 @@ def _reject(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+#: Of texts that are too short for a whole number that `int` refuses. Most tokens have one, and it is faster.
+_SHORT_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_reject)
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_int=_int, parse_constant=_reject)
 
 
@@ -98,9 +107,19 @@ def _has_surrogate(value: Any) -> bool:
     return False
 
 
+def to_double(number: int | float) -> float:
+    """Returns the number as every JSON parser with 64-bit floating point reads it: 1e999 and its digits are infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def time_of(value: Any) -> float | None:
     """Returns a time in seconds since the epoch; None for anything else, such as 1e999, which is infinite."""
     kind = type(value)  # that of JSON is never another one
-    if kind is int:
-        return float(value)
-    return value if kind is float and math.isfinite(value) else None
+    try:
+        seconds: float = float(value) if kind is int else value
+    except OverflowError:
+        return None
+    return seconds if kind is int or (kind is float and math.isfinite(seconds)) else None

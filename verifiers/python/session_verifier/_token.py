@@ -1,14 +1,13 @@
 """Checks a token with the keys and the clock alone."""
 
 import re
-from dataclasses import dataclass
-from typing import Any
 
+from ._claims import Checked, check_claims
 from ._key import Key
 from ._key_set import KeySet
 from ._options import Settings
-from ._strict_json import decode_segment, decode_text, parse_object, time_of
-from ._verdict import Reason, Verdict
+from ._strict_json import decode_segment, decode_text, parse_object
+from ._verdict import Reason
 
 #: A longer text is not an access token of the service.
 MAX_LENGTH = 16_384
@@ -21,20 +20,6 @@ MAX_REMEMBERED = 2048
 TYPE = re.compile(r"(application/)?at\+jwt", re.IGNORECASE | re.ASCII)
 #: A member that could change the verification is rejected (RFC 8725 section 3.10).
 HEADER_MEMBERS = {"typ", "alg", "kid"}
-
-
-@dataclass(slots=True)
-class Checked:
-    """A token that is valid by keys and clock."""
-
-    key: Key
-    sid: str
-    #: When the session was created; in a token without `sct`, when the token was issued.
-    created_at_ms: float
-    expires_at_ms: float
-    #: Whether it is bound to a key, and no bearer token.
-    is_bound: bool
-    accepted: Verdict
 
 
 def check_token(token: str, keys: KeySet, settings: Settings, allows_bound: bool = False) -> Checked | Reason:
@@ -64,18 +49,14 @@ def check_token(token: str, keys: KeySet, settings: Settings, allows_bound: bool
         is_valid = key.verifies(token[:end].encode("ascii"), signature)
     if known is None and is_valid:
         keys.remember_header(header, key)
-    checked = _check_claims(payload, key, settings, allows_bound) if is_valid else "forged"
+    checked: Checked | Reason = "forged"
+    if is_valid:
+        claims = parse_object(payload)
+        checked = "malformed" if claims is None else check_claims(claims, key, settings, allows_bound)
     # The validity of a refused token's signature is remembered: it may be presented again and again.
     if remembered is None and isinstance(checked, str) and len(token) <= MAX_REMEMBERED:
         keys.signatures.set(token, (key, is_valid))
     return checked
-
-
-def _check_claims(payload: str, key: Key, settings: Settings, allows_bound: bool) -> Checked | Reason:
-    claims = parse_object(payload)
-    if claims is None:
-        return "malformed"
-    return _find_fault(claims, settings, allows_bound) or _checked(claims, key)
 
 
 def _find_key(segment: str, keys: KeySet) -> Key | Reason:
@@ -97,43 +78,3 @@ def _find_key(segment: str, keys: KeySet) -> Key | Reason:
         return "unknown_key"
     # The key decides the algorithm; the header must name the same one (RFC 8725 section 3.1).
     return key if key.alg == alg else "wrong_algorithm"
-
-
-def _find_fault(claims: dict[str, Any], settings: Settings, allows_bound: bool) -> Reason | None:
-    """Validates the claims as RFC 9068 section 4 does; those that section 2.2 requires must be present."""
-    for name in ("sub", "jti", "sid", "client_id"):
-        value = claims.get(name)
-        if type(value) is not str or value == "":
-            return "malformed"
-    exp, iat = time_of(claims.get("exp")), time_of(claims.get("iat"))
-    if exp is None or iat is None:
-        return "malformed"
-    if claims.get("iss") != settings.issuer:
-        return "wrong_issuer"
-    aud = claims.get("aud")
-    if type(aud) is not str and not (type(aud) is list and all(type(each) is str for each in aud)):
-        return "malformed"
-    if settings.audiences.isdisjoint((aud,) if type(aud) is str else aud):
-        return "wrong_audience"
-    # The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
-    if "cnf" in claims and not allows_bound:
-        return "not_bearer"
-    now_ms = settings.clock_ms()
-    if "nbf" in claims:
-        nbf = time_of(claims["nbf"])
-        if nbf is None or now_ms < nbf * 1000:
-            return "not_yet_valid"
-    if now_ms >= exp * 1000:  # a token is expired on or after this time (RFC 7519 section 4.1.4)
-        return "expired"
-    if exp < iat:
-        return "malformed"
-    if settings.require_device_bound and claims.get("device_bound") is not True:
-        return "not_device_bound"
-    return None
-
-
-def _checked(claims: dict[str, Any], key: Key) -> Checked:
-    sct = claims.get("sct")
-    created_at_ms = float(sct) if type(sct) is int or type(sct) is float else float(claims["iat"]) * 1000
-    accepted = Verdict(True, None, claims, claims.get("device_bound") is True)
-    return Checked(key, claims["sid"], created_at_ms, float(claims["exp"]) * 1000, "cnf" in claims, accepted)

@@ -1,8 +1,7 @@
 """The decision about a token."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 Reason = Literal[
     "malformed",
@@ -48,8 +47,7 @@ PROOF_REASONS: tuple[ProofReason, ...] = get_args(ProofReason)
 NO_CLAIMS: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """An accepted token has claims, a rejected one a reason."""
 
     ok: bool

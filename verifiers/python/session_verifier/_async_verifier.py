@@ -1,0 +1,56 @@
+"""Decides whether to accept access tokens, for asyncio."""
+
+import asyncio
+from typing import Any
+
+from ._proof import ProvingRequest
+from ._verdict import REFUSED, Verdict
+from ._verifier import Verifier
+
+
+class AsyncVerifier:
+    """Decides as `Verifier` does, with the same options. Only what calls the service leaves the event loop, for a thread."""
+
+    def __init__(self, **options: Any) -> None:
+        self._verifier = Verifier(**options)
+        self._reading: asyncio.Future[bool] | None = None
+
+    async def verify(self, token: str) -> Verdict:
+        """Decides whether to accept an access token. Never raises."""
+        verifier = self._verifier
+        verdict = verifier.verify_at_once(token) or await self._refuse_unknown(token)
+        return verdict if verdict is not None else await asyncio.to_thread(verifier.verify, token)
+
+    async def verify_bound(self, token: str, request: ProvingRequest) -> Verdict:
+        """Decides whether to accept a token that is bound to a key, with the proof of its request. Never raises."""
+        verifier = self._verifier
+        verdict = verifier.verify_bound_at_once(token, request) or await self._refuse_unknown(token)
+        return verdict if verdict is not None else await asyncio.to_thread(verifier.verify_bound, token, request)
+
+    async def _refuse_unknown(self, token: str) -> Verdict | None:
+        """Reads the key set again for an unknown key. Returns the refusal if it still is unknown.
+
+        One thread reads for all: anybody may present such tokens, and the application has few threads.
+        """
+        if not self._verifier._is_of_unknown_key(token):
+            return None
+        loop, reading = asyncio.get_running_loop(), self._reading
+        if reading is None or reading.done() or reading.get_loop() is not loop:
+            reading = self._reading = asyncio.ensure_future(asyncio.to_thread(self._verifier._keys.refresh))
+        is_readable = await asyncio.shield(reading)
+        if not self._verifier._is_of_unknown_key(token):
+            return None
+        return REFUSED["unknown_key" if is_readable else "unavailable"]
+
+    def staleness_ms(self) -> float:
+        """The age of what is known of revocations."""
+        return self._verifier.staleness_ms()
+
+    async def wait_until_ready(self) -> None:
+        """Waits until keys and revocations are known. Raises AdminTokenError."""
+        while not self._verifier.is_ready():
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._verifier.close()
