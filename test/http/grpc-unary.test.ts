@@ -19,6 +19,9 @@ import { createUnaryHandler, type NodeHandler, type UnaryHandlerOptions } from "
 import { MisbehaveRequestSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
 
+/** Whether a time is whole milliseconds, which is what handlers convert to a BigInt; undefined: there is none. */
+const isWhole = (timeMs: number | undefined) => timeMs && Number.isInteger(timeMs);
+
 const routes = (router: ConnectRouter) => {
   richRoutes(router);
   router.service(SessionService, {
@@ -26,7 +29,7 @@ const routes = (router: ConnectRouter) => {
       const { signal } = context;
       if (pageToken === "wait" && !signal.aborted) await new Promise((end) => signal.addEventListener("abort", end));
       signal.throwIfAborted();
-      const asked = `${context.requestMethod} ${context.protocolName} ${pageToken} ${context.timeoutMs() !== undefined}`;
+      const asked = `${context.requestMethod} ${context.protocolName} ${pageToken} ${isWhole(context.timeoutMs())}`;
       context.responseHeader.append("x-asked", asked);
       context.responseTrailer.append("x-trailer", "a");
       context.responseTrailer.append("x-trailer", "b");
@@ -106,6 +109,7 @@ const served = (type: string): Record<string, Call> => ({
   "a compressed message without a name": list({}, envelope("ab", 1)),
   "a message that is none": list({}, envelope(Buffer.from([255]))),
   "a timeout": list({ "grpc-timeout": "5S" }, asking("t")),
+  "a timeout that is not whole milliseconds": list({ "grpc-timeout": "5000001u" }, asking("t")),
   "a timeout that has passed": list({ "grpc-timeout": "0m" }, asking("t")),
   "a timeout that passes": list({ "grpc-timeout": "5m" }, asking("wait")),
   "no timeout": list({ "grpc-timeout": "soon" }, asking("t")),

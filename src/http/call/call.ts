@@ -63,7 +63,8 @@ export class Call implements HandlerContext {
 
   constructor(method: DescMethod, exchange: Exchange<unknown>, options: CallOptions) {
     const { timeoutMs } = options;
-    const deadline = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
+    // Clients of gRPC send microseconds. What handlers see is whole milliseconds, as in connect-node.
+    const deadline = timeoutMs === undefined ? undefined : Math.trunc(Date.now() + timeoutMs);
     this.service = method.parent;
     this.method = method;
     this.protocolName = options.protocolName ?? "http";
