@@ -25,6 +25,7 @@ import { createListedRandom } from "../status-list/session-ids.ts";
 import { StatusLists } from "../status-list/status-lists.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
+import type { EventKeys } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
@@ -42,6 +43,8 @@ type Deps = {
   readonly audit: Audit;
   readonly entropy: Entropy;
   readonly ring: KeyRing;
+  /** The RSA keys of security event tokens; undefined where the key ring signs them. */
+  readonly eventKeys: EventKeys | undefined;
   readonly access: AdminAccess;
   /** The store, with a bound for the commands that wait for it. */
   readonly store: SessionStore;
@@ -117,13 +120,15 @@ export function createApis(deps: Deps): Apis {
 }
 
 /** Returns undefined where there are no streams of SSF. */
-function streamPlaceOf({ config, signals, issuer }: Deps): StreamPlace | undefined {
-  return signals === undefined || config.signalsUrl === undefined ? undefined : { issuer, url: config.signalsUrl };
+function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlace | undefined {
+  return signals === undefined || config.signalsUrl === undefined
+    ? undefined
+    : { issuer, url: config.signalsUrl, forInterop: eventKeys !== undefined };
 }
 
 /** What both APIs take. */
 function shared(deps: Deps, statusLists: StatusLists | undefined) {
-  const { config, log, metrics, audit, entropy, ring, store, storeKind, overload, issuer, telemetry } = deps;
+  const { config, log, metrics, audit, entropy, ring, eventKeys, store, storeKind, overload, issuer, telemetry } = deps;
   return {
     log,
     metrics,
@@ -145,7 +150,7 @@ function shared(deps: Deps, statusLists: StatusLists | undefined) {
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     dpop: createDpop(config, ring, entropy, issuer),
     ...createRateLimits(config.rateLimits, subnetOf),
-    jwks: () => JSON.stringify(ring.current.jwks),
+    jwks: () => JSON.stringify({ keys: [...ring.current.jwks.keys, ...(eventKeys?.jwks ?? [])] }),
     onUnavailable: outageLog(log),
   };
 }

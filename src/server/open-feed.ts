@@ -11,10 +11,13 @@ import { createRevocationFeed, type RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import { startDelivery } from "../signals/delivery/start.ts";
+import type { SignClaims } from "../signals/kinds/context.ts";
+import { EVENT_TOKEN_TYPE } from "../signals/kinds/ssf.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";
 import { sealAnew } from "../signals/seal-anew.ts";
 import { createSender } from "../signals/send/sender.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
+import type { EventKeys } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";
@@ -41,6 +44,7 @@ export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, lo
 type SignalParts = {
   readonly config: Config;
   readonly ring: KeyRing;
+  readonly eventKeys: EventKeys | undefined;
   readonly entropy: Entropy;
   readonly issuer: string;
   readonly log: Logger;
@@ -77,7 +81,7 @@ export function openSignals(
   const events = signalReports(parts.log, metrics);
   const sending = {
     issuer,
-    signClaims: createClaimsSigner(ring),
+    signClaims: signerOf(parts),
     openSecret: seal.open,
     sender: createSender({ ...targets, deadlineMs: sendDeadlineMs(config) }),
     wallClock: systemClock,
@@ -109,6 +113,13 @@ export function openSignals(
       await stopped;
     },
   };
+}
+
+/** Returns what signs: the RSA keys for security event tokens if there are any, and the key ring for all else. */
+function signerOf({ ring, eventKeys }: SignalParts): SignClaims {
+  const signByRing = createClaimsSigner(ring);
+  if (eventKeys === undefined) return signByRing;
+  return (typ, claims) => (typ === EVENT_TOKEN_TYPE ? eventKeys.sign(typ, claims) : signByRing(typ, claims));
 }
 
 function sendDeadlineMs({ shutdownTimeoutMs }: Pick<Config, "shutdownTimeoutMs">): number {

@@ -64,6 +64,7 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
       issuer: config.issuer ?? "http://localhost",
       telemetry: undefined,
       signals: undefined,
+      eventKeys: undefined,
     });
     try {
       await play(callsOf(apis.adminHandler), callsOf(apis.publicHandler), token);

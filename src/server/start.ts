@@ -16,7 +16,7 @@ import { type Listeners, openListeners } from "./open-listeners.ts";
 import { loadRedisStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
 import { rehearse } from "./rehearsal.ts";
-import { openAdminAccess, openKeyRing, prepareDataDir } from "./secrets.ts";
+import { openAdminAccess, openEventKeys, openKeyRing, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
 
@@ -44,6 +44,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const { log, logCounts, out, joinsOthers = false, ofAll = (own) => own, callSupervisor } = deps;
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
+  const eventKeys = await openEventKeys(config);
   const access = await openAdminAccess(config);
   const entropy = systemEntropy();
 
@@ -71,7 +72,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 
-  const shared = { config, log, entropy, ring, issuer, audit: events.audit };
+  const shared = { config, log, entropy, ring, eventKeys, issuer, audit: events.audit };
   const signals = openSignals(opened.store, metrics, shared);
   // Another worker may get the next request of the same browser.
   const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);

@@ -24,7 +24,8 @@ export function generateRing(alg: SigningAlg, now: number): Ring {
   return { signing: pair(() => generateSigningKey(alg, now)), mac: pair(() => generateMacKey(now)) };
 }
 
-function thumbprint({ crv, kty, x, y }: Jwk): string {
-  // The thumbprint has the members in lexicographic order, without spaces (RFC 7638 §3). An OKP key has no y, which stringify leaves out.
-  return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
+/** Returns the thumbprint of a key (RFC 7638). */
+export function thumbprint({ crv, e, kty, n, x, y }: Jwk): string {
+  // The members are in lexicographic order, without spaces (section 3). Those that the type of key does not have are left out by stringify.
+  return createHash("sha256").update(JSON.stringify({ crv, e, kty, n, x, y })).digest("base64url");
 }

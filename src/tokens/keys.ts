@@ -9,7 +9,7 @@ import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKe
 
 /** The public keys that verify the access tokens of this service (RFC 7517 §5). */
 type Jwks = { readonly keys: readonly PublicJwk[] };
-type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
+export type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
 
 /** A key without its secret. */
 type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };

@@ -8,9 +8,14 @@ export function createClaimsSigner(keys: SigningKeys) {
   return (typ: string, claims: Readonly<Record<string, unknown>>): string => {
     const { signing } = keys.current;
     const own = JSON.parse(Buffer.from(signing.header, "base64url").toString()) as { readonly alg: string };
-    const input = [{ typ, alg: own.alg, kid: signing.kid }, claims].map(segment).join(".");
+    const input = signingInput({ typ, alg: own.alg, kid: signing.kid }, claims);
     return `${input}.${signing.sign(input)}`;
   };
+}
+
+/** Returns what a signature of claims is made of (RFC 7515 section 5.1). */
+export function signingInput(header: object, claims: object): string {
+  return [header, claims].map(segment).join(".");
 }
 
 function segment(value: object): string {

@@ -69,6 +69,7 @@ const BAD: Record<string, string> = {
   STATUS_LIST_TTL: "2h",
   SIGNALS_ALLOW_PRIVATE: "perhaps",
   SIGNALS_URL: "signals.example",
+  SIGNALS_RSA_KEY_FILE: "/nonexistent/signals.pem",
   DEVICE_SESSION_TTL: "2d",
   TRUST_PROXY: "all",
   TLS_CERT_FILE: "/nonexistent/cert.pem",

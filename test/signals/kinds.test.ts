@@ -82,7 +82,7 @@ test.each([
 
 test("jose verifies a logout token, which has what the specification asks for and no nonce", async () => {
   const { jwks, context } = someContext();
-  const { body, headers } = backchannelRequest(
+  const { body, headers } = await backchannelRequest(
     someSignal(),
     { endpoint: "https://a.example/", audience: ["app"] },
     context,
@@ -105,7 +105,7 @@ test("jose verifies a logout token, which has what the specification asks for an
 test("jose verifies a security event token, which names a session of a user and cannot be an access token", async () => {
   const { jwks, context } = someContext("Bearer of-the-receiver");
   const target = { endpoint: "https://a.example/", audience: ["https://a.example", "https://b.example"] };
-  const { body, headers } = ssfPushRequest(someSignal(), target, context);
+  const { body, headers } = await ssfPushRequest(someSignal(), target, context);
   const accept = { "content-type": "application/secevent+jwt", accept: "application/json" };
   expect(headers).toEqual({ ...accept, authorization: "Bearer of-the-receiver" });
   const options = { issuer: ISSUER, audience: "https://b.example", typ: "secevent+jwt" };
@@ -125,8 +125,10 @@ test("without a subject the session alone is named", async () => {
   const { subject: _, ...signal } = someSignal();
   const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] as string, "base64url").toString());
   const target = { endpoint: "https://a.example/", audience: ["app"] };
-  expect(claims(ssfPushRequest(signal, target, context).body).sub_id).toEqual({ format: "opaque", id: SID });
-  const logout = new URLSearchParams(backchannelRequest(signal, target, context).body).get("logout_token") as string;
+  expect(claims((await ssfPushRequest(signal, target, context)).body).sub_id).toEqual({ format: "opaque", id: SID });
+  const logout = new URLSearchParams((await backchannelRequest(signal, target, context)).body).get(
+    "logout_token",
+  ) as string;
   expect(claims(logout)).not.toHaveProperty("sub");
 });
 
@@ -185,8 +187,8 @@ test("express-openid-connect logs a session out by what is sent, and its 400 is 
 
   const sender = createSender({ allowPrivate: true });
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/backchannel-logout`;
-  const send = (audience: string) =>
-    sender.send(backchannelRequest(someSignal(), { endpoint, audience: [audience] }, { ...context, issuer }));
+  const send = async (audience: string) =>
+    sender.send(await backchannelRequest(someSignal(), { endpoint, audience: [audience] }, { ...context, issuer }));
   expect(await send("app")).toEqual({ ok: true, status: 204 });
   expect(ended.sort()).toEqual([`${issuer}|${SID}`, `${issuer}|user-1`].sort());
   expect(await send("another")).toEqual({ ok: true, status: 400 });

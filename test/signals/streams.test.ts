@@ -28,6 +28,7 @@ test("the configuration of the transmitter is found by its issuer, and has https
     issuer: ISSUER,
     jwks_uri: `${ISSUER}/.well-known/jwks.json`,
     delivery_methods_supported: [PUSH, POLL],
+    authorization_schemes: [{ spec_urn: "urn:ietf:rfc:6750" }],
     default_subjects: "ALL",
   });
   for (const [name, value] of Object.entries(metadata)) {

@@ -27,7 +27,7 @@ export async function attempt(
   const { kind, sealedSecret } = subscription;
   try {
     const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
-    const request = KINDS[kind].request(signal, subscription, { issuer, signClaims, secret, now: wallClock() });
+    const request = await KINDS[kind].request(signal, subscription, { issuer, signClaims, secret, now: wallClock() });
     const result = await sender.send(request);
     if (!result.ok) return { error: result.error };
     const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;

@@ -8,13 +8,13 @@ const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 const LIFE_SECONDS = 120;
 
 /** Returns the request of section 2.5. There is never a `nonce` (section 2.4). */
-export function backchannelRequest(
+export async function backchannelRequest(
   signal: SentSignal,
   { endpoint, audience }: { readonly endpoint: string; readonly audience: readonly string[] },
   { issuer, now, signClaims }: Pick<RequestContext, "issuer" | "now" | "signClaims">,
-): OutgoingRequest {
+): Promise<OutgoingRequest> {
   const iat = secondsOf(now);
-  const token = signClaims("logout+jwt", {
+  const token = await signClaims("logout+jwt", {
     iss: issuer,
     ...(signal.subject === undefined ? {} : { sub: signal.subject }),
     aud: audience.length === 1 ? audience[0] : audience,

@@ -5,8 +5,8 @@ import type { Signal } from "../model.ts";
 /** A signal whose time is the wall clock's. */
 export type SentSignal = Omit<Signal, "endedAt"> & { readonly endedAt: WallMs };
 
-/** Signs claims by the current key of the ring. @param typ the type of the token (RFC 8725 section 3.11) */
-export type SignClaims = (typ: string, claims: Readonly<Record<string, unknown>>) => string;
+/** Signs claims by a key of the service. @param typ the type of the token (RFC 8725 section 3.11) */
+export type SignClaims = (typ: string, claims: Readonly<Record<string, unknown>>) => string | Promise<string>;
 
 export type RequestContext = {
   readonly issuer: string;

@@ -10,7 +10,11 @@ export type PushKind = Exclude<SubscriptionKind, "ssf_poll">;
 type Target = Pick<Subscription, "audience"> & { readonly endpoint: string };
 
 type Kind = {
-  readonly request: (signal: SentSignal, target: Target, context: RequestContext) => OutgoingRequest;
+  readonly request: (
+    signal: SentSignal,
+    target: Target,
+    context: RequestContext,
+  ) => OutgoingRequest | Promise<OutgoingRequest>;
   /** The status codes by which a receiver accepts. */
   readonly accepts: (status: number) => boolean;
 };

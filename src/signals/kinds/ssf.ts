@@ -6,6 +6,9 @@ import type { RequestContext, SentSignal } from "./context.ts";
 
 export const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
+/** RFC 8417 section 2.3. */
+export const EVENT_TOKEN_TYPE = "secevent+jwt";
+
 const STREAM_EVENTS = "https://schemas.openid.net/secevent/ssf/event-type/";
 
 /** Who brought the end about: `initiating_entity` of CAEP 1.0 section 2. */
@@ -37,8 +40,11 @@ type Signing = Pick<RequestContext, "issuer" | "now" | "signClaims">;
  * Returns a signed security event token. One of SSF has neither `sub` nor `exp` (SSF 1.0 section 4.1), so it can never be taken for an
  * access token.
  */
-function signedToken({ jti, audience, subject, type, event }: SetClaims, { issuer, now, signClaims }: Signing): string {
-  return signClaims("secevent+jwt", {
+function signedToken(
+  { jti, audience, subject, type, event }: SetClaims,
+  { issuer, now, signClaims }: Signing,
+): string | Promise<string> {
+  return signClaims(EVENT_TOKEN_TYPE, {
     iss: issuer,
     jti,
     iat: secondsOf(now),
@@ -53,7 +59,7 @@ export function sessionRevokedToken(
   signal: SentSignal,
   { audience }: { readonly audience: readonly string[] },
   signing: Signing,
-): string {
+): string | Promise<string> {
   const session = { format: "opaque", id: signal.sessionId };
   const user = { format: "iss_sub", iss: signing.issuer, sub: signal.subject };
   return signedToken(
@@ -78,7 +84,7 @@ export function streamEventToken(
   { id, event }: Pick<PendingEvent, "id" | "event">,
   stream: Pick<Subscription, "id" | "audience">,
   signing: Signing,
-): string {
+): string | Promise<string> {
   const { type, ...properties } = event;
   const subject = { format: "opaque", id: stream.id };
   const claims = { jti: id, audience: stream.audience, subject, type: STREAM_EVENTS + type, event: properties };
@@ -86,12 +92,12 @@ export function streamEventToken(
 }
 
 /** Returns the request of RFC 8935 section 2.1. The subscription's secret is the receiver's `authorization_header`. */
-export function ssfPushRequest(
+export async function ssfPushRequest(
   signal: SentSignal,
   target: { readonly endpoint: string; readonly audience: readonly string[] },
   context: RequestContext,
-): OutgoingRequest {
-  return tokenRequest(sessionRevokedToken(signal, target, context), target, context);
+): Promise<OutgoingRequest> {
+  return tokenRequest(await sessionRevokedToken(signal, target, context), target, context);
 }
 
 export function tokenRequest(

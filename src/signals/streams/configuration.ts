@@ -45,6 +45,8 @@ export type StreamPlace = {
   readonly issuer: string;
   /** Under this URL receivers reach the endpoints. */
   readonly url: string;
+  /** Whether receivers of the CAEP interoperability profile are served. */
+  readonly forInterop: boolean;
 };
 
 export function isStream(subscription: Subscription): subscription is StreamSubscription {

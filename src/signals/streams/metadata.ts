@@ -12,7 +12,7 @@ const PATHS = {
 
 const WELL_KNOWN = "/.well-known/ssf-configuration";
 
-export function transmitterMetadata({ issuer, url }: StreamPlace) {
+export function transmitterMetadata({ issuer, url, forInterop }: StreamPlace) {
   const endpoints = Object.entries(PATHS).map(([name, path]) => [name, url + path] as const);
   return {
     spec_version: "1_0",
@@ -20,8 +20,11 @@ export function transmitterMetadata({ issuer, url }: StreamPlace) {
     jwks_uri: `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`,
     delivery_methods_supported: [PUSH, POLL],
     ...Object.fromEntries(endpoints),
-    // Bearer tokens. Tokens of a token endpoint are not issued here.
-    authorization_schemes: [{ spec_urn: "urn:ietf:rfc:6750" }],
+    // Bearer tokens, which the operator issues. The CAEP interoperability profile asks for the name of OAuth 2.0, too (section 2.3.7).
+    authorization_schemes: [
+      ...(forInterop ? [{ spec_urn: "urn:ietf:rfc:6749" }] : []),
+      { spec_urn: "urn:ietf:rfc:6750" },
+    ],
     default_subjects: "ALL",
   };
 }

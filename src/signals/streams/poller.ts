@@ -85,12 +85,12 @@ export class Poller {
   async #take(stream: StreamSubscription, limit: number): Promise<Polled> {
     const sets: Record<string, string> = {};
     const events = (stream.stream.pending ?? []).slice(0, limit);
-    for (const event of events) sets[event.id] = this.#eventToken(event, stream);
+    for (const event of events) sets[event.id] = await this.#eventToken(event, stream);
     if (stream.state !== "active") return { sets, moreAvailable: false };
     const { found, more } = await this.#pass(stream, limit - events.length);
     for (const [at, logged] of found.entries()) {
       if (at % SIGNED_AT_ONCE === 0) await nextTurn();
-      sets[logged.signal.id] = this.#signalToken(logged, stream);
+      sets[logged.signal.id] = await this.#signalToken(logged, stream);
     }
     return { sets, moreAvailable: more };
   }
@@ -130,11 +130,11 @@ export class Poller {
     });
   }
 
-  #eventToken(event: PendingEvent, stream: StreamSubscription): string {
+  #eventToken(event: PendingEvent, stream: StreamSubscription): string | Promise<string> {
     return streamEventToken(event, stream, { ...this.#deps, now: this.#deps.wallClock() });
   }
 
-  #signalToken({ signal }: LoggedSignal, stream: StreamSubscription): string {
+  #signalToken({ signal }: LoggedSignal, stream: StreamSubscription): string | Promise<string> {
     const { store, wallClock } = this.#deps;
     const endedAt = toWallClock(signal.endedAt, store.shiftMs({ sid: signal.sessionId }));
     return sessionRevokedToken({ ...signal, endedAt }, stream, { ...this.#deps, now: wallClock() });

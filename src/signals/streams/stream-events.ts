@@ -5,7 +5,7 @@ import { ServiceError } from "../../session/errors.ts";
 import type { AttemptDeps } from "../delivery/attempt.ts";
 import { errorOfStatus } from "../kinds/request.ts";
 import { streamEventToken, tokenRequest } from "../kinds/ssf.ts";
-import { type DeliveryError, definitionOf, type StreamEvent, type StreamStatus } from "../model.ts";
+import { type DeliveryError, definitionOf, type PendingEvent, type StreamEvent, type StreamStatus } from "../model.ts";
 import { type ChangeDeps, changeStream, findStream } from "./change.ts";
 import type { StreamSubscription } from "./configuration.ts";
 
@@ -58,9 +58,8 @@ async function sendStreamEvent(
     return changed.stream.pending?.some(({ id }) => id === sent.id) ?? false;
   }
   if (!hasRoom(stream)) return false;
-  const token = streamEventToken(sent, stream, { ...deps, now: deps.wallClock() });
   pushing.push(stream);
-  void push(deps, stream, token).finally(() => pushing.splice(pushing.indexOf(stream), 1));
+  void push(deps, stream, sent).finally(() => pushing.splice(pushing.indexOf(stream), 1));
   return true;
 }
 
@@ -74,11 +73,12 @@ function hasRoom({ id, stream: { owner } }: StreamSubscription): boolean {
 }
 
 /** Makes one attempt. Its failure is seen in the status of the subscription. */
-async function push(deps: StreamEventDeps, stream: StreamSubscription, token: string): Promise<void> {
+async function push(deps: StreamEventDeps, stream: StreamSubscription, sent: PendingEvent): Promise<void> {
   const { subscriptions, sender, openSecret, wallClock, events } = deps;
   const { id, endpoint = "", sealedSecret } = stream;
   try {
     const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
+    const token = await streamEventToken(sent, stream, { ...deps, now: wallClock() });
     const result = await sender.send(tokenRequest(token, { endpoint }, { secret }));
     const error: DeliveryError | undefined = result.ok ? errorOfStatus("ssf_push", result.status) : result.error;
     if (error !== undefined) await subscriptions.recordAttempt(id, { error, at: wallClock() });
