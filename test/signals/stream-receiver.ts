@@ -12,7 +12,14 @@ export const POLL = "urn:ietf:rfc:8936";
 export const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
 export type Json = { readonly [name: string]: unknown };
-export type Reply = { readonly status: number; readonly type: string; readonly text: string; readonly json: Json };
+export type Reply = {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+  readonly json: Json;
+  /** `WWW-Authenticate`. */
+  readonly challenge: string | null;
+};
 
 export class StreamReceiver {
   readonly #service: Service;
@@ -45,7 +52,7 @@ export class StreamReceiver {
     const text = await response.text();
     const type = response.headers.get("content-type") ?? "";
     const json = type.startsWith("application/json") && text !== "" ? JSON.parse(text) : {};
-    return { status: response.status, type, text, json };
+    return { status: response.status, type, text, json, challenge: response.headers.get("www-authenticate") };
   }
 
   /** SSF 1.0 section 7.2: the well-known path is put between the host and the path of the issuer. */

@@ -15,6 +15,13 @@ afterAll(() => service.stop());
 const endpoint_url = "https://receiver.example/events";
 const OF_OTHERS = "https://schemas.openid.net/secevent/caep/event-type/credential-change";
 
+/** The errors of RFC 6750 section 3.1. */
+const REFUSALS = [
+  ["", 401, "Bearer"],
+  ["invalid", 401, 'Bearer error="invalid_token"'],
+  [tokenOf("reader"), 403, 'Bearer error="insufficient_scope", scope="signals:receive"'],
+] as const;
+
 async function created(body: unknown = {}): Promise<Json & { readonly stream_id: string }> {
   const reply = await receiver.streams("POST", { body });
   expect([reply.status, reply.type]).toEqual([201, "application/json"]);
@@ -140,8 +147,42 @@ describe("stream configuration", () => {
   test.each(["POST", "GET", "PATCH", "PUT", "DELETE"])("%s needs a credential with the scope", async (method) => {
     const id = "0123456789abcdef";
     const body = method === "GET" || method === "DELETE" ? undefined : { stream_id: id };
-    const call = async (token: string) => (await receiver.streams(method, { id, body, token })).status;
-    expect([await call(""), await call("invalid"), await call(tokenOf("reader"))]).toEqual([401, 401, 403]);
+    const refusals = REFUSALS.map(async ([token]) => {
+      const { status, challenge } = await receiver.streams(method, { id, body, token });
+      return [token, status, challenge];
+    });
+    expect(await Promise.all(refusals)).toEqual(REFUSALS);
+  });
+
+  test.each([
+    ["GET", "status_endpoint"],
+    ["POST", "status_endpoint"],
+    ["POST", "verification_endpoint"],
+    ["POST", "add_subject_endpoint"],
+    ["POST", "remove_subject_endpoint"],
+    ["POST", "a poll"],
+  ])("%s to the %s needs the credential, too, and knows no other streams", async (method, name) => {
+    const id = "0123456789abcdef";
+    const url = name === "a poll" ? `${SIGNALS_URL}/v1/ssf/poll/${id}` : await receiver.endpoint(name);
+    const subject = { format: "opaque", id: "user" };
+    const request = { stream_id: id, ...(name === "status_endpoint" && { status: "paused" }) };
+    const body = name.includes("subject") ? { ...request, subject } : name === "a poll" ? {} : request;
+    const call = (token?: string) =>
+      method === "GET"
+        ? receiver.call(method, `${url}?stream_id=${id}`, undefined, token)
+        : receiver.call(method, url, body, token);
+    const refusals = REFUSALS.map(async ([token]) => {
+      const { status, challenge } = await call(token);
+      return [token, status, challenge];
+    });
+    expect(await Promise.all(refusals)).toEqual(REFUSALS);
+    expect((await call()).status).toBe(404);
+    if (method === "POST") expect((await receiver.call(method, url, '{"stream_id": ')).status).toBe(400);
+  });
+
+  test("a token in the URL is none", async () => {
+    const url = `${await receiver.endpoint("configuration_endpoint")}?access_token=${tokenOf("receiver")}`;
+    expect((await receiver.call("GET", url, undefined, "")).status).toBe(401);
   });
 
   test.each([

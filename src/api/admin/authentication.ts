@@ -1,5 +1,5 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { AdminAccess } from "../../session/admin-access.ts";
+import type { AdminAccess, Scope } from "../../session/admin-access.ts";
 import type { Audit } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
 import type { RateLimit } from "../../session/ports.ts";
@@ -7,13 +7,14 @@ import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import { identifyAdmin } from "./credential.ts";
-import { allows, isOpen, scopeOf } from "./scopes.ts";
+import { allows, isForReceivers, isOpen, scopeOf } from "./scopes.ts";
 
 const NOT_ALLOWED = "not allowed";
 
 /**
  * Requires a credential with the scope of the RPC, before the message is read. A caller without a valid credential gets E001_AUTH_FAILURE
- * and learns nothing else. A caller whose credential lacks the scope gets E403_FORBIDDEN.
+ * and learns nothing else. A caller whose credential lacks the scope gets E403_FORBIDDEN. Receivers of SSF get the errors of RFC 6750
+ * section 3.1 as challenges, too.
  */
 export function adminAuthentication(
   access: AdminAccess,
@@ -29,15 +30,24 @@ export function adminAuthentication(
     if (!identified.ok) {
       const { reason } = identified;
       const event = { event: "authn_failed", operation: method.name, reason, admin: true } as const;
-      throw refusal({ audit, failureLimit }, event, context, SHARED_ERRORS.noCredential);
+      const isToken = isForReceivers(method) && reason !== "absent";
+      const error = isToken ? SHARED_ERRORS.invalidToken : SHARED_ERRORS.noCredential;
+      throw refusal({ audit, failureLimit }, event, context, error);
     }
     request.admin = identified.caller;
     const scope = scopeOf(method);
     if (scope !== undefined && !allows(identified.caller.may, scope)) {
       audit({ event: "authz_failed", operation: method.name, scope }, request);
-      throw toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
+      const error = toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
+      if (isForReceivers(method)) error.metadata.set("www-authenticate", insufficientScope(scope));
+      throw error;
     }
   };
+}
+
+/** Returns the challenge of RFC 6750 section 3.1. */
+function insufficientScope(scope: Scope): string {
+  return `Bearer error="insufficient_scope", scope="${scope}"`;
 }
 
 /** @throws ServiceError if the credential of a running stream was withdrawn */

@@ -71,5 +71,8 @@ export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
   return may(scope) || (wider !== undefined && may(wider));
 }
 
+/** Whether an RPC is an endpoint of SSF, whose callers are receivers of others. */
+export const isForReceivers = (method: DescMethod): boolean => method.parent === SharedSignalsService;
+
 /** Whether an RPC needs no credential: only health, as `/readyz`. Probes of orchestrators cannot present one. */
 export const isOpen = (method: DescMethod): boolean => method.parent.typeName === Health.typeName;
