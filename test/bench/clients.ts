@@ -1,0 +1,132 @@
+// What clients that are no browsers cost the others, and what a proof costs them: CPU of the service, user and system, in turns.
+//
+//     npm run bench:clients [-- --rounds 20] [--starts 3] [--baseline <another checkout>]
+//
+// cookie: a refresh of a session without a key, of a service with OAUTH_ENDPOINTS and DPOP_NONCES beside one without. A second one without says
+// how much two processes of one program differ. With a baseline: of that checkout, too; its modules have to be installed.
+// proof: a refresh at the token endpoint with a proof (ES256) beside one without, and beside the bare check of the proof's signature.
+import { createPublicKey, verify } from "node:crypto";
+import { loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { Redis } from "ioredis";
+import { clientKey } from "../support/dpop.ts";
+import { median } from "../support/median.ts";
+import { byCookie, byGrant, Client, measure, proveGrant, type Way } from "./clients/load.ts";
+import { type Estimate, estimate, ratioOf } from "./clients/statistics.ts";
+import { startRedis } from "./refresh/processes.ts";
+import { createKeys, logIn, type Service, startService } from "./refresh/service.ts";
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "20" },
+    starts: { type: "string", default: "3" },
+    baseline: { type: "string" },
+  },
+});
+const [rounds, starts] = [Number(values.rounds), Number(values.starts)];
+const CLIENTS = 16;
+/** Of each client in a turn: together about 200 ms. */
+const REFRESHES = 40;
+const WARM_UP_TURNS = 8;
+const OFF = { OAUTH_ENDPOINTS: "off" };
+
+const key = clientKey();
+const keysFile = await createKeys();
+
+/** One refresh, in µs of CPU. */
+type Round = Readonly<Record<string, number>>;
+type Contender = { readonly turn: () => Promise<number>; readonly stop: () => Promise<void>; readonly bytes: string };
+
+async function contend(env: Record<string, string>, way?: "grant" | "proof", root?: string): Promise<Contender> {
+  const redis = await startRedis();
+  const service = await startService({ redisPort: redis.port, keysFile }, env, "server", root);
+  const proven = way === "proof" ? key : undefined;
+  const sessions = await logIn(service, CLIENTS, proven && { dpopJkt: proven.thumbprint });
+  const stored = await storedBytes(redis.port);
+  const form = byGrant(sessions[0]?.refreshToken.length ?? 0);
+  const clients = await openAll(service, way === undefined ? byCookie : form, sessions);
+  const turn = () => measure(service, clients, REFRESHES, proven);
+  for (let done = 0; done < WARM_UP_TURNS; done++) await turn();
+  const stop = async () => {
+    for (const client of clients) client.close();
+    await service.stop();
+    await redis.stop();
+  };
+  return { turn, stop, bytes: `response ${clients[0]?.responseBytes}, stored ${Math.round(stored / CLIENTS)}` };
+}
+
+function openAll(service: Service, way: Way, sessions: readonly { readonly refreshToken: string }[]) {
+  return Promise.all(sessions.map(({ refreshToken }) => Client.open(way, service, refreshToken)));
+}
+
+/** What Redis keeps of all sessions, with what belongs to none. */
+async function storedBytes(port: number): Promise<number> {
+  const redis = new Redis({ port, host: "127.0.0.1" });
+  let bytes = 0;
+  for (const name of await redis.keys("*")) bytes += (await redis.memory("USAGE", name)) ?? 0;
+  redis.disconnect();
+  return bytes;
+}
+
+/** What the service does with the signature of a proof, as often as a turn does it. */
+async function checkSignatures(): Promise<number> {
+  const publicKey = createPublicKey({ key: { ...key.jwk }, format: "jwk" });
+  const proof = proveGrant(key);
+  const end = proof.lastIndexOf(".");
+  const [input, signature] = [Buffer.from(proof.slice(0, end)), Buffer.from(proof.slice(end + 1), "base64url")];
+  const before = process.cpuUsage();
+  for (let done = 0; done < CLIENTS * REFRESHES; done++) {
+    verify("sha256", input, { key: publicKey, dsaEncoding: "ieee-p1363" }, signature);
+  }
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / (CLIENTS * REFRESHES);
+}
+
+const blocks: Round[][] = [];
+const bytes = new Map<string, string>();
+for (let start = 0; start < starts; start++) {
+  const contenders = new Map([
+    ["on", await contend({ DPOP_NONCES: "on" })],
+    ["off", await contend(OFF)],
+    ["off again", await contend(OFF)],
+    ["grant", await contend({}, "grant")],
+    ["proof", await contend({}, "proof")],
+    ...(values.baseline === undefined ? [] : [["baseline", await contend({}, undefined, values.baseline)] as const]),
+  ]);
+  const turns = [...contenders].map(([name, { turn }]) => [name, turn] as const);
+  turns.push(["check", checkSignatures]);
+  const block: Round[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const figures: Record<string, number> = {};
+    // Each is the first as often as the last.
+    for (const at of turns.keys()) {
+      const [name, turn] = turns[(at + round) % turns.length] as (typeof turns)[number];
+      figures[name] = await turn();
+    }
+    block.push(figures);
+  }
+  blocks.push(block);
+  for (const [name, contender] of contenders) {
+    bytes.set(name, contender.bytes);
+    await contender.stop();
+  }
+}
+
+const show = ({ value, low, high }: Estimate, digits: number, unit = "") =>
+  `${value.toFixed(digits)}${unit} (95 %: ${low.toFixed(digits)} to ${high.toFixed(digits)})`;
+const medianOf = (figure: (round: Round) => number) => (of: readonly Round[]) => median(of.map(figure));
+const at = (round: Round, name: string) => round[name] ?? Number.NaN;
+const ratio = (one: string, other: string) => show(estimate(blocks, ratioOf(one, other)), 3);
+const difference = (figure: (round: Round) => number) => show(estimate(blocks, medianOf(figure)), 1, " µs");
+
+for (const [name, of] of bytes) console.log(`${name}: ${difference((round) => at(round, name))}, bytes: ${of}`);
+console.log(`cookie, on / off: ${ratio("on", "off")}`);
+console.log(`cookie, off again / off: ${ratio("off again", "off")}`);
+if (values.baseline !== undefined) console.log(`cookie, on / baseline: ${ratio("on", "baseline")}`);
+console.log(`a proof: ${difference((round) => at(round, "proof") - at(round, "grant"))}`);
+console.log(`a bare check of ES256: ${difference((round) => at(round, "check"))}`);
+console.log(
+  `a proof beyond one check: ${difference((round) => at(round, "proof") - at(round, "grant") - at(round, "check"))}`,
+);
+console.log(`(${starts} starts × ${rounds} rounds, load ${loadavg()[0]?.toFixed(1)})`);
+process.exit(0);

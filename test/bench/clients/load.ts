@@ -1,0 +1,92 @@
+/** Clients that refresh again and again, each over a connection of its own: by cookie, at the token endpoint, or there with a proof. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { type ClientKey, dpop } from "../../support/dpop.ts";
+import { cpuTime } from "../refresh/proc.ts";
+import { type Request, refreshJson } from "../refresh/requests.ts";
+import { ISSUER, type Service } from "../refresh/service.ts";
+
+const TOKEN_PATH = "/v1/oauth/token";
+
+/** A way to refresh: the request around the token, and the next token in the response. */
+export type Way = {
+  readonly request: (port: number) => Request;
+  readonly next: RegExp;
+};
+
+const FORM = "grant_type=refresh_token&client_id=bench&refresh_token=";
+/** Tokens have one length, so that the clients make one head for all requests. */
+const granted = (headers: string, tokenLength: number): Request => ({
+  head: `POST ${TOKEN_PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\n${headers}content-length: ${FORM.length + tokenLength}\r\n\r\n${FORM}`,
+  tail: "",
+});
+
+export const byCookie: Way = { request: refreshJson, next: /\r\nset-cookie: *refresh_token=([^;]+)/i };
+export const byGrant = (tokenLength: number): Way => ({
+  request: () => granted("", tokenLength),
+  next: /"refresh_token":"([^"]+)"/,
+});
+
+/** Returns a proof for one request. */
+export const proveGrant = (key: ClientKey) => dpop(key, ISSUER + TOKEN_PATH);
+
+export class Client {
+  readonly #socket: Socket;
+  readonly #way: Way;
+  readonly #port: number;
+  #token: string;
+  /** The bytes of the last response. */
+  responseBytes = 0;
+
+  private constructor(socket: Socket, way: Way, port: number, token: string) {
+    this.#socket = socket;
+    this.#way = way;
+    this.#port = port;
+    this.#token = token;
+  }
+
+  static async open(way: Way, { port }: Service, token: string): Promise<Client> {
+    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    await once(socket, "connect");
+    return new Client(socket, way, port, token);
+  }
+
+  /** Refreshes once, with a proof if there is one. A busy machine may need some attempts. @throws unless the response has a new token */
+  async refresh(key?: ClientKey, proof?: string): Promise<void> {
+    const { head, tail } = this.#way.request(this.#port);
+    const whole = proof === undefined ? head : head.replace("\r\n", `\r\ndpop: ${proof}\r\n`);
+    this.#socket.write(`${whole}${this.#token}${tail}`, "latin1");
+    const text = await this.#read();
+    if (text.startsWith("HTTP/1.1 503")) return this.refresh(key, key && proveGrant(key));
+    const [, token] = this.#way.next.exec(text) ?? [];
+    if (!text.startsWith("HTTP/1.1 200") || token === undefined) throw new Error(text);
+    this.#token = token;
+    this.responseBytes = text.length;
+  }
+
+  async #read(): Promise<string> {
+    for (let text = ""; ; ) {
+      const [chunk] = (await once(this.#socket, "data")) as [Buffer];
+      text += chunk.toString("latin1");
+      const body = text.indexOf("\r\n\r\n") + 4;
+      const [, length] = /\r\ncontent-length: *(\d+)/i.exec(text) ?? [];
+      if (body >= 4 && length !== undefined && text.length - body >= Number(length)) return text;
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}
+
+/** All clients refresh `count` times. Returns what one refresh takes of the server's cores, in µs. The proofs are made before. */
+export async function measure({ pid }: Service, clients: readonly Client[], count: number, key?: ClientKey) {
+  const proofs = clients.map(() => Array.from({ length: count }, () => key && proveGrant(key)));
+  const before = cpuTime(pid) ?? Number.NaN;
+  await Promise.all(
+    clients.map(async (client, index) => {
+      for (const proof of proofs[index] ?? []) await client.refresh(key, proof);
+    }),
+  );
+  return (((cpuTime(pid) ?? Number.NaN) - before) / (clients.length * count)) * 1e6;
+}

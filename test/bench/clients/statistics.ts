@@ -1,0 +1,29 @@
+/** Medians of what took turns, with an interval that says how much they may be off. */
+import { Random } from "../../http/roundtrip/random.ts";
+import { median } from "../../support/median.ts";
+
+export type Estimate = { readonly value: number; readonly low: number; readonly high: number };
+
+const SAMPLES = 2000;
+const SHARE = 0.95;
+
+/**
+ * Estimates a figure of rounds with an interval of 95 %, by the bootstrap: whole blocks are drawn, and rounds within them. Between two blocks
+ * the processes were started again, because two processes of the same program differ by more than a round shows.
+ */
+export function estimate<Round>(
+  blocks: readonly (readonly Round[])[],
+  figureOf: (rounds: readonly Round[]) => number,
+): Estimate {
+  const random = new Random(1);
+  const draw = <Item>(items: readonly Item[]) => items.map(() => random.pick(items));
+  const samples = Array.from({ length: SAMPLES }, () => figureOf(draw(blocks).flatMap(draw))).sort((a, b) => a - b);
+  const at = (share: number) => samples[Math.min(SAMPLES - 1, Math.floor(share * SAMPLES))] ?? Number.NaN;
+  return { value: figureOf(blocks.flat()), low: at((1 - SHARE) / 2), high: at((1 + SHARE) / 2) };
+}
+
+/** The ratio of the medians of two measures. */
+export function ratioOf<Name extends string>(one: Name, other: Name) {
+  return (rounds: readonly Readonly<Record<Name, number>>[]) =>
+    median(rounds.map((round) => round[one])) / median(rounds.map((round) => round[other]));
+}
