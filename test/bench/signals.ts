@@ -132,14 +132,14 @@ async function measureMemory(): Promise<void> {
   for (const url of sink.urls) await service.subscribe(url);
   await sleep(SETTLE_MS);
   const begun = performance.now();
-  const rows: string[] = [];
+  console.log(`${endings} endings through ${subscriptions} subscriptions; memory after each tenth (signals received):`);
   for (let sample = 0; sample < SAMPLES; sample++) {
     for (let left = endings / SAMPLES; left > 0; left -= 50) {
       const opened = await logIns(service, Math.min(50, left));
       await Promise.all(opened.map((session) => service.logOut(session)));
     }
     const { received } = await sink.report();
-    rows.push(`${Math.round(residentMemory(service.pid) ?? 0)} MiB (${received})`);
+    console.log(`${Math.round(residentMemory(service.pid) ?? 0)} MiB (${received})`);
   }
   const ended = performance.now();
   let most = 0;
@@ -148,8 +148,6 @@ async function measureMemory(): Promise<void> {
     await sleep(1_000);
   }
   const duration = (performance.now() - begun) / 1000;
-  console.log(`${endings} endings through ${subscriptions} subscriptions; memory after each tenth (signals received):`);
-  console.log(rows.join(", "));
   console.log(
     `most while the rest was delivered: ${Math.round(most)} MiB; at the end ${Math.round(residentMemory(service.pid) ?? 0)} MiB`,
   );
