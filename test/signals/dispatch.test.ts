@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { SessionId } from "../../src/session/model.ts";
+import { storeMs, wallMs } from "../../src/session/time.ts";
+import { type Destination, Dispatch } from "../../src/signals/delivery/dispatch.ts";
+import { Lane } from "../../src/signals/delivery/lane.ts";
+import type { DeliveryDeps } from "../../src/signals/delivery/ports.ts";
+import { signalId } from "../../src/signals/model.ts";
+import type { Cursor } from "../../src/signals/ports.ts";
+
+const SUBSCRIPTIONS = 6;
+const SIGNALS = 8;
+
+/** A subscription whose receiver never responds, and which has as many signals as one receiver gets at the same time. */
+function destination(name: string): Destination {
+  const lane = new Lane();
+  lane.open(0, "0" as Cursor);
+  const signals = Array.from({ length: SIGNALS }, (_, at) => {
+    const ending = { sessionId: `${name}-${at}` as SessionId, reason: "logout", endedAt: storeMs(at) } as const;
+    return { signal: { id: signalId(ending), ...ending }, cursor: String(at + 1) as Cursor };
+  });
+  for (const line of lane.lines) lane.add(line, signals, false, {});
+  const sealedSecret = `whsec_${"A".repeat(32)}`;
+  const target = { kind: "webhook", endpoint: `https://${name}.example/`, sealedSecret } as const;
+  return { lane, subscription: { id: name, ...target, filter: {}, audience: [], state: "active" }, recording: false };
+}
+
+/** Returns how many requests begin in a turn of the event loop that comes this many ms late. */
+async function begunWhenLate(lateMs: number): Promise<number> {
+  let nowMs = 0;
+  let begun = 0;
+  const deps: Partial<DeliveryDeps> = {
+    clock: () => nowMs,
+    wallClock: () => wallMs(nowMs),
+    issuer: "https://auth.example",
+    signClaims: () => "",
+    openSecret: (sealed) => sealed,
+    store: { onRevocation: () => () => {}, shiftMs: () => 0 },
+    sender: {
+      send() {
+        begun++;
+        return new Promise<never>(() => {});
+      },
+      close() {},
+    },
+  };
+  const dispatch = new Dispatch(deps as DeliveryDeps, { onRoom() {}, onPaused() {} });
+  for (let at = 0; at < SUBSCRIPTIONS; at++) dispatch.wake(destination(`subscription${at}`));
+  nowMs = lateMs;
+  await new Promise((resolve) => setImmediate(resolve));
+  return begun;
+}
+
+test("a turn begins few requests, and as many more as it came late: there are few turns when the thread is busy", async () => {
+  expect(await begunWhenLate(0)).toBe(8);
+  expect(await begunWhenLate(8)).toBe(8);
+  expect(await begunWhenLate(20)).toBe(20);
+  expect(await begunWhenLate(32)).toBe(32);
+});
+
+test("however late a turn comes, it begins no more than 32 requests", async () => {
+  expect(await begunWhenLate(5_000)).toBe(32);
+});
