@@ -1,15 +1,18 @@
 /** A failover to older data loses no signal that the data has, and lets no former holder of a lease move cursors. */
 import { Cluster, Redis } from "ioredis";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { wallMs } from "../../../src/session/time.ts";
-import { TAGS, tagOfSubject } from "../../../src/store/redis/partitions.ts";
+import type { Cursor } from "../../../src/signals/ports.ts";
+import { TAGS, tagOfSession, tagOfSubject } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
-import { startRedisCluster } from "../../support/redis.ts";
-import { redisOptions } from "../../support/store/backends.ts";
+import { startRedis, startRedisCluster } from "../../support/redis.ts";
+import { movable, redisOptions } from "../../support/store/backends.ts";
 import { server } from "../../support/store/redis.ts";
 import { newSession, nonce, subject } from "../../support/store/sessions.ts";
+import { until } from "../../support/until.ts";
 
 const LEASE_MS = 60_000;
+const MINUTE_MS = 60_000;
 const NONE = { delivered: 0, deadLetters: 0 };
 const DEFINITION = { kind: "webhook", endpoint: "https://a.test/", filter: {}, audience: [] } as const;
 
@@ -111,4 +114,38 @@ test.each([
   admin.disconnect();
   await store.close();
   await stop();
+});
+
+test("what Redis would drop is kept until the signal of its end is there, with its subject", async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  let now = Date.now() + 48 * 60 * MINUTE_MS; // ahead of Redis's own clock, by which it drops nothing
+  const setClock = () => Promise.all(TAGS.map((tag) => redis.admin.set(`${tag}clock`, now)));
+  await setClock();
+  const store = await createRedisStore(
+    redisOptions(
+      redis.url,
+      movable(() => now),
+    ),
+  );
+  onTestFinished(() => store.close());
+  await until(() => store.ping());
+  const { log, subscriptions } = store.signals;
+  await subscriptions.create("late", DEFINITION, wallMs(0));
+  const session = newSession(subject(), { idleTimeoutMs: MINUTE_MS });
+  await store.create(session, nonce(), 100, undefined, {});
+  await store.revokeAll(undefined, {});
+  // Nobody reads the log for a quarter of an hour, and each minute an instance looks for expired sessions.
+  const record = `${tagOfSession(session.sid)}s${session.sid}`;
+  for (let minute = 0; minute < 15; minute++) {
+    now += MINUTE_MS;
+    await setClock();
+    while (!(await store.expire()).isDone);
+    if ((await redis.admin.pexpiretime(record)) <= now) await redis.admin.del(record);
+  }
+  const partition = log.partitionOf(session);
+  const read = await log.read(partition, (await log.cursors(partition)).get("late") as Cursor, 10);
+  expect(read.ok && read.signals.map(({ signal }) => signal)).toMatchObject([
+    { sessionId: session.sid, subject: session.subject, clientId: session.clientId, reason: "revoked_all" },
+  ]);
 });

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Ends sessions that are past their lifetimes, in a part of the order of creation. One step removes them from the order and logs
--- them, so each of them ends once. Their records stay until Redis drops them, so a refresh is refused as before.
+-- them, so each of them ends once. Their records stay until Redis drops them, so a refresh is refused as before. What has ended with
+-- all sessions stays until its signal has been appended, which says what the record says.
 -- KEYS  1 partition
 -- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
 --       end, 5 marker life, ms, 6 the note of the due records
@@ -41,7 +42,12 @@ local function look(entry, record)
   elseif created > ended_all and record and horizons and ends_with_subject(horizons, subject_of(record), sid, created) then
     least = now -- it may be about to end with its subject's others
   elseif created <= ended_all and unsignalled then
-    least = now -- its signal may have to be appended (signals.lua)
+    -- Its signal may have to be appended (signals.lua), with what the record says: Redis drops that later.
+    least = now
+    if record then
+      local idle = select(11, struct.unpack(HEAD, record))
+      redis.call('PEXPIREAT', partition .. 's' .. sid, now + slack(idle))
+    end
   else
     gone[#gone + 1] = entry
     if created <= ended_all then return end
