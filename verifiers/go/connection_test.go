@@ -86,3 +86,38 @@ func TestReadyAfterARefusedToken(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestReadyAfterClose(t *testing.T) {
+	unread := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(unread.Close)
+	for _, options := range []Options{
+		{JWKSURL: unread.URL},
+		{AdminURL: unread.URL, AdminToken: func() string { return "any" }},
+	} {
+		options.Issuer, options.Audience = "i", []string{"a"}
+		v, err := New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := make(chan error)
+		go func() { waits <- v.Ready(context.Background()) }()
+		v.Close()
+		if err := <-waits; !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		if err := v.Ready(context.Background()); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReadyAfterCloseWithWhatWasKnown(t *testing.T) {
+	api := newAdminAPI(t)
+	v := api.follow(t, httptest.NewServer(api), nil)
+	for range [2]int{} {
+		if err := v.Ready(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		v.Close()
+	}
+}

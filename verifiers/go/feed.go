@@ -71,11 +71,18 @@ func (f *feed) refuse(why error) {
 }
 
 // wait waits until the current revocations are known. It returns an error while the admin token is refused.
-func (f *feed) wait(ctx context.Context) error {
+func (f *feed) wait(ctx context.Context, closed <-chan struct{}) error {
+	select {
+	case <-f.known: // what was known before Close still is
+		return nil
+	default:
+	}
 	select {
 	case <-f.known:
 		return nil
 	case <-f.refused:
+	case <-closed:
+		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,9 @@ import (
 
 // maxSignatures bounds the signatures whose validity is remembered.
 const maxSignatures = 2048
+
+// ErrClosed is the error of Ready after Close, unless keys and revocations were known before.
+var ErrClosed = errors.New("the verifier is closed")
 
 // Verifier decides whether to accept access tokens. Make one for each process. It is safe for concurrent use.
 type Verifier struct {
@@ -20,6 +24,8 @@ type Verifier struct {
 	signatures    *recentlyUsed[knownSignature]
 	replays       *replays
 	close         context.CancelFunc
+	// closed is closed by Close.
+	closed <-chan struct{}
 	// staleAfterBatches is the number of batches at which the feed was found stale. It still is, if no other has arrived.
 	staleAfterBatches atomic.Int64
 }
@@ -32,7 +38,7 @@ func New(options Options) (*Verifier, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &Verifier{
-		settings: s, keys: newKeySet(ctx, s), close: cancel,
+		settings: s, keys: newKeySet(ctx, s), close: cancel, closed: ctx.Done(),
 		cache: newRecentlyUsed[*checked](s.CacheSize), signatures: newRecentlyUsed[knownSignature](maxSignatures),
 		replays: newReplays(s.monotonicMs(), maxProofs),
 	}
@@ -47,16 +53,23 @@ func New(options Options) (*Verifier, error) {
 }
 
 // Ready waits until keys and revocations are known. It returns an error while the admin token is refused or lacks the
-// scope `watch`. The verifier still retries, since the token may become valid: Ready may be called again.
+// scope `watch`. The verifier still retries, since the token may become valid: Ready may be called again. After Close it returns ErrClosed, unless they were known before.
 func (v *Verifier) Ready(ctx context.Context) error {
 	if v.feed != nil {
-		if err := v.feed.wait(ctx); err != nil {
+		if err := v.feed.wait(ctx, v.closed); err != nil {
 			return err
 		}
 	}
 	select {
+	case <-v.keys.ready: // what was known before Close still is
+		return nil
+	default:
+	}
+	select {
 	case <-v.keys.ready:
 		return nil
+	case <-v.closed:
+		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -18,7 +18,7 @@ docs/verifier-protocol.md has the rules that it follows, which are those of the 
 
 from ._async_verifier import AsyncVerifier
 from ._bearer import Authorization, CallerRequest, authorize, authorize_async
-from ._errors import AdminTokenError
+from ._errors import AdminTokenError, VerifierClosedError
 from ._middleware import AsgiMiddleware, WsgiMiddleware
 from ._options import Event
 from ._proof import ProvingRequest
@@ -39,6 +39,7 @@ __all__ = [
     "Reason",
     "Verdict",
     "Verifier",
+    "VerifierClosedError",
     "WsgiMiddleware",
     "authorize",
     "authorize_async",

@@ -47,7 +47,7 @@ class AsyncVerifier:
         return self._verifier.staleness_ms()
 
     async def wait_until_ready(self) -> None:
-        """Waits until keys and revocations are known. Raises AdminTokenError."""
+        """Waits until keys and revocations are known. Raises AdminTokenError, VerifierClosedError."""
         while not self._verifier.is_ready():
             await asyncio.sleep(0.01)
 

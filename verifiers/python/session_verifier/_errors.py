@@ -13,6 +13,10 @@ class AdminTokenError(Exception):
     """The admin API does not accept the verifier's admin token, or the token lacks the scope `watch`."""
 
 
+class VerifierClosedError(Exception):
+    """The verifier was closed before keys and revocations were known."""
+
+
 #: Errors that no retry fixes.
 CREDENTIAL_FAULTS = {
     "unauthenticated": "the admin API does not accept the verifier's admin_token",

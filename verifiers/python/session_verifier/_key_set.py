@@ -53,6 +53,10 @@ class KeySet:
     def close(self) -> None:
         self._closing.set()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closing.is_set()
+
     def find(self, kid: str) -> Key | None:
         return self._keys.get(kid)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._claims import Checked
+from ._errors import VerifierClosedError
 from ._http import Transport
 from ._judge import Judge
 from ._key_set import KeySet
@@ -138,18 +139,18 @@ class Verifier:
         """Whether keys and revocations are known.
 
         Raises AdminTokenError while the admin token is refused or lacks the scope `watch`. The verifier still retries,
-        since the token may become valid.
+        since the token may become valid. Raises VerifierClosedError if the verifier was closed before they were known.
         """
-        if self._revocations is not None:
-            fault = self._revocations.fault
-            if fault is not None:
-                raise fault
-            if not self._revocations.known.is_set():
-                return False
-        return self._keys.ready.is_set()
+        if self._keys.ready.is_set() and (self._revocations is None or self._revocations.known.is_set()):
+            return True
+        if self._revocations is not None and self._revocations.fault is not None:
+            raise self._revocations.fault
+        if self._keys.is_closed:
+            raise VerifierClosedError("the verifier was closed before it was ready")
+        return False
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
-        """Waits until keys and revocations are known. Raises AdminTokenError, or TimeoutError after `timeout` seconds."""
+        """Waits until keys and revocations are known. Raises as `is_ready` does, and TimeoutError after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self.is_ready():
             if deadline is not None and time.monotonic() >= deadline:

@@ -8,7 +8,15 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
-from session_verifier import PROOF_REASONS, REASONS, AsgiMiddleware, AsyncVerifier, Verifier, WsgiMiddleware
+from session_verifier import (
+    PROOF_REASONS,
+    REASONS,
+    AsgiMiddleware,
+    AsyncVerifier,
+    Verifier,
+    VerifierClosedError,
+    WsgiMiddleware,
+)
 from vectors import Network, Runner
 
 VECTORS = json.loads((Path(__file__).parents[3] / "test/vectors/verifier.json").read_text("utf-8"))
@@ -63,6 +71,26 @@ class OptionsTest(unittest.TestCase):
         for token in (None, 1, b"", ["a"], "\ud800." * 50):
             self.assertEqual(verifier.verify(token).reason, "malformed")  # type: ignore[arg-type]
         verifier.close()
+
+
+class CloseTest(unittest.IsolatedAsyncioTestCase):
+    async def test_before_it_is_ready(self) -> None:
+        feed = {"admin_url": "http://admin.invalid", "transport": Network(None)}
+        for changes in ({"transport": Network(None)}, feed):
+            verifier = Verifier(**{**options(), **changes})
+            threading.Thread(target=verifier.close).start()
+            with self.assertRaises(VerifierClosedError):
+                verifier.wait_until_ready()
+            waiting = AsyncVerifier(**{**options(), **changes})
+            waiting.close()
+            with self.assertRaises(VerifierClosedError):
+                await waiting.wait_until_ready()
+
+    def test_when_it_was_ready(self) -> None:
+        verifier = Verifier(**options())
+        verifier.wait_until_ready()
+        verifier.close()
+        verifier.wait_until_ready()
 
 
 REQUESTS = [
