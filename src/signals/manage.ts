@@ -17,7 +17,7 @@ import {
 import type { SubscriptionStore } from "./ports.ts";
 import { parseTarget, type TargetRules } from "./send/target.ts";
 import { isStream } from "./streams/configuration.ts";
-import { announceChange } from "./streams/stream-events.ts";
+import { announceChange, pushHeld } from "./streams/stream-events.ts";
 
 export type ManagementDeps = AttemptDeps & {
   readonly subscriptions: SubscriptionStore;
@@ -94,6 +94,7 @@ export async function setSubscriptionState(
   const state: SubscriptionState = because === undefined ? { state: "active" } : { state: "paused", because };
   if (isStream(before) && wanted === undefined) await announceChange(deps, before, change);
   if (!(await deps.subscriptions.setState(id, state))) throw new ServiceError("E404_NOT_FOUND");
+  if (isStream(before) && state.state === "active") await pushHeld(deps, id);
   deps.audit({ event: "subscription_changed", subscription: id, change }, requester);
   return getSubscription(deps, id);
 }

@@ -146,6 +146,39 @@ describe("status", () => {
     await until(async () => expect(JSON.stringify(await tokens())).toContain("while-paused"));
   });
 
+  test("a verification event is held while a stream is paused, and dropped while it is disabled", async () => {
+    const { stream_id, tokens } = await pushedStream();
+    const set = (one: string) => receiver.post("status_endpoint", { stream_id, status: one });
+    const verify = async (state: string) => {
+      expect((await receiver.post("verification_endpoint", { stream_id, state })).status).toBe(204);
+    };
+    await set("paused");
+    await verify("gone");
+    await set("disabled");
+    await verify("dropped");
+    await set("paused");
+    await verify("held");
+    await set("enabled");
+    await until(async () => expect(await tokens()).toHaveLength(1));
+    await verify("at once");
+    await until(async () => expect(await tokens()).toHaveLength(2));
+    const states = (await tokens()).map(({ events }) => (events as Record<string, Json>)[VERIFICATION]?.state);
+    expect(states).toEqual(["held", "at once"]);
+  });
+
+  test("what was held while an operator had paused a stream is sent when the operator resumes it", async () => {
+    const { stream_id, tokens } = await pushedStream();
+    const { pauseSubscription, resumeSubscription } = SignalsAdminService.method;
+    const admin = openAdmin(service);
+    message(await admin.call(pauseSubscription, { subscriptionId: stream_id }, bearer(operator)));
+    await receiver.post("verification_endpoint", { stream_id, state: "held" });
+    await until(async () => expect(await tokens()).toHaveLength(1));
+    message(await admin.call(resumeSubscription, { subscriptionId: stream_id }, bearer(operator)));
+    await until(async () => expect(await tokens()).toHaveLength(3));
+    const types = (await tokens()).flatMap(({ events }) => Object.keys(events as object));
+    expect(types.sort()).toEqual([STREAM_UPDATED, STREAM_UPDATED, VERIFICATION].sort());
+  });
+
   test.each(["paused", "disabled"])(
     "after a pause by an operator a stream is %s again, as its receiver wants",
     async (one) => {

@@ -210,6 +210,24 @@ describe.each(STORES)("on the %s store", (kind) => {
     await stream.remove();
   });
 
+  test("a verification event is held while a stream is paused, and dropped while it is disabled", async () => {
+    const stream = await polledStream();
+    const { stream_id } = stream;
+    const set = (status: string) => receiver.post("status_endpoint", { stream_id, status });
+    const verify = (state: string) => receiver.post("verification_endpoint", { stream_id, state });
+    await verify("too late");
+    await set("disabled");
+    expect((await verify("dropped")).status).toBe(204);
+    await set("paused");
+    expect((await verify("held")).status).toBe(204);
+    expect((await stream.poll()).sets).toEqual({});
+    await set("enabled");
+    const [token = "", ...others] = Object.values((await stream.poll()).sets);
+    expect((await receiver.verify(token, "receiver")).events).toEqual({ [VERIFICATION]: { state: "held" } });
+    expect(others).toEqual([]);
+    await stream.remove();
+  });
+
   test("what is filtered out is not returned, and holds up nothing", async () => {
     const stream = await polledStream();
     const { stream_id } = stream;

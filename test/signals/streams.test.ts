@@ -160,13 +160,13 @@ describe("stream configuration", () => {
     ["POST", "verification_endpoint"],
     ["POST", "add_subject_endpoint"],
     ["POST", "remove_subject_endpoint"],
-    ["POST", "a poll"],
+    ["POST", "poll endpoint"],
   ])("%s to the %s needs the credential, too, and knows no other streams", async (method, name) => {
     const id = "0123456789abcdef";
-    const url = name === "a poll" ? `${SIGNALS_URL}/v1/ssf/poll/${id}` : await receiver.endpoint(name);
+    const url = name === "poll endpoint" ? `${SIGNALS_URL}/v1/ssf/poll/${id}` : await receiver.endpoint(name);
     const subject = { format: "opaque", id: "user" };
     const request = { stream_id: id, ...(name === "status_endpoint" && { status: "paused" }) };
-    const body = name.includes("subject") ? { ...request, subject } : name === "a poll" ? {} : request;
+    const body = name.includes("subject") ? { ...request, subject } : name === "poll endpoint" ? {} : request;
     const call = (token?: string) =>
       method === "GET"
         ? receiver.call(method, `${url}?stream_id=${id}`, undefined, token)

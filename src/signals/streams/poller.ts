@@ -84,9 +84,12 @@ export class Poller {
 
   async #take(stream: StreamSubscription, limit: number): Promise<Polled> {
     const sets: Record<string, string> = {};
-    const events = (stream.stream.pending ?? []).slice(0, limit);
+    const isActive = stream.state === "active";
+    // A stream that is paused transmits nothing but that it was paused (SSF 1.0 section 8.1.2.1).
+    const due = (stream.stream.pending ?? []).filter(({ event }) => isActive || event.type === "stream-updated");
+    const events = due.slice(0, limit);
     for (const event of events) sets[event.id] = await this.#eventToken(event, stream);
-    if (stream.state !== "active") return { sets, moreAvailable: false };
+    if (!isActive) return { sets, moreAvailable: false };
     const { found, more } = await this.#pass(stream, limit - events.length);
     for (const [at, logged] of found.entries()) {
       if (at % SIGNED_AT_ONCE === 0) await nextTurn();

@@ -2,9 +2,10 @@
 import type { Requester } from "../../session/audit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ManagementDeps } from "../manage.ts";
-import { definitionOf, type StreamStatus, type SubscriptionState } from "../model.ts";
+import { definitionOf, type StreamSettings, type StreamStatus, type SubscriptionState } from "../model.ts";
 import { changeStream, findStream } from "./change.ts";
 import { isDisabled, type StreamSubscription } from "./configuration.ts";
+import { pushHeld } from "./stream-events.ts";
 
 type StatusOfStream = { readonly streamId: string; readonly status: StreamStatus; readonly reason?: string };
 
@@ -44,7 +45,10 @@ export async function updateStatus(
       ...(status !== "enabled" && { wanted: status }),
       ...(reason !== undefined && { statusReason: reason }),
     };
-    return { ...definitionOf(now), stream: { ...settings, ...wish } };
+    return {
+      ...definitionOf(now),
+      stream: { ...(status === "disabled" ? withoutPending(settings) : settings), ...wish },
+    };
   });
   // What happened while it was disabled is not delivered.
   if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
@@ -52,8 +56,14 @@ export async function updateStatus(
   if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
     return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
   }
+  if (status === "enabled") await pushHeld(deps, id);
   deps.audit({ event: "subscription_changed", subscription: id, change: CHANGES[status] }, requester);
   return getStatus(deps, id, requester);
+}
+
+/** A stream that is disabled holds nothing. */
+function withoutPending({ pending: _, ...settings }: StreamSettings): StreamSettings {
+  return settings;
 }
 
 function statusOf(stream: StreamSubscription): StatusOfStream {

@@ -7,7 +7,7 @@ import { errorOfStatus } from "../kinds/request.ts";
 import { streamEventToken, tokenRequest } from "../kinds/ssf.ts";
 import { type DeliveryError, definitionOf, type PendingEvent, type StreamEvent, type StreamStatus } from "../model.ts";
 import { type ChangeDeps, changeStream, findStream } from "./change.ts";
-import type { StreamSubscription } from "./configuration.ts";
+import { isDisabled, type StreamSubscription } from "./configuration.ts";
 
 type StreamEventDeps = AttemptDeps & ChangeDeps;
 
@@ -42,14 +42,21 @@ export async function announceChange(
   await sendStreamEvent(deps, stream, event).catch(deps.events.onFailure);
 }
 
-/** Pushes an event, without waiting for the receiver, or keeps it for polls. @returns false if too many are under way */
+/**
+ * Pushes an event, without waiting for the receiver, or keeps it for polls. Over a stream that is paused only what is said of the pause
+ * is transmitted (SSF 1.0 section 8.1.2.1): other events are held, or dropped if it is disabled.
+ *
+ * @returns false if too many are under way
+ */
 async function sendStreamEvent(
   deps: StreamEventDeps,
   stream: StreamSubscription,
   event: StreamEvent,
 ): Promise<boolean> {
   const sent = { id: randomBytes(ID_BYTES).toString("base64url"), createdAt: deps.wallClock(), event };
-  if (stream.kind === "ssf_poll") {
+  const isHeld = stream.state === "paused" && event.type === "verification";
+  if (isHeld && isDisabled(stream)) return true;
+  if (isHeld || stream.kind === "ssf_poll") {
     const changed = await changeStream(deps, stream.id, (now) => {
       const { pending = [], ...settings } = now.stream;
       const kept = pending.length < MAX_PENDING ? [...pending, sent] : pending;
@@ -57,6 +64,23 @@ async function sendStreamEvent(
     });
     return changed.stream.pending?.some(({ id }) => id === sent.id) ?? false;
   }
+  return pushSoon(deps, stream, sent);
+}
+
+/** Pushes what was held while a stream was paused, once each. */
+export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void> {
+  let held: readonly PendingEvent[] = [];
+  const stream = await changeStream(deps, id, (now) => {
+    const isPushed = now.kind === "ssf_push" && now.state === "active";
+    const { pending = [], ...settings } = now.stream;
+    held = isPushed ? pending : [];
+    return isPushed ? { ...definitionOf(now), stream: settings } : definitionOf(now);
+  });
+  for (const sent of held) pushSoon(deps, stream, sent);
+}
+
+/** Begins to push an event. @returns false if too many are under way */
+function pushSoon(deps: StreamEventDeps, stream: StreamSubscription, sent: PendingEvent): boolean {
   if (!hasRoom(stream)) return false;
   pushing.push(stream);
   void push(deps, stream, sent).finally(() => pushing.splice(pushing.indexOf(stream), 1));
