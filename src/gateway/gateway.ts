@@ -107,7 +107,7 @@ async function createHandler(
     heartbeatIntervalMs: args.heartbeatMs,
     trailersAsHeaders: true,
     maxTimeoutMs: args.maxTimeoutMs,
-    onResponse: (_, response) => log.note(response),
+    ...(args.log !== "none" && { onResponse: (_, response) => log.note(response) }),
     forward: {
       defaultTimeoutMs: args.timeoutMs,
       retries: args.retries,

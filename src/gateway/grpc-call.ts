@@ -1,5 +1,4 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import { constants } from "node:http2";
+import type { IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 
@@ -13,11 +12,8 @@ export interface GrpcResult {
 /** The server has not processed the call, and will not (RFC 9113 section 8.7): it may be sent again. */
 export class UnprocessedError extends Error {}
 
-/** The type of the frame that opens a stream (RFC 9113 section 6.2). */
-const HEADERS_FRAME = 1;
-
 /** Length of the prefix of a message: one byte of flags and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
-const PREFIX_BYTES = 5;
+export const PREFIX_BYTES = 5;
 
 export function envelope(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.byteLength);
@@ -27,60 +23,11 @@ export function envelope(message: Uint8Array): Buffer {
   return framed;
 }
 
-/**
- * Reads the response of a unary call.
- * @param onRead called for each piece that arrives
- * @throws ConnectError the server's error if it sent a status; `unavailable` if the connection was lost
- * @throws UnprocessedError if the server has provably not processed the call
- */
-export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, onRead: () => void): Promise<GrpcResult> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    let header: IncomingHttpHeaders = {};
-    let trailer: IncomingHttpHeaders | undefined;
-    let unsent = false;
-    // Node could not send the head: the connection ends, and the call was still waiting for a free stream.
-    stream.on("frameError", (type) => {
-      unsent ||= type === HEADERS_FRAME;
-    });
-    const lose = (cause: unknown) => reject(unsent || isRefused(stream, header) ? new UnprocessedError() : lost(cause));
-    stream.on("response", (head) => {
-      header = head;
-    });
-    stream.on("trailers", (tail) => {
-      trailer = tail;
-    });
-    stream.on("data", (chunk: Buffer) => {
-      onRead();
-      length += chunk.byteLength;
-      if (length - PREFIX_BYTES <= readMaxBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      reject(new ConnectError(`the response is larger than ${readMaxBytes} bytes`, Code.ResourceExhausted));
-      stream.close(constants.NGHTTP2_CANCEL);
-    });
-    stream.on("error", lose);
-    stream.on("end", () => {
-      // Node emits `end` even if the server or the connection has cut the response.
-      if (trailer === undefined && header["grpc-status"] === undefined) return;
-      try {
-        const message = messageOf(header, trailer ?? header, chunks);
-        resolve({ header, trailer: trailer ?? {}, message });
-      } catch (error) {
-        reject(error);
-      }
-    });
-    stream.on("close", () => {
-      const error = httpError(header);
-      if (error === undefined) lose(undefined);
-      else reject(error);
-    });
-  });
-}
-
-function messageOf(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders, chunks: readonly Buffer[]): Uint8Array {
+export function messageOf(
+  header: IncomingHttpHeaders,
+  trailer: IncomingHttpHeaders,
+  chunks: readonly Buffer[],
+): Uint8Array {
   if (trailer["grpc-status"] !== "0") throw statusError(header, trailer);
   const [only] = chunks;
   const data = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
@@ -98,7 +45,7 @@ function statusError(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders):
 }
 
 /** Returns the error of a response that is not gRPC, such as that of a proxy. */
-function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
+export function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
   const status = Number(header[":status"] ?? 200);
   if (status === 200) return undefined;
   // The codes are those of gRPC's http-grpc-status-mapping.md.
@@ -113,11 +60,6 @@ function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
     504: Code.Unavailable,
   };
   return new ConnectError(`HTTP status ${status}`, codes[status] ?? Code.Unknown);
-}
-
-/** Whether the server has refused the stream, or has ended the connection by a GOAWAY that excludes it. Node reports both alike. */
-function isRefused(stream: ClientHttp2Stream, header: IncomingHttpHeaders): boolean {
-  return stream.rstCode === constants.NGHTTP2_REFUSED_STREAM && header[":status"] === undefined;
 }
 
 export function lost(cause: unknown): ConnectError {

@@ -9,7 +9,8 @@ import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { HeaderMap } from "connect-http-routes";
 import { ClientSessions, type KeepAliveOptions } from "../http2/client-sessions.ts";
-import { envelope, type GrpcResult, lost, readResponse, UnprocessedError } from "./grpc-call.ts";
+import { envelope, type GrpcResult, lost, UnprocessedError } from "./grpc-call.ts";
+import { readResponse } from "./read-response.ts";
 
 /** Keeps the connection to the server. */
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;

@@ -110,19 +110,21 @@ export class ClientConnection {
   request(headers: OutgoingHttpHeaders, options: ClientSessionRequestOptions): ClientHttp2Stream {
     const stream = this.#session.request(headers, options);
     // The caller adds its own error listener one turn later, and the stream may fail before that.
-    stream.on("error", () => {});
+    stream.on("error", ignoreError);
     if (++this.#streams === 1) this.#becomeBusy();
-    stream.once("response", () => this.noteBytes());
-    stream.once("close", () => {
-      if (--this.#streams === 0) this.#becomeIdle();
-    });
+    stream.on("response", this.noteBytes);
+    stream.on("close", this.#noteEnd);
     return stream;
   }
 
   /** Records that the server has sent bytes. */
-  noteBytes(): void {
+  readonly noteBytes = (): void => {
     this.#aliveAtMs = performance.now();
-  }
+  };
+
+  readonly #noteEnd = (): void => {
+    if (--this.#streams === 0) this.#becomeIdle();
+  };
 
   /**
    * Waits until the connection is open and returns whether it can be used. A connection that was silent for long is checked by a PING.
@@ -215,3 +217,5 @@ export class ClientConnection {
     this.#ping = undefined;
   }
 }
+
+function ignoreError(): void {}

@@ -54,15 +54,16 @@ export class SessionPool {
     headers: OutgoingHttpHeaders,
     options: Omit<ClientSessionRequestOptions, "signal">,
   ): Promise<ClientHttp2Stream> {
-    const left = new Set(this.#members);
+    let left = this.#members;
     for (;;) {
-      const { sessions } = await this.#choose(left);
+      const choice = this.#choose(left);
+      const member = choice instanceof Member ? choice : await choice;
       try {
-        return await sessions.request(method, path, headers, options);
+        return await member.sessions.request(method, path, headers, options);
       } catch (error) {
         // Nothing has been sent, so another server may get the request.
-        for (const member of left) if (member.sessions === sessions) left.delete(member);
-        if (left.size === 0) throw error;
+        left = left.filter((other) => other !== member);
+        if (left.length === 0) throw error;
       }
     }
   }
@@ -81,8 +82,7 @@ export class SessionPool {
    * Returns the open connection with the fewest streams, a full one only if all are; if none is open, the first that opens. Opens the
    * others on the way.
    */
-  #choose(among: ReadonlySet<Member>): Member | Promise<Member> {
-    const candidates = [...among];
+  #choose(candidates: readonly Member[]): Member | Promise<Member> {
     const offset = this.#turn++ % candidates.length;
     let least: Member | undefined;
     for (let i = 0; i < candidates.length; i++) {

@@ -126,7 +126,9 @@ export class HeaderMap implements Headers {
   #all(): string[] {
     if (this.#lines !== undefined) return this.#lines;
     const lines: string[] = [];
-    for (const [name, value] of Object.entries(this.#source ?? {})) {
+    const source = this.#source ?? {};
+    for (const name of Object.keys(source)) {
+      const value = source[name];
       // The pseudo-headers of HTTP/2 are skipped.
       if (value === undefined || name.startsWith(":")) continue;
       if (typeof value === "string") lines.push(name, value);

@@ -22,8 +22,11 @@ const parse = JSON.parse as (
   reviver: (key: string, value: ExactJson, context: { readonly source?: string } | undefined) => ExactJson,
 ) => ExactJson;
 
-/** Matches texts that may contain numbers of 16 digits or numbers with an exponent. JSON.parse reads all other numbers exactly. */
-const INEXACT = /[0-9][0-9.]{15}|[0-9][eE]/;
+/**
+ * Matches texts that may contain numbers of 16 digits or numbers with an exponent. JSON.parse reads all other numbers exactly. Most long
+ * numbers are in strings, the canonical form of 64-bit integers: there, no separator stands in front of them.
+ */
+const INEXACT = /(?:^|[:,[\s])-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])/;
 
 const FLOAT_TYPES: ReadonlySet<ScalarType> = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
 

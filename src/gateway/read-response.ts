@@ -1,0 +1,118 @@
+import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
+import { constants } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type GrpcResult, httpError, lost, messageOf, PREFIX_BYTES, UnprocessedError } from "./grpc-call.ts";
+
+/** A response that is being read. */
+interface Reading {
+  readonly resolve: (result: GrpcResult) => void;
+  readonly reject: (reason: unknown) => void;
+  readonly onRead: () => void;
+  readonly readMaxBytes: number;
+  readonly chunks: Buffer[];
+  length: number;
+  header: IncomingHttpHeaders;
+  trailer: IncomingHttpHeaders | undefined;
+  /** Whether Node could not send the head: the connection ends, and the call was still waiting for a free stream. */
+  isUnsent: boolean;
+}
+
+const READING = Symbol("reading");
+
+/**
+ * Node keeps a stream until the next full garbage collection, long after its end, and with it all that its listeners refer to. So all
+ * streams share their listeners, which find the reading in a property that is cleared when the call ends.
+ */
+type ReadStream = ClientHttp2Stream & { [READING]?: Reading | undefined };
+
+/** The type of the frame that opens a stream (RFC 9113 section 6.2). */
+const HEADERS_FRAME = 1;
+
+/**
+ * Reads the response of a unary call.
+ * @param onRead called for each piece that arrives
+ * @throws ConnectError the server's error if it sent a status; `unavailable` if the connection was lost
+ * @throws UnprocessedError if the server has provably not processed the call
+ */
+export function readResponse(stream: ReadStream, readMaxBytes: number, onRead: () => void): Promise<GrpcResult> {
+  return new Promise((resolve, reject) => {
+    const state = { chunks: [], length: 0, header: {}, trailer: undefined, isUnsent: false };
+    stream[READING] = { resolve, reject, onRead, readMaxBytes, ...state };
+    stream.on("frameError", onFrameError);
+    stream.on("response", onResponse);
+    stream.on("trailers", onTrailers);
+    stream.on("data", onData);
+    stream.on("error", lose);
+    stream.on("end", onEnd);
+    stream.on("close", onClose);
+  });
+}
+
+function onFrameError(this: ReadStream, type: number): void {
+  const reading = this[READING];
+  if (reading !== undefined && type === HEADERS_FRAME) reading.isUnsent = true;
+}
+
+function onResponse(this: ReadStream, head: IncomingHttpHeaders): void {
+  const reading = this[READING];
+  if (reading !== undefined) reading.header = head;
+}
+
+function onTrailers(this: ReadStream, tail: IncomingHttpHeaders): void {
+  const reading = this[READING];
+  if (reading !== undefined) reading.trailer = tail;
+}
+
+function onData(this: ReadStream, chunk: Buffer): void {
+  const reading = this[READING];
+  if (reading === undefined) return;
+  const { chunks, readMaxBytes } = reading;
+  reading.onRead();
+  reading.length += chunk.byteLength;
+  if (reading.length - PREFIX_BYTES <= readMaxBytes) {
+    chunks.push(chunk);
+    return;
+  }
+  fail(this, new ConnectError(`the response is larger than ${readMaxBytes} bytes`, Code.ResourceExhausted));
+  this.close(constants.NGHTTP2_CANCEL);
+}
+
+function onEnd(this: ReadStream): void {
+  const reading = this[READING];
+  if (reading === undefined) return;
+  const { header, trailer, chunks } = reading;
+  // Node emits `end` even if the server or the connection has cut the response.
+  if (trailer === undefined && header["grpc-status"] === undefined) return;
+  try {
+    const message = messageOf(header, trailer ?? header, chunks);
+    this[READING] = undefined;
+    reading.resolve({ header, trailer: trailer ?? {}, message });
+  } catch (error) {
+    fail(this, error);
+  }
+}
+
+function onClose(this: ReadStream): void {
+  const reading = this[READING];
+  if (reading === undefined) return;
+  const error = httpError(reading.header);
+  if (error === undefined) lose.call(this, undefined);
+  else fail(this, error);
+}
+
+function lose(this: ReadStream, cause: unknown): void {
+  const reading = this[READING];
+  if (reading === undefined) return;
+  const isUnprocessed = reading.isUnsent || isRefused(this, reading.header);
+  fail(this, isUnprocessed ? new UnprocessedError() : lost(cause));
+}
+
+function fail(stream: ReadStream, error: unknown): void {
+  stream[READING]?.reject(error);
+  stream[READING] = undefined;
+}
+
+/** Whether the server has refused the stream, or has ended the connection by a GOAWAY that excludes it. Node reports both alike. */
+function isRefused(stream: ClientHttp2Stream, header: IncomingHttpHeaders): boolean {
+  return stream.rstCode === constants.NGHTTP2_REFUSED_STREAM && header[":status"] === undefined;
+}
