@@ -1,8 +1,8 @@
-import type { lookup as lookupName } from "node:dns";
 import { createServer as createHttp, type RequestListener } from "node:http";
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
+import type { Find } from "../../src/signals/send/lookup.ts";
 import { createSender, type Sender, type SenderOptions } from "../../src/signals/send/sender.ts";
 import { selfSigned } from "../support/certificate.ts";
 
@@ -42,15 +42,11 @@ const to = (url: string) => ({ url, headers: { "content-type": "text/plain" }, b
 /** A resolver that gives each of these in turn, the last one again and again. */
 function resolver(...turns: (readonly string[])[]) {
   let asked = 0;
-  const lookup = ((_name: string, _options: object, callback: (error: null, addresses: object[]) => void) => {
+  const find: Find = async () => {
     const addresses = turns[Math.min(asked++, turns.length - 1)] as readonly string[];
-    setImmediate(
-      callback,
-      null,
-      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
-    );
-  }) as unknown as typeof lookupName;
-  return { lookup, asked: () => asked };
+    return addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+  };
+  return { find, asked: () => asked };
 }
 
 test("a request arrives whole, and connections are used again", async () => {
@@ -95,7 +91,7 @@ test("a name that resolves to a private address is refused before anything is co
   let connections = 0;
   const port = await bytes(() => connections++);
   for (const addresses of [["127.0.0.1"], ["1.1.1.1", "127.0.0.1"], ["::ffff:127.0.0.1"], ["::1"], ["0.0.0.0"], []]) {
-    const one = sender({ allowPrivate: false, lookup: resolver(addresses).lookup });
+    const one = sender({ allowPrivate: false, find: resolver(addresses).find });
     expect(await one.send(to(`https://rebound.example:${port}/`))).toEqual({ ok: false, error: "address_refused" });
   }
   expect(connections).toBe(0);
@@ -108,14 +104,14 @@ test("a name that changes between two requests is checked again (DNS rebinding)"
     response.setHeader("connection", "close").end();
   });
   const names = resolver(["127.0.0.1"], ["169.254.169.254"]);
-  const one = sender({ lookup: names.lookup });
+  const one = sender({ find: names.find });
   expect(await one.send(to(`http://rebound.example:${port}/`))).toEqual({ ok: true, status: 200 });
   expect(await one.send(to(`http://rebound.example:${port}/`))).toEqual({ ok: false, error: "address_refused" });
   expect([connections, names.asked()]).toEqual([1, 2]);
 });
 
 test("http never goes to a public address, although private ones are allowed", async () => {
-  const one = sender({ lookup: resolver(["1.1.1.1"]).lookup });
+  const one = sender({ find: resolver(["1.1.1.1"]).find });
   expect(await one.send(to("http://receiver.example/"))).toEqual({ ok: false, error: "address_refused" });
 });
 

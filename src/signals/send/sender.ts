@@ -1,9 +1,9 @@
 /** An HTTP client for receivers that operators choose: it follows no redirect, keeps no body, and checks the address that it connects to. */
-import { lookup as lookupName } from "node:dns";
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import type { DeliveryError } from "../model.ts";
+import { createLookup, type Find, lookupFunction } from "./lookup.ts";
 import { isAllowed, parseTarget, type TargetRules } from "./target.ts";
 
 /** A request to a receiver. */
@@ -29,8 +29,8 @@ export type SenderOptions = TargetRules & {
   readonly deadlineMs?: number;
   /** Further authorities that certificates may be of, in PEM. */
   readonly ca?: string;
-  /** Tests replace the resolver. */
-  readonly lookup?: typeof lookupName;
+  /** Finds the addresses of names. */
+  readonly find?: Find;
 };
 
 const DEADLINE_MS = 10_000;
@@ -44,10 +44,10 @@ const MAX_BODY_BYTES = 16_384;
 class AddressRefused extends Error {}
 
 export function createSender(options: SenderOptions): Sender {
-  const { deadlineMs = DEADLINE_MS, ca } = options;
+  const { deadlineMs = DEADLINE_MS, ca, find = createLookup({ maxWaitMs: deadlineMs }) } = options;
   const pool = { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: 2, timeout: IDLE_MS };
   const agents = { http: new HttpAgent(pool), https: new HttpsAgent(pool) };
-  const lookups = { http: checkedLookup(false, options), https: checkedLookup(true, options) };
+  const lookups = { http: checkedLookup(find, false, options), https: checkedLookup(find, true, options) };
 
   function open(url: URL, { headers, body }: OutgoingRequest): ClientRequest {
     const fields = { ...headers, "user-agent": "session-service", "content-length": Buffer.byteLength(body) };
@@ -85,17 +85,11 @@ function finish(result: SendResult | "stale"): SendResult {
 }
 
 /** Resolves a name. A name that has an address which is not allowed is refused, whatever other addresses it has. */
-function checkedLookup(secure: boolean, { lookup = lookupName, ...rules }: SenderOptions): LookupFunction {
-  return (name, { all, ...options }, callback) => {
-    lookup(name, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, "", 0);
-      const [first] = addresses;
-      const refused = first === undefined || addresses.some(({ address }) => !isAllowed(address, secure, rules));
-      if (refused) return callback(new AddressRefused("the address is not allowed"), "", 0);
-      if (all === true) callback(null, addresses);
-      else callback(null, first.address, first.family);
-    });
-  };
+function checkedLookup(find: Find, secure: boolean, rules: TargetRules): LookupFunction {
+  return lookupFunction(find, (addresses) => {
+    const isRefused = addresses.length === 0 || addresses.some(({ address }) => !isAllowed(address, secure, rules));
+    return isRefused ? new AddressRefused("the address is not allowed") : undefined;
+  });
 }
 
 type Phase = "connecting" | "handshake" | "exchange";

@@ -1,0 +1,103 @@
+/**
+ * Finds the addresses of receivers. The system's resolver takes one of few threads of the process until a name server replies or its time
+ * is up, and the store's name needs these threads, too. So names are asked for by DNS itself, which takes no thread, and the system
+ * is asked about names alone that its hosts file has or that DNS does not know, and about one of them at a time.
+ */
+import { lookup as lookupBySystem } from "node:dns";
+import { Resolver } from "node:dns/promises";
+import { readFile } from "node:fs/promises";
+import type { LookupFunction } from "node:net";
+
+export type Address = { readonly address: string; readonly family: 4 | 6 };
+
+/** Returns all addresses of a name. It rejects if there is no such name. */
+export type Find = (name: string) => Promise<readonly Address[]>;
+
+export type LookupDeps = {
+  /** Tests replace the system's resolver, its hosts file, and the name servers. */
+  readonly bySystem?: typeof lookupBySystem;
+  readonly hostsFile?: string;
+  readonly servers?: readonly string[];
+  /** A name that waits longer for the system is not asked about any more. */
+  readonly maxWaitMs: number;
+};
+
+const HOSTS_FILE = "/etc/hosts";
+/** The first attempt of each name server; c-ares waits longer for the second one. */
+const DNS_TIMEOUT_MS = 2_000;
+const DNS_TRIES = 2;
+/** Names that wait for the system's resolver. */
+const MAX_WAITING = 64;
+/** What a name server replies of a name that it does not know, or if there is no name server. */
+const UNKNOWN: ReadonlySet<unknown> = new Set(["ENOTFOUND", "ENODATA", "ECONNREFUSED"]);
+
+export function createLookup(deps: LookupDeps): Find {
+  const { hostsFile = HOSTS_FILE, servers } = deps;
+  const askSystem = oneAtATime(deps);
+  return async (name) => {
+    if (await isListed(name, hostsFile)) return askSystem(name);
+    // A new one reads the configuration of the system, which may have changed.
+    const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
+    if (servers !== undefined) resolver.setServers(servers);
+    const [v4, v6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const found = [...addressesOf(v4, 4), ...addressesOf(v6, 6)];
+    if (found.length > 0) return found;
+    const failure = [v4, v6].find((one) => one.status === "rejected" && !UNKNOWN.has(one.reason.code));
+    if (failure?.status === "rejected") throw failure.reason;
+    return askSystem(name);
+  };
+}
+
+function addressesOf(found: PromiseSettledResult<readonly string[]>, family: 4 | 6): readonly Address[] {
+  return found.status === "rejected" ? [] : found.value.map((address) => ({ address, family }));
+}
+
+/** Returns whether the hosts file has a name. The system knows its address without a name server. */
+async function isListed(name: string, hostsFile: string): Promise<boolean> {
+  const lines = (await readFile(hostsFile, "utf8").catch(() => "")).split("\n");
+  return lines.some((line) => line.replace(/#.*/, "").trim().toLowerCase().split(/\s+/).slice(1).includes(name));
+}
+
+/** Returns a function that asks the system's resolver about one name after the other. */
+function oneAtATime({ bySystem = lookupBySystem, maxWaitMs }: LookupDeps): Find {
+  let waiting = 0;
+  let last: Promise<unknown> = Promise.resolve();
+  return async (name) => {
+    if (waiting >= MAX_WAITING) throw new Error("too many names are waiting");
+    const started = performance.now();
+    waiting++;
+    const own = last.then(() => {
+      waiting--;
+      if (performance.now() - started >= maxWaitMs) throw new Error("the name has waited too long");
+      return ask(bySystem, name);
+    });
+    last = own.catch(() => {});
+    return own;
+  };
+}
+
+function ask(bySystem: typeof lookupBySystem, name: string): Promise<readonly Address[]> {
+  return new Promise((resolve, reject) => {
+    bySystem(name, { all: true }, (error, addresses) => {
+      if (error === null) resolve(addresses as readonly Address[]);
+      else reject(error);
+    });
+  });
+}
+
+/** Adapts `find` to connections. @param refuse returns the error of addresses that must not be connected to */
+export function lookupFunction(
+  find: Find,
+  refuse: (addresses: readonly Address[]) => Error | undefined,
+): LookupFunction {
+  return (name, { all }, callback) => {
+    const reply = (addresses: readonly Address[]) => {
+      const [first] = addresses;
+      const error = refuse(addresses);
+      if (error !== undefined || first === undefined) callback(error ?? new Error("no address"), "", 0);
+      else if (all === true) callback(null, [...addresses]);
+      else callback(null, first.address, first.family);
+    };
+    find(name).then(reply, (error) => callback(error, "", 0));
+  };
+}
