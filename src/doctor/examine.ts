@@ -7,7 +7,7 @@ import { checkCertificate } from "./certificate.ts";
 import { checkEmbedded } from "./embedded.ts";
 import { checkAdminTokens, checkDataDir } from "./files.ts";
 import { type Finding, reportOf } from "./finding.ts";
-import { checkKeys } from "./keys.ts";
+import { checkEventKeys, checkKeys } from "./keys.ts";
 import { checkRedis } from "./redis.ts";
 import { checkService } from "./service.ts";
 
@@ -26,6 +26,7 @@ export async function* examine(deps: ExamineDeps): AsyncGenerator<Finding> {
   const now = clock();
   yield* await checkDataDir(config);
   yield* await checkKeys(config, now);
+  yield* await checkEventKeys(config);
   yield* await checkAdminTokens(config);
   yield* checkCertificate(config, now);
   yield* checkBrowsers(config);

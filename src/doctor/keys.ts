@@ -1,6 +1,8 @@
 /** Checks whether the key ring can be used, and how old its keys are. */
 import type { Config } from "../config/config.ts";
 import { DAY_MS } from "../config/values.ts";
+import { loadEventKeys } from "../tokens/event-key-file.ts";
+import { EventKeysFault } from "../tokens/event-keys.ts";
 import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../tokens/ring.ts";
 import { readRing } from "../tokens/ring-file.ts";
 import { nextStep, type RingTimes } from "../tokens/ring-steps.ts";
@@ -27,6 +29,19 @@ export async function checkKeys(config: Config, now: number): Promise<readonly F
   }
   const findings = KEY_KINDS.flatMap((kind) => checkKind(ring, kind, { ...config, pickUpMs: PICK_UP_MS }, now));
   return findings.length > 0 ? findings : [ok(`the keys of ${config.keysFile} are in use for less than 90 days`)];
+}
+
+/** Checks the keys of security event tokens, where the key ring does not sign them. */
+export async function checkEventKeys({ signals, signalsRsaKeyFile: path }: Config): Promise<readonly Finding[]> {
+  if (!signals || path === undefined) return [];
+  try {
+    const { current } = await loadEventKeys(path, "operator");
+    return [ok(`SIGNALS_RSA_KEY_FILE: ${path} has keys of RSA: ${current.jwks.length}`)];
+  } catch (error) {
+    if (!(error instanceof EventKeysFault)) throw error;
+    const remedy = "name RSA keys in PEM, such as `openssl genrsa 2048` makes, that only the service can read";
+    return [fault(`SIGNALS_RSA_KEY_FILE: ${error.message}`, remedy)];
+  }
 }
 
 function checkKind(ring: Ring, kind: KeyKind, times: RingTimes, now: number): readonly Finding[] {

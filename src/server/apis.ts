@@ -25,7 +25,7 @@ import { createListedRandom } from "../status-list/session-ids.ts";
 import { StatusLists } from "../status-list/status-lists.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
-import type { EventKeys } from "../tokens/event-keys.ts";
+import type { EventKeyFile } from "../tokens/event-key-file.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
@@ -44,7 +44,7 @@ type Deps = {
   readonly entropy: Entropy;
   readonly ring: KeyRing;
   /** The RSA keys of security event tokens; undefined where the key ring signs them. */
-  readonly eventKeys: EventKeys | undefined;
+  readonly eventKeys: EventKeyFile | undefined;
   readonly access: AdminAccess;
   /** The store, with a bound for the commands that wait for it. */
   readonly store: SessionStore;
@@ -150,7 +150,7 @@ function shared(deps: Deps, statusLists: StatusLists | undefined) {
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     dpop: createDpop(config, ring, entropy, issuer),
     ...createRateLimits(config.rateLimits, subnetOf),
-    jwks: () => JSON.stringify({ keys: [...ring.current.jwks.keys, ...(eventKeys?.jwks ?? [])] }),
+    jwks: () => JSON.stringify({ keys: [...ring.current.jwks.keys, ...(eventKeys?.current.jwks ?? [])] }),
     onUnavailable: outageLog(log),
   };
 }

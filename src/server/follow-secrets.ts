@@ -1,7 +1,8 @@
-/** Follows the key ring and ADMIN_TOKENS_FILE while the service runs, and logs what becomes of them. */
+/** Follows the key ring, ADMIN_TOKENS_FILE and SIGNALS_RSA_KEY_FILE while the service runs, and logs what becomes of them. */
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
+import type { EventKeyFile } from "../tokens/event-key-file.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 
 const KEY_RING_BROKEN = "the key ring is broken: the one before stays in force";
@@ -17,6 +18,7 @@ const KEY_RING_GONE =
 export function followSecrets(
   ring: KeyRing,
   access: FollowedAdminAccess,
+  eventKeys: EventKeyFile | undefined,
   feed: Pick<RevocationFeed, "wakeWatchers">,
   log: Logger,
 ): () => void {
@@ -40,8 +42,18 @@ export function followSecrets(
         "ADMIN_TOKENS_FILE is broken: what was in force stays",
       ),
   });
+  const stopEventKeys = eventKeys?.watch({
+    onChange: ({ jwks }) =>
+      log.info({ event: "signals_keys_changed", kids: jwks.map(({ kid }) => kid) }, "signals_keys_changed"),
+    onRefusal: (fault) =>
+      log.error(
+        { event: "signals_keys_refused", fault: fault.message },
+        "SIGNALS_RSA_KEY_FILE is broken: what was in force stays",
+      ),
+  });
   return () => {
     stopRing();
     stopAccess();
+    stopEventKeys?.();
   };
 }

@@ -17,7 +17,7 @@ import type { StoreWithSignals } from "../signals/ports.ts";
 import { sealAnew } from "../signals/seal-anew.ts";
 import { createSender } from "../signals/send/sender.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
-import type { EventKeys } from "../tokens/event-keys.ts";
+import type { EventKeyFile } from "../tokens/event-key-file.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";
@@ -44,7 +44,7 @@ export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, lo
 type SignalParts = {
   readonly config: Config;
   readonly ring: KeyRing;
-  readonly eventKeys: EventKeys | undefined;
+  readonly eventKeys: EventKeyFile | undefined;
   readonly entropy: Entropy;
   readonly issuer: string;
   readonly log: Logger;
@@ -119,7 +119,7 @@ export function openSignals(
 function signerOf({ ring, eventKeys }: SignalParts): SignClaims {
   const signByRing = createClaimsSigner(ring);
   if (eventKeys === undefined) return signByRing;
-  return (typ, claims) => (typ === EVENT_TOKEN_TYPE ? eventKeys.sign(typ, claims) : signByRing(typ, claims));
+  return (typ, claims) => (typ === EVENT_TOKEN_TYPE ? eventKeys.current.sign(typ, claims) : signByRing(typ, claims));
 }
 
 function sendDeadlineMs({ shutdownTimeoutMs }: Pick<Config, "shutdownTimeoutMs">): number {

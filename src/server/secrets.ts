@@ -1,12 +1,12 @@
 /** The files that hold the service's own secrets, opened at start or refused with what to do. */
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/config.ts";
 import { protectionFault } from "../files/protection.ts";
 import { systemClock } from "../session/time.ts";
 import { holdsSessions } from "../store/embedded/holds-sessions.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
 import { AdminTokensFault } from "../tokens/admin-entries.ts";
-import { type EventKeys, parseEventKeys } from "../tokens/event-keys.ts";
+import { type EventKeyFile, loadEventKeys } from "../tokens/event-key-file.ts";
 import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
 import { ADMIN_TOKEN_FILE, AdminTokenFault, ownAdminToken } from "../tokens/own-admin-token.ts";
 import { KeyRingFault } from "../tokens/ring.ts";
@@ -41,16 +41,12 @@ export async function openKeyRing(config: Config): Promise<KeyRing> {
 }
 
 /** Reads the RSA keys of security event tokens; undefined where the key ring signs them. @throws StartError */
-export async function openEventKeys(config: Config): Promise<EventKeys | undefined> {
+export async function openEventKeys(config: Config): Promise<EventKeyFile | undefined> {
   const path = config.signals ? config.signalsRsaKeyFile : undefined;
   if (path === undefined) return undefined;
-  try {
-    const fault = await protectionFault(path, { forbids: "read", mode: 0o600 });
-    if (fault !== undefined) throw new Error(`the file ${path} ${fault}`);
-    return parseEventKeys(await readFile(path, "utf8"));
-  } catch (error) {
+  return loadEventKeys(path).catch((error: unknown) => {
     throw startError(error, "SIGNALS_RSA_KEY_FILE");
-  }
+  });
 }
 
 /** Whether the service makes an admin token for itself: only when no other is configured. */

@@ -67,7 +67,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
-  const stopFollowing = followSecrets(ring, access, feed, log);
+  const stopFollowing = followSecrets(ring, access, eventKeys, feed, log);
   const audit = createAudit(log, metrics, (place) => store.shiftMs(place));
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);

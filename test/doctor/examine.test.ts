@@ -10,6 +10,7 @@ import type { Finding } from "../../src/doctor/finding.ts";
 import { commandHere } from "../cli/command.ts";
 import { clientAuthority } from "../support/certificate.ts";
 import { serverVersion, startRedis, startRedisCluster, startReplica } from "../support/redis.ts";
+import { pemOf } from "../support/rsa-key.ts";
 import { scratch, startService, withKeys } from "../support/service.ts";
 
 type Environment = Readonly<Record<string, string>>;
@@ -37,6 +38,19 @@ const remediesOf = async (env: Environment) =>
 
 test("a fresh installation has no problem", async () => {
   expect(await problems({})).toEqual([]);
+});
+
+test("keys of security event tokens are RSA, and for the service alone", async () => {
+  const SIGNALS_RSA_KEY_FILE = join(scratch(), "signals.pem");
+  const env = { SIGNALS: "on", SIGNALS_RSA_KEY_FILE };
+  writeFileSync(SIGNALS_RSA_KEY_FILE, pemOf("pkcs8"), { mode: 0o600 });
+  expect(await problems(env)).toEqual([]);
+  chmodSync(SIGNALS_RSA_KEY_FILE, 0o644);
+  const name = `fault keys: SIGNALS_RSA_KEY_FILE: the file ${SIGNALS_RSA_KEY_FILE}`;
+  expect(await problems(env)).toEqual([expect.stringContaining(`${name} has mode 644`)]);
+  chmodSync(SIGNALS_RSA_KEY_FILE, 0o600);
+  writeFileSync(SIGNALS_RSA_KEY_FILE, pemOf("pkcs8", 1024));
+  expect(await problems(env)).toEqual([`${name} holds a key that is not RSA of 2048 to 4096 bits`]);
 });
 
 test("what is in order is reported as well, check by check", async () => {

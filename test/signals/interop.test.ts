@@ -1,12 +1,12 @@
 /** What the CAEP interoperability profile 1.0 asks of a transmitter beyond SSF, on the running service. */
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { pemOf } from "../support/rsa-key.ts";
-import { runToExit, type Service, scratch } from "../support/service.ts";
+import { runToExit, type Service, scratch, waitFor } from "../support/service.ts";
 import { bearer, logIn, message, openPublic } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 import { ISSUER, PUSH, SESSION_REVOKED, type StreamReceiver } from "./stream-receiver.ts";
@@ -85,9 +85,33 @@ test("access tokens are signed by the key ring, and verifiers pass over the RSA 
   await verifier.close();
 });
 
+test("keys are rotated without a restart, and a broken file is refused", async () => {
+  const replaceFile = (text: string) => {
+    writeFileSync(`${keyFile}.new`, text, { mode: 0o600 });
+    renameSync(`${keyFile}.new`, keyFile);
+  };
+  const logged = (event: string) =>
+    waitFor(service, () => service.stderr().includes(`"event":"${event}"`) || undefined);
+  const before = await jwks();
+  replaceFile("broken");
+  await logged("signals_keys_refused");
+  expect(await jwks()).toEqual(before);
+  replaceFile(pemOf("pkcs8"));
+  await logged("signals_keys_changed");
+  const [key, ...others] = (await jwks()).keys.filter(({ alg }) => alg === "RS256");
+  expect(others).toEqual([]);
+  expect(before.keys.map(({ kid }) => kid)).not.toContain(key?.kid);
+  const { json } = await receiver.streams("POST", { body: {} });
+  const { endpoint_url } = json.delivery as { readonly endpoint_url: string };
+  await receiver.post("verification_endpoint", { stream_id: json.stream_id });
+  const polled = await receiver.call("POST", endpoint_url, { returnImmediately: true });
+  const [token = ""] = Object.values(polled.json.sets as Record<string, string>);
+  expect(await eventOf(token)).toEqual([VERIFICATION]);
+});
+
 test("a file that is no key stops the start, in one line", async () => {
   const broken = join(scratch(), "signals.pem");
   writeFileSync(broken, "secret", { mode: 0o600 });
   const { code, stderr } = await runToExit({ SIGNALS: "on", SIGNALS_RSA_KEY_FILE: broken });
-  expect([code, stderr]).toEqual([1, "SIGNALS_RSA_KEY_FILE: holds no private key in PEM\n"]);
+  expect([code, stderr]).toEqual([1, `SIGNALS_RSA_KEY_FILE: the file ${broken} holds no private key in PEM\n`]);
 });
