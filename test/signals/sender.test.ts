@@ -118,7 +118,8 @@ test("http never goes to a public address, although private ones are allowed", a
 test("a receiver that is silent or drips bytes has one deadline for everything", async () => {
   const silent = await bytes(() => {});
   const dripping = await bytes((socket) => {
-    const timer = setInterval(() => socket.write("HTTP/1.1 100 Continue\r\n\r\n"), 10);
+    socket.write("HTTP/1.1 200 OK\r\nx: ");
+    const timer = setInterval(() => socket.write("x"), 10);
     socket.on("close", () => clearInterval(timer));
   });
   const one = sender({ deadlineMs: 200 });
@@ -140,6 +141,20 @@ test("a body without end is not read to its end", async () => {
   });
   expect(await sender().send(to(`http://127.0.0.1:${port}/`))).toEqual({ ok: true, status: 200 });
   await closed.promise;
+});
+
+test.each([
+  ["interim responses", "HTTP/1.1 103 Early Hints\r\n\r\n"],
+  ["blank lines", "\r\n"],
+])("%s without end are not read until the deadline", async (_, unit) => {
+  const port = await bytes((socket) => {
+    const more = () => {
+      while (socket.writable && socket.write(unit.repeat(1_000)));
+    };
+    socket.on("drain", more);
+    more();
+  });
+  expect(await sender().send(to(`http://127.0.0.1:${port}/`))).toEqual({ ok: false, error: "too_large" });
 });
 
 test.each([

@@ -40,8 +40,14 @@ const IDLE_MS = 30_000;
 const MAX_HEADER_BYTES = 8_192;
 /** A longer body is not read to its end: the connection is closed. */
 const MAX_BODY_BYTES = 16_384;
+/** All that a receiver sends, its certificates included. */
+const MAX_RECEIVED_BYTES = 131_072;
+/** Interim responses (1xx). */
+const MAX_INTERIM = 8;
+const LOOK_MS = 50;
 
 class AddressRefused extends Error {}
+class TooLarge extends Error {}
 
 export function createSender(options: SenderOptions): Sender {
   const { deadlineMs = DEADLINE_MS, ca, find = createLookup({ maxWaitMs: deadlineMs }) } = options;
@@ -107,6 +113,7 @@ function exchange(
   const expire = () => request.destroy();
   return new Promise((resolve) => {
     request.on("socket", (socket: Socket) => {
+      limitReceived(request, socket);
       // A connection that was kept: its address was checked when it was made.
       if (!socket.connecting) {
         phase = "exchange";
@@ -144,6 +151,20 @@ function exchange(
   });
 }
 
+/** Ends an exchange in which a receiver sends too much. Reading it would take all of the processor's time until the deadline. */
+function limitReceived(request: ClientRequest, socket: Socket): void {
+  const before = socket.bytesRead;
+  let interim = 0;
+  request.on("information", () => {
+    if (++interim > MAX_INTERIM) request.destroy(new TooLarge());
+  });
+  // Blank lines before a response are no event.
+  const timer = setInterval(() => {
+    if (socket.bytesRead - before > MAX_RECEIVED_BYTES) request.destroy(new TooLarge());
+  }, LOOK_MS).unref();
+  request.on("close", () => clearInterval(timer));
+}
+
 /** Reads a body, so that the connection can be used again, unless it is too long. */
 function discard(response: IncomingMessage): void {
   let length = 0;
@@ -156,7 +177,7 @@ function discard(response: IncomingMessage): void {
 
 function errorOf(error: NodeJS.ErrnoException, phase: Phase): DeliveryError {
   if (error instanceof AddressRefused) return "address_refused";
-  if (error.code === "HPE_HEADER_OVERFLOW") return "too_large";
+  if (error instanceof TooLarge || error.code === "HPE_HEADER_OVERFLOW") return "too_large";
   if (error.code?.startsWith("HPE_")) return "invalid_response";
   return phase === "handshake" ? "tls" : "unreachable";
 }
