@@ -42,11 +42,30 @@ function example(name: string, replacements: Readonly<Record<string, string>>): 
   return text;
 }
 
-type Place = { readonly directory: string; readonly port: number; readonly app: string; readonly check: string };
+type Changes = Readonly<Record<string, string>>;
+type Place = {
+  readonly directory: string;
+  readonly port: number;
+  readonly app: string;
+  readonly check: string;
+  /** Further ones of the example. */
+  readonly changes?: Changes | undefined;
+};
+
+/** What docs/forward-auth.md has in the place of a line, for pages of other origins. */
+function preflightChanges(name: string): Changes {
+  const title = { nginx: "nginx", caddy: "Caddy", haproxy: "HAProxy" }[name];
+  const section = readFileSync("docs/forward-auth.md", "utf8").split("## Pages of other origins")[1] ?? "";
+  const row = section.split("\n").find((line) => line.startsWith(`| ${title} |`)) ?? "";
+  const [from = "", ...to] = [...row.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
+  expect(to).not.toEqual([]);
+  return { [from]: to.join("\n") };
+}
 
 const GATEWAYS: Readonly<Record<string, (place: Place) => Program>> = {
-  nginx({ directory, port, app, check }) {
+  nginx({ directory, port, app, check, changes }) {
     const conf = example("nginx.conf", {
+      ...changes,
       "listen 443": `listen 127.0.0.1:${port}`,
       "app.example.com;": "localhost;",
       "127.0.0.1:3000": app,
@@ -61,10 +80,11 @@ const GATEWAYS: Readonly<Record<string, (place: Place) => Program>> = {
     writeFileSync(join(directory, "nginx.conf"), `${own}http { access_log off; ${temporary.join(" ")}\n${conf} }\n`);
     return startProgram("/usr/sbin/nginx", ["-p", directory, "-c", join(directory, "nginx.conf"), "-e", "stderr"]);
   },
-  haproxy({ directory, port, app, check }) {
+  haproxy({ directory, port, app, check, changes }) {
     const lua = join(directory, "session-check.lua");
     writeFileSync(lua, example("session-check.lua", { "127.0.0.1:4181": check }));
     const conf = example("haproxy.cfg", {
+      ...changes,
       "bind :443": `bind 127.0.0.1:${port}`,
       "127.0.0.1:3000": app,
       "/etc/haproxy/session-check.lua": lua,
@@ -73,8 +93,9 @@ const GATEWAYS: Readonly<Record<string, (place: Place) => Program>> = {
     writeFileSync(join(directory, "haproxy.cfg"), conf);
     return startProgram("/usr/sbin/haproxy", ["-db", "-f", join(directory, "haproxy.cfg")]);
   },
-  caddy({ directory, port, app, check }) {
+  caddy({ directory, port, app, check, changes }) {
     const conf = example("Caddyfile", {
+      ...changes,
       "app.example.com {": "localhost {",
       "127.0.0.1:3000": app,
       "127.0.0.1:4181": check,
@@ -92,14 +113,14 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
   let gateway: Program;
   let forwardAuth: ForwardAuth;
   let origin: string;
-  const start = async (check: string, port: number): Promise<Program> => {
+  const start = async (check: string, port: number, changes?: Changes): Promise<Program> => {
     const directory = scratch();
     writeFileSync(join(directory, "cert.pem"), certificate.cert);
     writeFileSync(join(directory, "key.pem"), certificate.key);
     writeFileSync(join(directory, "both.pem"), `${certificate.cert}${certificate.key}`);
     origin = `https://localhost:${port}`;
     const app = `127.0.0.1:${(application.address() as AddressInfo).port}`;
-    const program = (GATEWAYS[name] as (place: Place) => Program)({ directory, port, app, check });
+    const program = (GATEWAYS[name] as (place: Place) => Program)({ directory, port, app, check, changes });
     await whileRunning(program, () => send("/"));
     return program;
   };
@@ -233,6 +254,22 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       const { accessToken } = await logIn(service);
       expect((await send("/fails", bearer(accessToken))).status).toBe(500);
     });
+  });
+
+  test("as documented for pages of other origins, a preflight reaches the application, as nobody's", async () => {
+    forwardAuth = await startForwardAuth(service, ISSUER);
+    gateway = await start(new URL(forwardAuth.url).host, await freePort(), preflightChanges(name));
+    const asks = { origin: "https://other.example", "access-control-request-method": "DELETE" };
+    const claimed = { "x-auth-subject": "admin", "x-auth-claims": "e30", x_auth_subject: "admin" };
+    const response = await send("/page", { ...asks, ...claimed }, "OPTIONS");
+    expect(response.status).toBe(200);
+    expect(JSON.parse(response.body)).toMatchObject(asks);
+    expect(response.body).not.toMatch(/admin|e30/);
+    expect((await send("/page", asks, "GET")).status).toBe(401);
+    const { accessToken, sid } = await logIn(service);
+    expect(JSON.parse((await send("/page", bearer(accessToken))).body)).toMatchObject({ "x-auth-session": sid });
+    await gateway.stop();
+    await forwardAuth.stop();
   });
 
   test("a check that takes the question and is silent holds nobody up: 503", async () => {
