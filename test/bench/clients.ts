@@ -11,10 +11,10 @@ import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { clientKey } from "../support/dpop.ts";
 import { median } from "../support/median.ts";
-import { byCookie, byGrant, Client, measure, proveGrant, type Way } from "./clients/load.ts";
+import { byCookie, byGrant, Client, measure, proveGrant } from "./clients/load.ts";
 import { type Estimate, estimate, ratioOf } from "./clients/statistics.ts";
 import { startRedis } from "./refresh/processes.ts";
-import { createKeys, logIn, type Service, startService } from "./refresh/service.ts";
+import { createKeys, logIn, startService } from "./refresh/service.ts";
 
 const { values } = parseArgs({
   options: {
@@ -44,19 +44,16 @@ async function contend(env: Record<string, string>, way?: "grant" | "proof", roo
   const sessions = await logIn(service, CLIENTS, proven && { dpopJkt: proven.thumbprint });
   const stored = await storedBytes(redis.port);
   const form = byGrant(sessions[0]?.refreshToken.length ?? 0);
-  const clients = await openAll(service, way === undefined ? byCookie : form, sessions);
+  const clients = sessions.map(
+    ({ refreshToken }) => new Client(way === undefined ? byCookie : form, service, refreshToken),
+  );
   const turn = () => measure(service, clients, REFRESHES, proven);
   for (let done = 0; done < WARM_UP_TURNS; done++) await turn();
   const stop = async () => {
-    for (const client of clients) client.close();
     await service.stop();
     await redis.stop();
   };
   return { turn, stop, bytes: `response ${clients[0]?.responseBytes}, stored ${Math.round(stored / CLIENTS)}` };
-}
-
-function openAll(service: Service, way: Way, sessions: readonly { readonly refreshToken: string }[]) {
-  return Promise.all(sessions.map(({ refreshToken }) => Client.open(way, service, refreshToken)));
 }
 
 /** What Redis keeps of all sessions, with what belongs to none. */

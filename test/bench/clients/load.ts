@@ -31,32 +31,29 @@ export const byGrant = (tokenLength: number): Way => ({
 export const proveGrant = (key: ClientKey) => dpop(key, ISSUER + TOKEN_PATH);
 
 export class Client {
-  readonly #socket: Socket;
   readonly #way: Way;
   readonly #port: number;
+  #socket: Socket | undefined;
   #token: string;
   /** The bytes of the last response. */
   responseBytes = 0;
 
-  private constructor(socket: Socket, way: Way, port: number, token: string) {
-    this.#socket = socket;
+  constructor(way: Way, { port }: Service, token: string) {
     this.#way = way;
     this.#port = port;
     this.#token = token;
   }
 
-  static async open(way: Way, { port }: Service, token: string): Promise<Client> {
-    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
-    await once(socket, "connect");
-    return new Client(socket, way, port, token);
+  async connect(): Promise<void> {
+    this.#socket = connect({ port: this.#port, host: "127.0.0.1", noDelay: true });
+    await once(this.#socket, "connect");
   }
 
   /** Refreshes once, with a proof if there is one. A busy machine may need some attempts. @throws unless the response has a new token */
   async refresh(key?: ClientKey, proof?: string): Promise<void> {
     const { head, tail } = this.#way.request(this.#port);
     const whole = proof === undefined ? head : head.replace("\r\n", `\r\ndpop: ${proof}\r\n`);
-    this.#socket.write(`${whole}${this.#token}${tail}`, "latin1");
-    const text = await this.#read();
+    const text = await this.#ask(`${whole}${this.#token}${tail}`);
     if (text.startsWith("HTTP/1.1 503")) return this.refresh(key, key && proveGrant(key));
     const [, token] = this.#way.next.exec(text) ?? [];
     if (!text.startsWith("HTTP/1.1 200") || token === undefined) throw new Error(text);
@@ -64,29 +61,41 @@ export class Client {
     this.responseBytes = text.length;
   }
 
-  async #read(): Promise<string> {
-    for (let text = ""; ; ) {
-      const [chunk] = (await once(this.#socket, "data")) as [Buffer];
-      text += chunk.toString("latin1");
-      const body = text.indexOf("\r\n\r\n") + 4;
-      const [, length] = /\r\ncontent-length: *(\d+)/i.exec(text) ?? [];
-      if (body >= 4 && length !== undefined && text.length - body >= Number(length)) return text;
-    }
+  #ask(request: string): Promise<string> {
+    const socket = this.#socket as Socket;
+    return new Promise((resolve, reject) => {
+      let text = "";
+      const lost = () => reject(new Error("the connection is lost"));
+      const read = (chunk: Buffer) => {
+        text += chunk.toString("latin1");
+        const body = text.indexOf("\r\n\r\n") + 4;
+        const [, length] = /\r\ncontent-length: *(\d+)/i.exec(text) ?? [];
+        if (body < 4 || length === undefined || text.length - body < Number(length)) return;
+        socket.off("data", read).off("close", lost);
+        resolve(text);
+      };
+      socket.on("data", read).once("close", lost);
+      socket.write(request, "latin1");
+    });
   }
 
   close(): void {
-    this.#socket.destroy();
+    this.#socket?.destroy();
   }
 }
 
 /** All clients refresh `count` times. Returns what one refresh takes of the server's cores, in µs. The proofs are made before. */
 export async function measure({ pid }: Service, clients: readonly Client[], count: number, key?: ClientKey) {
   const proofs = clients.map(() => Array.from({ length: count }, () => key && proveGrant(key)));
+  // The service closes connections that were idle while it was the turn of others.
+  await Promise.all(clients.map((client) => client.connect()));
   const before = cpuTime(pid) ?? Number.NaN;
   await Promise.all(
     clients.map(async (client, index) => {
       for (const proof of proofs[index] ?? []) await client.refresh(key, proof);
     }),
   );
-  return (((cpuTime(pid) ?? Number.NaN) - before) / (clients.length * count)) * 1e6;
+  const spent = (cpuTime(pid) ?? Number.NaN) - before;
+  for (const client of clients) client.close();
+  return (spent / (clients.length * count)) * 1e6;
 }
