@@ -53,5 +53,8 @@ export function thumbprintOf({ key }: { readonly key: { readonly thumbprint: Uin
 
 /** Returns the bytes of a thumbprint that is written as base64url. */
 export function thumbprintBytes(text: string): Uint8Array {
-  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+  const characters = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  const bytes = new Uint8Array(characters.length);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = characters.charCodeAt(at);
+  return bytes;
 }

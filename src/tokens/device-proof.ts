@@ -19,8 +19,9 @@ const QUOTED = /^"([^"]*)"$/;
  */
 export function verifyDeviceProof(jwt: string, expected: DeviceProofExpectation): DeviceProofResult {
   const jws = readCompactJws(QUOTED.exec(jwt)?.[1] ?? jwt, MAX_LENGTH);
-  if (jws === undefined) return refuse("malformed");
-  const found = readHeader(jws.header, expected);
+  const header = jws?.readHeader();
+  if (jws === undefined || header === undefined) return refuse("malformed");
+  const found = readHeader(header, expected);
   if (!found.ok) return found;
   const { key, object } = found.ready;
   if (!isSignedBy(object, key.algorithm, jws)) return refuse("forged");
@@ -29,11 +30,13 @@ export function verifyDeviceProof(jwt: string, expected: DeviceProofExpectation)
   return typeof jti === "string" ? { ok: true, key, challenge: jti } : refuse("malformed");
 }
 
+type Header = NonNullable<ReturnType<CompactJws["readHeader"]>>;
+
 type HeaderResult =
   | { readonly ok: true; readonly ready: ReadyDeviceKey }
   | { readonly ok: false; readonly reason: DeviceProofRefusal };
 
-function readHeader(header: CompactJws["header"], expected: DeviceProofExpectation): HeaderResult {
+function readHeader(header: Header, expected: DeviceProofExpectation): HeaderResult {
   if (header.typ !== TYP) return refuse("wrong_type");
   const algorithm = header.alg;
   if (algorithm !== "ES256" && algorithm !== "RS256") return refuse("wrong_algorithm");

@@ -5,9 +5,12 @@ import { decodeBytes, decodeText } from "../web/segment.ts";
 type JsonObject = Readonly<Record<string, unknown>>;
 
 export type CompactJws = {
-  readonly header: JsonObject;
+  /** Parses the header; undefined unless it is a JSON object without members that would change what is signed. */
+  readonly readHeader: () => JsonObject | undefined;
   /** Parses the payload; undefined unless it is a JSON object. */
   readonly readPayload: () => JsonObject | undefined;
+  /** The header as it is written. */
+  readonly headerSegment: string;
   /** The text that is signed. */
   readonly input: string;
   readonly signature: Uint8Array<ArrayBuffer>;
@@ -23,11 +26,21 @@ export function readCompactJws(text: string, maxLength: number): CompactJws | un
   const segments = text.length > maxLength ? null : SEGMENTS.exec(text);
   if (segments === null) return undefined;
   const [, first = "", second = "", third = ""] = segments;
-  const header = parseSegment(first);
   const signature = decodeBytes(third);
-  if (header === undefined || signature === undefined) return undefined;
-  if (REFUSED_MEMBERS.some((name) => Object.hasOwn(header, name))) return undefined;
-  return { header, signature, input: `${first}.${second}`, readPayload: () => parseSegment(second) };
+  if (signature === undefined) return undefined;
+  const input = `${first}.${second}`;
+  return {
+    signature,
+    input,
+    headerSegment: first,
+    readHeader: () => parseHeader(first),
+    readPayload: () => parseSegment(second),
+  };
+}
+
+function parseHeader(segment: string): JsonObject | undefined {
+  const header = parseSegment(segment);
+  return header && REFUSED_MEMBERS.some((name) => Object.hasOwn(header, name)) ? undefined : header;
 }
 
 function parseSegment(segment: string): JsonObject | undefined {

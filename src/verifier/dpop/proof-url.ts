@@ -33,6 +33,7 @@ function normalizeEscape(escaped: string): string {
 
 /** Resolves the segments `.` and `..` of an absolute path (RFC 3986 section 5.2.4). */
 function removeDotSegments(path: string): string {
+  if (!path.includes("/.")) return path;
   const kept: string[] = [];
   const segments = path.split("/").slice(1);
   for (const [index, segment] of segments.entries()) {

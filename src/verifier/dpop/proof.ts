@@ -1,5 +1,5 @@
 /** The rules of a DPoP proof (RFC 9449 section 4.3) but for its signature and its hashes, which each runtime checks by itself. */
-import { readCompactJws } from "./compact-jws.ts";
+import { type CompactJws, readCompactJws } from "./compact-jws.ts";
 import { PROOF_ALGORITHMS, type ProofAlgorithm, type ProofKey, readProofKey } from "./proof-key.ts";
 import { proofUrl } from "./proof-url.ts";
 
@@ -51,6 +51,8 @@ export type ProofExpectation = {
 type ReadProof = {
   readonly ok: true;
   readonly key: ProofKey;
+  /** The header as it is written, which has the key. */
+  readonly headerSegment: string;
   readonly input: string;
   readonly signature: Uint8Array<ArrayBuffer>;
   readonly jti: string;
@@ -81,16 +83,23 @@ const TYPE = "dpop+jwt";
 const isAlgorithm = (value: unknown): value is ProofAlgorithm =>
   (PROOF_ALGORITHMS as readonly unknown[]).includes(value);
 
-/** Reads a proof. @param text the value of the `DPoP` header; several headers are joined with commas */
-export function readProof(text: string, expected: ProofExpectation): ReadProof | ProofRefused {
+/**
+ * Reads a proof.
+ *
+ * @param text the value of the `DPoP` header; several headers are joined with commas
+ * @param knownKey returns the key of a header that was read before
+ */
+export function readProof(
+  text: string,
+  expected: ProofExpectation,
+  knownKey: (headerSegment: string) => ProofKey | undefined = () => undefined,
+): ReadProof | ProofRefused {
   if (text.includes(",")) return refuseProof("proof_ambiguous");
   const jws = readCompactJws(text, MAX_LENGTH);
   if (jws === undefined) return refuseProof("proof_malformed");
-  const { typ, alg, jwk } = jws.header;
-  if (typ !== TYPE) return refuseProof("proof_wrong_type");
-  if (!isAlgorithm(alg)) return refuseProof("proof_wrong_algorithm");
-  const key = readProofKey(alg, jwk);
-  if (key === undefined) return refuseProof("proof_bad_key");
+  const { headerSegment, input, signature } = jws;
+  const key = knownKey(headerSegment) ?? readKey(jws);
+  if (typeof key === "string") return refuseProof(key);
   const claims = jws.readPayload();
   if (claims === undefined) return refuseProof("proof_malformed");
   const { jti, ath } = claims;
@@ -98,7 +107,16 @@ export function readProof(text: string, expected: ProofExpectation): ReadProof |
   if (ath !== undefined && typeof ath !== "string") return refuseProof("proof_malformed");
   const fault = findFault(claims, expected);
   if (fault !== undefined) return refuseProof(fault);
-  return { ok: true, key, input: jws.input, signature: jws.signature, jti, ath };
+  return { ok: true, key, headerSegment, input, signature, jti, ath };
+}
+
+function readKey({ readHeader }: CompactJws): ProofKey | ProofRefusal {
+  const header = readHeader();
+  if (header === undefined) return "proof_malformed";
+  const { typ, alg, jwk } = header;
+  if (typ !== TYPE) return "proof_wrong_type";
+  if (!isAlgorithm(alg)) return "proof_wrong_algorithm";
+  return readProofKey(alg, jwk) ?? "proof_bad_key";
 }
 
 function findFault(

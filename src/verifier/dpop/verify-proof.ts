@@ -8,29 +8,31 @@ const DIGESTS = { ES256: "sha256", RS256: "sha256", EdDSA: null, Ed25519: null }
   string | null
 >;
 
-/** A key whose possession was proven. Its import takes as long as a third of a signature check. */
-type KnownKey = { readonly object: KeyObject; readonly thumbprint: string };
+/** A key whose possession was proven. To read and import it takes as long as a third of a signature check. */
+type KnownKey = { readonly key: ProofKey; readonly object: KeyObject; readonly thumbprint: string };
 
-/** An entry takes about 3 kB. */
-const MAX_KEYS = 4096;
-const known = new RecentlyUsed<KnownKey>(MAX_KEYS);
+/** By the header of its proofs, which is the same in all proofs of a client. An entry takes about 4 kB. */
+const known = new RecentlyUsed<KnownKey>(4096);
+/** The header with an RSA key of 4,096 bits has less. A longer one is not kept. */
+const MAX_HEADER_LENGTH = 1024;
 
 type Signed = { readonly input: string; readonly signature: Uint8Array };
 
 /** Verifies a DPoP proof, within one turn of the event loop. Whether it is presented for the first time is for the caller to check. */
 export function verifyProof(text: string, expected: ProofExpectation): ProofResult {
-  const read = readProof(text, expected);
+  const read = readProof(text, expected, (header) => known.get(header)?.key);
   if (!read.ok) return read;
-  const { key, jti, ath } = read;
+  const { key, headerSegment, jti, ath } = read;
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== sha256(accessToken)) return refuseProof("proof_wrong_token");
-  const members = thumbprintInput(key);
-  const recent = known.get(members);
+  const recent = known.get(headerSegment);
   const object = recent?.object ?? importProofKey(key);
   if (object === undefined) return refuseProof("proof_bad_key");
   if (!isSignedBy(object, key.algorithm, read)) return refuseProof("proof_forged");
-  const thumbprint = recent?.thumbprint ?? sha256(members);
-  if (recent === undefined) known.set(members, { object, thumbprint });
+  const thumbprint = recent?.thumbprint ?? sha256(thumbprintInput(key));
+  if (recent === undefined && headerSegment.length <= MAX_HEADER_LENGTH) {
+    known.set(headerSegment, { key, object, thumbprint });
+  }
   return { ok: true, thumbprint, id: sha256(`${thumbprint}.${jti}`) };
 }
 
