@@ -15,7 +15,7 @@ const PEM_BLOCK = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----[^-]+-----END \1PRIVATE K
 export type EventKeys = {
   /** All keys of the file, for receivers to verify with. */
   readonly jwks: readonly PublicJwk[];
-  /** Signs by the first key, outside of the event loop's thread: a signature takes about a millisecond. */
+  /** Signs by the first key, outside of the event loop's thread: a signature takes some 0.4 ms of a processor. */
   readonly sign: (typ: string, claims: Readonly<Record<string, unknown>>) => Promise<string>;
 };
 

@@ -28,6 +28,7 @@ test("the verification event of SSF 1.0, section 8.1.4.2", async () => {
   const event = { type: "verification", state: "VGhpcyBpcyBhbiBleGFtcGxlIHN0YXRlIHZhbHVlLgo=" } as const;
   expect(await claims(streamEventToken({ id: "123456", event }, STREAM, transmitter))).toEqual({
     jti: "123456",
+    txn: "123456",
     iss: "https://transmitter.example.com",
     aud: "receiver.example.com",
     iat: 1493856000,
@@ -44,6 +45,7 @@ test("the event of an updated stream of SSF 1.0, section 8.1.5", async () => {
   const event = { type: "stream-updated", status: "paused", reason: "Internal error" } as const;
   expect(await claims(streamEventToken({ id: "123456", event }, STREAM, transmitter))).toEqual({
     jti: "123456",
+    txn: "123456",
     iss: "https://transmitter.example.com",
     aud: "receiver.example.com",
     iat: 1493856000,
@@ -67,11 +69,12 @@ const revoked = {
 const common = {
   iss: "https://idp.example.com/123456789/",
   jti: "24c63fb56e5a2d77a6b512616ca9fa24",
+  txn: "24c63fb56e5a2d77a6b512616ca9fa24",
   iat: 1615305159,
   aud: "https://sp.example.com/caep",
 };
 
-/** `txn`, `reason_user` and a tenant are optional, and absent here. The text of the reason is ours. */
+/** `reason_user` and a tenant are optional, and absent here. The text of the reason is ours, and so is `txn`, which is a number there. */
 const EVENT = { event_timestamp: 1615304991, initiating_entity: "policy", reason_admin: { en: "session_limit" } };
 
 test("the revoked session of CAEP 1.0, section 3.1: without a user", async () => {

@@ -47,6 +47,8 @@ function signedToken(
   return signClaims(EVENT_TOKEN_TYPE, {
     iss: issuer,
     jti,
+    // The id is that of the event itself: all streams have the same (SSF 1.0 section 4.1.9).
+    txn: jti,
     iat: secondsOf(now),
     aud: audience.length === 1 ? audience[0] : audience,
     sub_id: subject,
