@@ -173,9 +173,8 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
     for (const path of Object.values(listeners)) {
       let reason: unknown;
       implementation = async (_, { signal, timeoutMs }) => {
-        const left = timeoutMs();
-        expect(left).toBeGreaterThan(0);
-        expect(left).toBeLessThanOrEqual(30);
+        // On a busy machine the deadline may have passed already.
+        expect(timeoutMs()).toBeLessThanOrEqual(30);
         if (!signal.aborted) await once(signal, "abort");
         reason = signal.reason;
         throw signal.reason;
