@@ -3,7 +3,8 @@ import { randomBytes } from "node:crypto";
 import type { Audit, Requester } from "../session/audit.ts";
 import { invalidRequest, ServiceError } from "../session/errors.ts";
 import type { SessionId } from "../session/model.ts";
-import type { WallClock } from "../session/time.ts";
+import type { SessionStore } from "../session/ports.ts";
+import { toWallClock, type WallClock, type WallMs } from "../session/time.ts";
 import { type AttemptDeps, attempt } from "./delivery/attempt.ts";
 import type { PushKind } from "./kinds/request.ts";
 import { parseWebhookSecrets } from "./kinds/webhook.ts";
@@ -14,7 +15,7 @@ import {
   type Subscription,
   type SubscriptionState,
 } from "./model.ts";
-import type { SubscriptionStore } from "./ports.ts";
+import type { SignalLog, SubscriptionStore } from "./ports.ts";
 import { parseTarget, type TargetRules } from "./send/target.ts";
 import { isStream } from "./streams/configuration.ts";
 import { announceChange, pushHeld } from "./streams/stream-events.ts";
@@ -25,6 +26,13 @@ export type ManagementDeps = AttemptDeps & {
   readonly targets: TargetRules;
   readonly audit: Audit;
   readonly wallClock: WallClock;
+};
+
+/** What shows how late signals are. */
+export type OversightDeps = {
+  readonly subscriptions: SubscriptionStore;
+  readonly log: Pick<SignalLog, "oldestWaiting">;
+  readonly store: Pick<SessionStore, "shiftMs">;
 };
 
 export type NewSubscription = {
@@ -72,6 +80,21 @@ export async function getSubscription(
   const subscription = await subscriptions.get(id);
   if (subscription === undefined) throw new ServiceError("E404_NOT_FOUND");
   return subscription;
+}
+
+/** A subscription, and when the session ended whose signal has waited longest; undefined: nothing waits. */
+export type Overseen = { readonly subscription: Subscription; readonly oldestWaitingAt: WallMs | undefined };
+
+/** Returns subscriptions with what waits for them. @param id the only one; all if absent @throws ServiceError if it is not there */
+export async function overseeSubscriptions(deps: OversightDeps, id?: string): Promise<readonly Overseen[]> {
+  const { subscriptions, log, store } = deps;
+  const listed = id === undefined ? await subscriptions.list() : [await getSubscription(deps, id)];
+  const waiting = await log.oldestWaiting();
+  return listed.map((subscription) => {
+    const first = waiting.get(subscription.id);
+    const oldestWaitingAt = first && toWallClock(first.endedAt, store.shiftMs({ sid: first.sessionId }));
+    return { subscription, oldestWaitingAt };
+  });
 }
 
 /** Deletes a subscription, if there is one of that id. */

@@ -74,6 +74,9 @@ export interface SignalLog {
   /** Moves a subscription's cursor, and counts what was accepted and given up on the way. */
   advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome>;
 
+  /** Returns for each subscription with signals behind its cursors the one that ended first; operators see by it what is late. */
+  oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>>;
+
   /** Returns the stored cursors of one subscription, by partition; each is empty if there is no such subscription. */
   positions(subscription: string): Promise<readonly Cursor[]>;
 
@@ -84,6 +87,8 @@ export interface SignalLog {
    */
   pass(partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts): Promise<boolean>;
 }
+
+export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt">;
 
 export type DeliveryCounts = { readonly delivered: number; readonly deadLetters: number };
 

@@ -8,7 +8,7 @@ import { SignalsAdminService, SubscriptionKind } from "../../gen/auth/admin/v1/s
 import { startReceiver } from "../signals/world.ts";
 import { openContext } from "../support/browser-context.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
-import { bearer, message, openAdmin } from "../support/sessions.ts";
+import { bearer, logIn, message, openAdmin } from "../support/sessions.ts";
 
 const FULL = "full-".repeat(8);
 const READER = "reader".repeat(8);
@@ -57,6 +57,11 @@ test("an operator sees how subscriptions are, sends a test, pauses and resumes",
   await row.getByText("test accepted").waitFor();
   await row.getByRole("button", { name: "Pause" }).click();
   await row.getByText("paused: operator").waitFor();
+  const { accessToken } = await logIn(service);
+  await fetch(`${service.publicUrl}/v1/auth/logout`, { method: "DELETE", headers: bearer(accessToken) });
+  expect(await row.locator("time").count()).toBe(0);
+  await page.getByRole("button", { name: "Read again" }).click();
+  await row.locator("time").waitFor(); // since when the signal waits
   await row.getByRole("button", { name: "Resume" }).click();
   await row.getByText("active").waitFor();
   expect(await page.content()).not.toContain(created.generatedSecret);

@@ -86,6 +86,7 @@ export class MemoryStore {
       cursors: async (partition) =>
         new Map([...(cursors[partition] ?? [])].map(([id, position]) => [id, cursor(position)])),
       positions: async () => [],
+      oldestWaiting: async () => new Map(),
       pass: async () => false,
       advance: async (lease, id, to, { delivered, deadLetters }) => {
         const one = this.subscriptions.get(id);

@@ -1,4 +1,5 @@
 /** The running service with SIGNALS=on: an operator subscribes a receiver, and the ends of sessions reach it. */
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SignalsAdminService, SubscriptionKind } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -81,7 +82,16 @@ describe.each(STORES)("on the %s store", (kind) => {
     const created = await subscribe(first, receiver.url);
     // Nothing is sent before the restart.
     message(await openAdmin(first).call(signals.pauseSubscription, idOf(created), bearer(first.adminToken)));
+    const waitingSince = async () => {
+      const shown = await openAdmin(first).call(signals.getSubscription, idOf(created), bearer(first.adminToken));
+      const time = message(shown).subscription?.oldestWaitingTime;
+      return time && timestampMs(time);
+    };
+    expect(await waitingSince()).toBeUndefined();
+    const before = Date.now();
     const { sid } = await logOut(first);
+    expect(await waitingSince()).toBeGreaterThan(before - 1_000);
+    expect(await waitingSince()).toBeLessThan(Date.now() + 1_000);
     await first.kill9();
     expect(receiver.received).toEqual([]);
     const second = await startService({ ...store.env, ...ON, DATA_DIR: first.dataDir });

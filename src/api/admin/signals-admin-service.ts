@@ -44,7 +44,9 @@ const REASONS: Readonly<Record<SignalReason, true>> = {
   expired: true,
 };
 
-export function signalsAdminService(deps: manage.ManagementDeps): ServiceImpl<typeof SignalsAdminService> {
+export function signalsAdminService(
+  deps: manage.ManagementDeps & manage.OversightDeps,
+): ServiceImpl<typeof SignalsAdminService> {
   const changed = async (...[id, change, requester]: [string, "paused" | "resumed", Requester]) => ({
     subscription: subscriptionMessage(await manage.setSubscriptionState(deps, id, change, requester)),
   });
@@ -55,10 +57,11 @@ export function signalsAdminService(deps: manage.ManagementDeps): ServiceImpl<ty
       return { subscription: subscriptionMessage(subscription), generatedSecret };
     },
     async getSubscription({ subscriptionId }) {
-      return { subscription: subscriptionMessage(await manage.getSubscription(deps, subscriptionId)) };
+      const [overseen] = await manage.overseeSubscriptions(deps, subscriptionId);
+      return overseen === undefined ? {} : { subscription: overseenMessage(overseen) };
     },
     async listSubscriptions() {
-      return { subscriptions: (await deps.subscriptions.list()).map(subscriptionMessage) };
+      return { subscriptions: (await manage.overseeSubscriptions(deps)).map(overseenMessage) };
     },
     async deleteSubscription({ subscriptionId }, context) {
       await manage.deleteSubscription(deps, subscriptionId, requestContextOf(context));
@@ -90,6 +93,11 @@ function filterOf({ subject, clientId, reasons }: SubscriptionFilter): SignalFil
 
 function isReason(text: string): text is SignalReason {
   return Object.hasOwn(REASONS, text);
+}
+
+function overseenMessage({ subscription, oldestWaitingAt }: manage.Overseen) {
+  const message = subscriptionMessage(subscription);
+  return oldestWaitingAt === undefined ? message : { ...message, oldestWaitingTime: wallTime(oldestWaitingAt) };
 }
 
 /** Returns a subscription without its secret. */

@@ -40,11 +40,22 @@ export function subscriptionTable(subscriptions: readonly Subscription[], nowMs:
     stateOf(one),
     String(one.delivered),
     String(one.deadLetters),
+    at(one.oldestWaitingTime, (ms) => relative(ms, nowMs)),
     String(one.failures),
     [one.lastError, at(one.lastErrorTime, (ms) => relative(ms, nowMs))].filter((part) => part !== "").join(" "),
     one.endpoint,
   ]);
-  const heading = ["subscription", "kind", "state", "delivered", "given up", "failures", "last error", "endpoint"];
+  const heading = [
+    "subscription",
+    "kind",
+    "state",
+    "delivered",
+    "given up",
+    "waiting since",
+    "failures",
+    "last error",
+    "endpoint",
+  ];
   return table([heading, ...rows]);
 }
 
@@ -64,6 +75,7 @@ export function subscriptionFields(subscription: Subscription, nowMs: number, se
     ["state", stateOf(subscription)],
     ["delivered", String(subscription.delivered)],
     ["given up", String(subscription.deadLetters)],
+    ["waiting since", when(subscription.oldestWaitingTime)],
     ["failures in a row", String(subscription.failures)],
     ["last error", lastError],
     ["failed", when(lastErrorTime)],

@@ -101,6 +101,7 @@ function Table({ subscriptions, tests, mayManage, act }: TableProps) {
             <th scope="col">State</th>
             <th scope="col">Delivered</th>
             <th scope="col">Given up</th>
+            <th scope="col">Waiting since</th>
             <th scope="col">Failures in a row</th>
             <th scope="col">Last error</th>
             <th scope="col">Actions</th>
@@ -120,6 +121,7 @@ function Table({ subscriptions, tests, mayManage, act }: TableProps) {
               </td>
               <td>{one.delivered.toLocaleString("en")}</td>
               <td>{one.deadLetters.toLocaleString("en")}</td>
+              <td>{one.oldestWaitingTime && <Time ms={msOf(one.oldestWaitingTime)} />}</td>
               <td>{one.failures.toLocaleString("en")}</td>
               <td>
                 {one.lastError.replaceAll("_", " ")} {one.lastErrorTime && <Time ms={msOf(one.lastErrorTime)} />}

@@ -1,6 +1,6 @@
 /** Signals in the embedded store: one log with one partition, which all processes on the file share. */
 import type { SessionId } from "../../session/model.ts";
-import type { StoreMs } from "../../session/time.ts";
+import { type StoreMs, storeMs } from "../../session/time.ts";
 import type {
   AdvanceOutcome,
   Cursor,
@@ -9,6 +9,7 @@ import type {
   ReadOutcome,
   SignalLog,
   SignalStore,
+  WaitingSignal,
 } from "../../signals/ports.ts";
 import { cursorOf, NO_SESSION, type Position, positionOf, signalOf } from "../signal-text.ts";
 import type { SignalSteps } from "./signal-steps.ts";
@@ -105,6 +106,13 @@ class EmbeddedSignalLog implements SignalLog {
     return this.#transactions.read(() => {
       const rows = this.#sql.subscriptions.all() as SubscriptionRow[];
       return new Map(rows.map((row) => [row.id, cursorOf(row)]));
+    });
+  }
+
+  async oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>> {
+    return this.#transactions.read(() => {
+      const rows = this.#sql.waitingSignals.all() as (Pick<SignalRow, "sid" | "ended_at"> & { readonly id: string })[];
+      return new Map(rows.map((row) => [row.id, { sessionId: row.sid, endedAt: storeMs(row.ended_at) }]));
     });
   }
 

@@ -13,6 +13,7 @@ const VERBS = [
   ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
   ...(["elevate", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
   ...(["signals", "signal_ends", "signal_lease", "signal_advance", "signal_cursors", "signal_reader"] as const),
+  "signal_waiting",
   ...(["subscription"] as const),
   ...(["register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
 ] as const;

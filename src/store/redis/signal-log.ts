@@ -1,4 +1,5 @@
 import type { Revocation, SessionId } from "../../session/model.ts";
+import { storeMs } from "../../session/time.ts";
 import type {
   AdvanceOutcome,
   Cursor,
@@ -7,6 +8,7 @@ import type {
   LoggedSignal,
   ReadOutcome,
   SignalLog,
+  WaitingSignal,
 } from "../../signals/ports.ts";
 import { cursorOf, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
@@ -90,6 +92,22 @@ export class RedisSignalLog implements SignalLog {
     const args = [lease.holder, lease.fence, subscription, number, sid, counts.delivered, counts.deadLetters];
     const outcome = text(await this.#link.run("signal_advance", [tagOfNumber(lease.partition)], args));
     return outcome === "moved" ? { ok: true } : { ok: false, reason: outcome === "rewound" ? "rewound" : "lost" };
+  }
+
+  async oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>> {
+    const oldest = new Map<string, WaitingSignal>();
+    const parts = await Promise.all(
+      TAGS.map(async (tag) => buffers(await this.#link.run("signal_waiting", [tag], []))),
+    );
+    for (const texts of parts) {
+      for (let at = 0; at < texts.length; at += 2) {
+        const [id, signal = ""] = [String(texts[at]), String(texts[at + 1])];
+        const [sid, endedAt] = signal.split(" ");
+        const waiting = { sessionId: sid as SessionId, endedAt: storeMs(Number(endedAt)) };
+        if (waiting.endedAt < (oldest.get(id)?.endedAt ?? Number.POSITIVE_INFINITY)) oldest.set(id, waiting);
+      }
+    }
+    return oldest;
   }
 
   async positions(subscription: string): Promise<readonly Cursor[]> {

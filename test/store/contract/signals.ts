@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
-import { wallMs } from "../../../src/session/time.ts";
+import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { type Signal, type SubscriptionDefinition, signalId } from "../../../src/signals/model.ts";
 import type { Cursor, Lease } from "../../../src/signals/ports.ts";
 import type { Context } from "../../support/store/context.ts";
@@ -317,6 +317,28 @@ function readersContract(context: () => Context): void {
       expect(await log.advance(lease, other, second.cursor, { delivered: 2, deadLetters: 0 })).toEqual(lost);
       expect(await subscriptions.get(id)).toMatchObject({ delivered: 1, deadLetters: 1 });
       expect(await subscriptions.get(other)).toMatchObject({ delivered: 0, deadLetters: 0 });
+    });
+
+    test("of what waits for a subscription, the ending that came first is known", async () => {
+      const { subscribe, login, cursorOf, readAll, leaseOf, log } = tools();
+      const { backend, store } = context();
+      const [quick, slow] = [await subscribe(), await subscribe()];
+      const waitingFor = async (id: string) => (await log.oldestWaiting()).get(id);
+      expect(await waitingFor(slow)).toBeUndefined();
+      const user = subject();
+      const [one, two] = [await login(user), await login(neighbour(user))];
+      const [first, later] = [backend.now(), storeMs(backend.now() + SECOND)];
+      await store.end(one.sid, "logout");
+      await backend.advance(SECOND);
+      await store.end(two.sid, "logout");
+      await store.end((await login(subject())).sid, "logout"); // in another part of the store
+      expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first });
+      const lease = await leaseOf(one.sid, newHolder());
+      const [read] = await readAll(one.sid, await cursorOf(quick, one.sid));
+      if (lease === undefined || read === undefined) throw new Error("not there");
+      await log.advance(lease, quick, read.cursor, NONE);
+      expect(await waitingFor(quick)).toMatchObject({ endedAt: later });
+      expect(await waitingFor(slow)).toEqual({ sessionId: one.sid, endedAt: first });
     });
 
     test("a subscription that is restarted is past what has happened, and keeps its counts", async () => {

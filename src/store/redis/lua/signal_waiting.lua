@@ -1,0 +1,16 @@
+#!lua flags=allow-oom
+-- Returns for the subscriptions of a partition the first signal after their cursor, where there is one.
+-- KEYS  1 partition
+-- Returns subscription, and '<sid> <ended at>', subscription, …
+local partition, found = KEYS[1], {}
+local count = tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0)
+local fields = redis.call('HRANDFIELD', partition .. 'f', 1000, 'WITHVALUES')
+for at = 1, #fields, 2 do
+  local number = fields[at] ~= '*' and tonumber(string.match(fields[at + 1], '^%d+'))
+  if number and number < count then
+    local first = redis.call('ZRANGE', partition .. 'z', number + 1, '+inf', 'BYSCORE', 'LIMIT', 0, 1)[1]
+    local signal = string.match(first or '', '^%d+ (%S+ %d+) ')
+    if signal then found[#found + 1], found[#found + 2] = fields[at], signal end
+  end
+end
+return found
