@@ -47,6 +47,7 @@ const CLASSES: Readonly<Record<AddressClass, readonly string[]>> = {
       "fd00:ec2::23",
       "fd20:ce::254",
       "100.100.100.200",
+      "168.63.129.16",
     ],
     ...["", "localhost", "1.2.3", "2130706433"],
   ],

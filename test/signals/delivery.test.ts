@@ -153,6 +153,20 @@ test("410 of a webhook pauses it: the receiver wants no more", async () => {
   expect([world.attempts, world.paused]).toEqual([1, [["one", "receiver"]]]);
 });
 
+test("what an operator pauses while a request is under way keeps the operator's reason", async () => {
+  const { world, store, instance } = worldWith();
+  await instance.round();
+  const one = store.subscriptions.get("one");
+  if (one === undefined) throw new Error("no subscription");
+  world.behaviour = () => {
+    store.subscriptions.set("one", { ...one, state: "paused", because: "operator" });
+    return 410;
+  };
+  store.append(0);
+  await passTime(world, instance, 60_000, 1_000);
+  expect([store.subscriptions.get("one"), world.paused]).toMatchObject([{ because: "operator" }, []]);
+});
+
 test("what the log no longer has is counted and reported, and the rest is delivered", async () => {
   const { world, store, instance } = worldWith();
   for (let i = 0; i < 10; i++) store.append(0);

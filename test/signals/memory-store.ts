@@ -120,7 +120,10 @@ export class MemoryStore {
         this.subscriptions.set(id, { ...definition, ...status } as Subscription);
         return true;
       },
-      setState: (id, state) => change(id, state),
+      setState: async (id, state, before) => {
+        const one = this.subscriptions.get(id);
+        return (before === undefined || one?.state === before.state) && change(id, state);
+      },
       restart: async () => false,
       recordAttempt: (id, failure) =>
         change(

@@ -103,14 +103,16 @@ export class Dispatch {
 
   async #pause({ lane, subscription }: Destination, because: PauseReason): Promise<void> {
     const { subscriptions, events } = this.#deps;
+    let isPaused: boolean;
     try {
-      await subscriptions.setState(subscription.id, { state: "paused", because });
+      isPaused = await subscriptions.setState(subscription.id, { state: "paused", because }, { state: "active" });
     } catch (error) {
       // It stays active, and the next failure pauses it.
       return events.onFailure(error);
     }
     lane.closeAll();
     this.#listener.onPaused(subscription);
-    events.onPause(subscription.id, because);
+    // Otherwise an operator or the receiver has paused or deleted it meanwhile, and their reason stands.
+    if (isPaused) events.onPause(subscription.id, because);
   }
 }

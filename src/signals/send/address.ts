@@ -24,7 +24,7 @@ const PRIVATE: Ranges = [
   ] as const),
 ];
 
-/** The special-purpose registries (RFC 6890), and addresses inside private networks that have metadata of machines. */
+/** The special-purpose registries (RFC 6890), and other addresses at which clouds serve metadata of machines. */
 const NEVER: Ranges = [
   ...([
     ["0.0.0.0", 8],
@@ -42,6 +42,7 @@ const NEVER: Ranges = [
   ] as const),
   ...([
     ["100.100.100.200", 32],
+    ["168.63.129.16", 32],
     ["fd00:ec2::23", 128],
     ["fd00:ec2::254", 128],
     ["fd20:ce::254", 128],

@@ -19,6 +19,8 @@ import type { Verb } from "./scripts.ts";
 
 /** How many partitions one script takes, where it may have a lot to do in each. */
 const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };
+/** The same where the cursors of one subscription are read. */
+const AT_ONCE_OF_ONE = 128;
 
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
 
@@ -123,7 +125,8 @@ export class RedisSignalLog implements SignalLog {
 
   /** Returns the readers of partitions, by subscription. @param subscription the only one; all if absent */
   async readers(tags: readonly string[], subscription = ""): Promise<readonly ReadonlyMap<string, Reader>[]> {
-    const texts = await this.#run("signal_cursors", tags, [subscription]);
+    const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
+    const texts = await this.#run("signal_cursors", tags, [subscription], atOnce);
     // In a cluster every second map is that of a key that stands for no partition (link.ts).
     return texts.flatMap((slot) => parseReaders(slot).slice(0, this.#clustered ? 1 : undefined));
   }
@@ -136,8 +139,13 @@ export class RedisSignalLog implements SignalLog {
   }
 
   /** Runs a script on as many partitions at once as take less than some 3 ms, or in a cluster on each of them. */
-  #run(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<readonly (readonly string[])[]> {
-    const slots = slicesOf(tags, this.#clustered ? 1 : (AT_ONCE[verb] ?? tags.length));
+  #run(
+    verb: Verb,
+    tags: readonly string[],
+    args: readonly Argument[],
+    atOnce = AT_ONCE[verb] ?? tags.length,
+  ): Promise<readonly (readonly string[])[]> {
+    const slots = slicesOf(tags, this.#clustered ? 1 : atOnce);
     return Promise.all(
       slots.map(async (slot) => (slot.length === 0 ? [] : buffers(await this.#link.run(verb, slot, args)).map(String))),
     );

@@ -72,6 +72,21 @@ test("a reader that is ahead of the data reads again from the stored cursor", as
   await store.close();
 });
 
+test("a poll, which reads all cursors of one subscription, takes few scripts", async () => {
+  const redis = await server();
+  const store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 5_000 }));
+  await store.signals.subscriptions.create("polled", DEFINITION, wallMs(0));
+  const scripts = async () =>
+    [...(await redis.admin.info("commandstats")).matchAll(/cmdstat_evalsha:calls=(\d+)/g)].map(([, calls]) =>
+      Number(calls),
+    )[0] ?? 0;
+  const before = await scripts();
+  expect((await store.signals.log.positions("polled")).filter((cursor) => cursor !== "")).toHaveLength(TAGS.length);
+  expect(await store.signals.subscriptions.get("polled")).toMatchObject({ id: "polled", delivered: 0 });
+  expect((await scripts()) - before).toBeLessThan(16);
+  await store.close();
+});
+
 test("a lease that the data does not know moves no cursor", async () => {
   const { store, log, endOne, leaseOf, readFrom, replicate } = await aStore();
   const { partition } = await endOne();
