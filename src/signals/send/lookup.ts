@@ -8,7 +8,7 @@ import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import type { LookupFunction } from "node:net";
 
-export type Address = { readonly address: string; readonly family: 4 | 6 };
+type Address = { readonly address: string; readonly family: 4 | 6 };
 
 /** Returns all addresses of a name. It rejects if there is no such name. */
 export type Find = (name: string) => Promise<readonly Address[]>;
