@@ -24,6 +24,8 @@ interface RequestSource {
   correlation(): Correlation;
   /** Takes whole envelopes of a stream past Connect, once Connect has sent the first. Undefined if this connection cannot. */
   output(): StreamOutput | undefined;
+  /** Notes that the request was of no use, whatever the status of its response. */
+  noteFruitless(): void;
   /** Aborts the call and drops unread output. */
   abort(): void;
 }

@@ -6,6 +6,7 @@
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
+import type { Request } from "./exchange.ts";
 
 /** How many such requests an address may make at once. */
 export const MAX_FRUITLESS = 200;
@@ -17,6 +18,14 @@ const MAX_ADDRESSES = 50_000;
 
 /** A proxy on this machine speaks for many. */
 const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
+
+/** Requests that were of no use although their responses do not say so. */
+const fruitless = new WeakSet<object>();
+
+/** Notes that a request was fruitless, whatever the status of its response. */
+export function noteFruitless(request: Request): void {
+  fruitless.add(request);
+}
 
 type Exchange = { readonly request: Http2ServerRequest; readonly response: Http2ServerResponse };
 
@@ -67,9 +76,13 @@ export class Fruitless {
   }
 
   /** A credential in the headers says nothing: a page is the same with a made-up one. */
-  #isFruitless({ method, url }: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
-    if (statusCode >= 400 || isRefusedByGrpc(stream) || method === "OPTIONS") return true;
-    return !this.#needsCredential(url);
+  #isFruitless(request: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
+    const { method, url } = request;
+    if (!this.#needsCredential(url) || method === "OPTIONS" || fruitless.has(request)) return true;
+    const grpcStatus = grpcStatusOf(stream);
+    // An outage is no fault of its callers.
+    if (statusCode === 503 || grpcStatus === UNAVAILABLE) return false;
+    return statusCode >= 400 || grpcStatus !== OK;
   }
 
   /** The address that was seen first is forgotten first; at this many a single one matters little. */
@@ -83,7 +96,10 @@ export class Fruitless {
   }
 }
 
-function isRefusedByGrpc({ sentHeaders, sentTrailers }: ServerHttp2Stream): boolean {
-  const status = sentTrailers?.["grpc-status"] ?? sentHeaders?.["grpc-status"];
-  return status !== undefined && String(status) !== "0";
+/** Status codes of gRPC. */
+const OK = "0";
+const UNAVAILABLE = "14";
+
+function grpcStatusOf({ sentHeaders, sentTrailers }: ServerHttp2Stream): string {
+  return String(sentTrailers?.["grpc-status"] ?? sentHeaders?.["grpc-status"] ?? OK);
 }

@@ -4,6 +4,7 @@ import { constants } from "node:http2";
 import { isIP } from "node:net";
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
 import type { Request } from "./exchange.ts";
+import { noteFruitless } from "./fruitless.ts";
 import { waitOf } from "./late-connections.ts";
 import { type Output, outputOf } from "./output.ts";
 
@@ -68,6 +69,11 @@ export class NodeRequestSource {
   /** The body of the response, for writing past the framework; undefined if the handler did not keep it (`keepOutput`). */
   output(): Output | undefined {
     return outputOf(this.#request);
+  }
+
+  /** Notes that the request was of no use, whatever the status of its response. */
+  noteFruitless(): void {
+    noteFruitless(this.#request);
   }
 
   /**

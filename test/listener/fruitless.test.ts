@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { CALM_MS, FRUITLESS_PER_SECOND, Fruitless, MAX_FRUITLESS } from "../../src/listener/fruitless.ts";
 import { type Handler, type Listener, openListener, respond } from "../../src/listener/listener.ts";
+import { NodeRequestSource } from "../../src/listener/request-source.ts";
 
 const STRANGER = "127.0.0.8";
 const listeners: Listener[] = [];
@@ -83,10 +84,25 @@ describe("an address that makes many HTTP/2 requests", () => {
     other.session.destroy();
   });
 
-  test("that are served, and need a credential, keeps its connection", async () => {
+  test.each([
+    ["are served, and need a credential", "/200/call"],
+    ["meet an outage", "/503/call"],
+  ])("that %s keeps its connection", async (_, path) => {
     const { session, send } = client(await opened());
-    expect(await served(send, { ":path": "/200/call" }, MANY)).toBe(MANY);
+    expect(await served(send, { ":path": path }, MANY)).toBe(MANY);
     session.destroy();
+  });
+
+  test("whose handler notes that they are of no use, loses its connection", async () => {
+    const listener = await opened();
+    listener.serve((request, response) => {
+      new NodeRequestSource(request, 0).noteFruitless();
+      respond(response, 200, {}, "x");
+    });
+    const { session, send } = client(listener);
+    const sent = (given: OutgoingHttpHeaders) =>
+      session.closed || session.destroyed ? Promise.resolve(0) : send(given);
+    expect(await served(sent, { ":path": "/call" }, MANY)).toBeLessThan(MANY);
   });
 
   test.each([
@@ -126,15 +142,13 @@ test("the bucket leaks, and an address is barred for a while", () => {
   expect(burst(1)).toBe(1);
 });
 
-test("gRPC refuses by its own status", async () => {
+test("gRPC refuses by its own status, and reports an outage by another", async () => {
   const listener = await opened();
-  listener.serve((_, response) => respond(response, 200, { "content-type": "application/grpc", "grpc-status": "16" }));
-  const { session, send } = client(listener);
-  const closed = new Promise((resolve) => session.once("close", resolve));
-  await served(
-    async (given) => (session.closed || session.destroyed ? 0 : send(given)),
-    { ":path": "/x", authorization: "y" },
-    MANY,
+  listener.serve(({ url = "" }, response) =>
+    respond(response, 200, { "content-type": "application/grpc", "grpc-status": url.slice(1, 3) }),
   );
-  await closed;
+  const { session, send } = client(listener);
+  expect(await served(send, { ":path": "/14/call", authorization: "y" }, MANY)).toBe(MANY);
+  const sent = (given: OutgoingHttpHeaders) => (session.closed || session.destroyed ? Promise.resolve(0) : send(given));
+  expect(await served(sent, { ":path": "/16/call", authorization: "y" }, MANY)).toBeLessThan(MANY);
 });

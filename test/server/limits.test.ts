@@ -115,6 +115,36 @@ test("a stream takes no longer than REQUEST_TIMEOUT, whatever PINGs its connecti
   await service.stop();
 });
 
+test("revocations of what is no token count as fruitless by HTTP/2, and those of tokens do not", async () => {
+  const service = await startService({ RATE_LIMIT_FAILURES: "off" });
+  const { port, hostname } = new URL(service.publicUrl);
+  const socket = connect({ port: Number(port), host: hostname, localAddress: "127.0.0.8" });
+  const session = connectHttp2(service.publicUrl, { createConnection: () => socket }).on("error", () => {});
+  const headers = {
+    ":method": "POST",
+    ":path": "/v1/oauth/revoke",
+    "content-type": "application/x-www-form-urlencoded",
+  };
+  /** Returns how many of 2,000 revocations, more than leak meanwhile, were served. */
+  async function revoke(token: string): Promise<number> {
+    let served = 0;
+    for (let batch = 0; batch < 40 && !session.closed && !session.destroyed; batch++) {
+      const streams = Array.from({ length: 50 }, () => {
+        const stream = session.request(headers).on("error", () => {});
+        stream.on("response", () => served++).resume();
+        stream.end(`token=${token}`);
+        return new Promise((resolve) => stream.once("close", resolve));
+      });
+      await Promise.all(streams);
+    }
+    return served;
+  }
+  expect(await revoke((await logIn(service)).refreshToken)).toBe(2_000);
+  expect(await revoke("garbage")).toBeLessThan(2_000);
+  session.destroy();
+  await service.stop();
+});
+
 const NO_LIMIT = { openFiles: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
 const settings = (trustProxy = 0) => ({
   maxConnections: 10_000,

@@ -42,6 +42,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
       // The session lives: it ends only with a proof of its key.
       if (isKeyRefusal(result)) throw new BadProof();
+      requestContextOf(context).source.noteFruitless();
       return {};
     },
     getMetadata: () => metadataOf(deps.issuer),
