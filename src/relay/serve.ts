@@ -40,6 +40,8 @@ type Place = { readonly host: string; readonly port: number; readonly tls?: Tls 
 
 export type Relay = { readonly url: string; close(): Promise<void> };
 
+type ServedRelay = Relay & Pick<Listener, "replaceTls">;
+
 /** How long streams have to end when the relay ends, in ms. */
 const GRACE_MS = 5_000;
 /** How long idle connections stay open then, in ms: clients learn from `/readyz` that this is the end. */
@@ -52,7 +54,7 @@ const MAX_REQUEST_BYTES = 16_384;
 const MAX_CONNECTIONS = 12_000;
 
 /** @throws Error if the port cannot be bound */
-export async function serveRelay(deps: Deps, { host, port, tls }: Place): Promise<Relay> {
+export async function serveRelay(deps: Deps, { host, port, tls }: Place): Promise<ServedRelay> {
   const { feed, upstream, onBug } = deps;
   const limits = { maxConnections: MAX_CONNECTIONS, maxConnectionsPerAddress: MAX_CONNECTIONS };
   const listener: Listener = await openListener("relay", host, port, { limits, tls, onBug });
@@ -68,6 +70,7 @@ export async function serveRelay(deps: Deps, { host, port, tls }: Place): Promis
   listener.serve((request, response) => (pages[request.url ?? ""] ?? rpc)(request, response));
   return {
     url: listener.url,
+    replaceTls: listener.replaceTls,
     async close() {
       closing = true;
       await feed.close();

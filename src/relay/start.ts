@@ -3,7 +3,7 @@ import { processorTime } from "../clock/processor-time.ts";
 import { steadyClock } from "../clock/steady.ts";
 import { turns } from "../clock/turns.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
-import type { Tls } from "../listener/listener.ts";
+import { readCertificate } from "../listener/certificate-files.ts";
 import { subnetOf } from "../net/subnet.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { Audit } from "../session/audit.ts";
@@ -13,12 +13,23 @@ import type { Report } from "../verifier/report.ts";
 import { type Relay, serveRelay } from "./serve.ts";
 import { Upstream } from "./upstream.ts";
 
+/** The files of a certificate and its key, which are followed. */
+type Certificate = {
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Called when new connections get a new certificate. */
+  readonly onChange: () => void;
+  /** Called when the files no longer hold a certificate with its key; the one before stays in use. */
+  readonly onRefusal: (fault: Error) => void;
+};
+
 type Options = {
   /** Where the feed comes from, and the relay's credential there. */
   readonly upstream: AdminClientOptions;
   readonly host: string;
   readonly port: number;
-  readonly tls?: Tls | undefined;
+  /** The relay's own certificate. Without one it serves plain HTTP. */
+  readonly certificate?: Certificate | undefined;
   /** The watchers that are let in. */
   readonly access: AdminAccess;
   /** A name that no other process has, nor this one after a restart: base64url. */
@@ -33,9 +44,10 @@ type Options = {
 /** The same bound as RATE_LIMIT_FAILURES has by default: requests of an address without a valid credential. */
 const FAILURES = { count: 1_000, windowMs: 60_000 };
 
-/** @throws Error if the port cannot be bound */
+/** @throws Error if the port cannot be bound, or the certificate cannot be used */
 export async function startRelay(options: Options): Promise<Relay> {
-  const { host, port, tls, access, instance, report, audit, onBug } = options;
+  const { host, port, certificate, access, instance, report, audit, onBug } = options;
+  const files = certificate && readCertificate(certificate.certFile, certificate.keyFile);
   const ended = new AbortController();
   const { signal } = ended;
   const client = createAdminClient(options.upstream, signal);
@@ -50,10 +62,21 @@ export async function startRelay(options: Options): Promise<Relay> {
   });
   const { failureLimit } = createRateLimits({ failures: FAILURES, refresh: undefined, create: undefined }, subnetOf);
   try {
-    const relay = await serveRelay({ feed, upstream, access, audit, failureLimit, onBug }, { host, port, tls });
+    const relay = await serveRelay(
+      { feed, upstream, access, audit, failureLimit, onBug },
+      { host, port, tls: files?.current },
+    );
+    const stopFollowing = files?.follow({
+      onChange(tls) {
+        relay.replaceTls(tls);
+        certificate?.onChange();
+      },
+      onRefusal: (fault) => certificate?.onRefusal(fault),
+    });
     return {
       url: relay.url,
       close() {
+        stopFollowing?.();
         ended.abort();
         return relay.close();
       },

@@ -1,7 +1,5 @@
 /** Runs a relay of the feed until a signal ends it. */
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import { errorCode } from "../../files/error-code.ts";
 import { startRelay } from "../../relay/start.ts";
 import type { Audit } from "../../session/audit.ts";
 import { type FollowedAdminAccess, loadAdminAccess } from "../../tokens/admin-access.ts";
@@ -38,7 +36,14 @@ export async function relay(context: Context, options: RelayOptions): Promise<vo
         nodeOptions,
         ...(credential() === undefined ? {} : { adminToken: () => credential()?.token ?? "" }),
       },
-      ...{ host: options.host, port, tls: readTls(options), access, audit, instance: systemEntropy().text(12) },
+      ...{
+        host: options.host,
+        port,
+        certificate: certificateOf(options, log),
+        access,
+        audit,
+        instance: systemEntropy().text(12),
+      },
       report: (event) => log("error" in event ? { ...event, error: textOf(event.error) } : event),
       onBug: (error) => log({ event: "bug", error: textOf(error) }),
       onRefused: (error) => log({ event: "refused_by_service", error: textOf(error) }),
@@ -61,17 +66,13 @@ async function loadWatchers(path: string | undefined): Promise<FollowedAdminAcce
   });
 }
 
-function readTls({ tlsCert, tlsKey }: RelayOptions) {
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) throw usageError("--tls-cert and --tls-key go together");
-  if (tlsCert === undefined || tlsKey === undefined) return undefined;
-  const read = (path: string) => {
-    try {
-      return readFileSync(path);
-    } catch (error) {
-      throw new CommandError(`${path} cannot be read (${errorCode(error)})`);
-    }
+function certificateOf({ tlsCert: certFile, tlsKey: keyFile }: RelayOptions, log: (line: object) => void) {
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  if (certFile === undefined || keyFile === undefined) throw usageError("--tls-cert and --tls-key go together");
+  return {
+    ...{ certFile, keyFile, onChange: () => log({ event: "certificate_changed" }) },
+    onRefusal: (fault: Error) => log({ event: "certificate_refused", fault: fault.message }),
   };
-  return { cert: read(tlsCert), key: read(tlsKey) };
 }
 
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

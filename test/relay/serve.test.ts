@@ -1,0 +1,116 @@
+/** What a relay's watchers see of it by HTTP/2 over TLS: its feed is real, on a store and clocks that the test moves. */
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { connect } from "node:http2";
+import { join } from "node:path";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { serveRelay } from "../../src/relay/serve.ts";
+import { startRelay } from "../../src/relay/start.ts";
+import type { RevocationFeed } from "../../src/session/feed.ts";
+import { loadAdminAccess } from "../../src/tokens/admin-access.ts";
+import { selfSigned } from "../support/certificate.ts";
+import { request } from "../support/raw-http.ts";
+import { scratch } from "../support/service.ts";
+import { createFeedWorld, type FeedWorld, open } from "../support/session/feed.ts";
+import { bearer } from "../support/sessions.ts";
+
+const TOKEN = "a-token-of-a-watcher-of-32-characters";
+const WATCH = "/auth.admin.v1.SessionAdminService/WatchRevocations";
+const pem = selfSigned();
+
+const access = await loadAdminAccess([{ name: "test", token: TOKEN }], undefined);
+
+let world: FeedWorld;
+let feed: RevocationFeed;
+beforeEach(async () => {
+  world = createFeedWorld();
+  feed = world.follow();
+  onTestFinished(() => world.close());
+  const first = await open(feed);
+  await first.watch.return();
+});
+
+async function serve() {
+  const bugs: unknown[] = [];
+  const deps = {
+    ...{ feed, access, audit() {}, upstream: { revokedKeyIds: [], ageMs: () => 0 } },
+    ...{ failureLimit: { take: () => undefined, giveBack() {} }, onBug: (error: unknown) => void bugs.push(error) },
+  };
+  const relay = await serveRelay(deps, { host: "127.0.0.1", port: 0, tls: pem });
+  onTestFinished(() => relay.close());
+  return { ...relay, bugs };
+}
+
+/** A watch that has its first batch. It takes no more than its window until it reads on. */
+async function watch(url: string, windowBytes = 1_000_000) {
+  const session = connect(url, { ca: pem.cert, settings: { initialWindowSize: windowBytes } });
+  onTestFinished(() => session.destroy());
+  const headers = { ...bearer(TOKEN), "content-type": "application/connect+json" };
+  const stream = session.request({ ":method": "POST", ":path": WATCH, ...headers });
+  stream.end(Buffer.from("\0\0\0\0\x02{}"));
+  await once(stream, "response");
+  let text = "";
+  const read = () => stream.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+  const seen = async (part: string) => {
+    while (!text.includes(part)) await once(stream, "data");
+  };
+  return { session, read, seen, text: () => text, ended: once(stream, "end") };
+}
+
+test("a watcher that reads nothing holds up no other, and is cut off when it reads on too late", async () => {
+  const { url, bugs } = await serve();
+  const [slow, fast] = [await watch(url, 100), await watch(url)];
+  fast.read();
+  // More than a response buffers before it has to wait: 64 KiB.
+  for (let i = 0; i < 800; i++) await world.end();
+  await fast.seen(await world.end());
+  expect(feed.state().watchers).toBe(2);
+  world.advanceProcess(10_001);
+  slow.read();
+  await slow.ended;
+  expect(slow.text()).toContain('"code":"resource_exhausted"');
+  await fast.seen(await world.end());
+  expect(feed.state().watchers).toBe(1);
+  expect(bugs).toEqual([]);
+});
+
+test("a relay that ends sends its watchers elsewhere, and is not ready", async () => {
+  const { url, close } = await serve();
+  const { session, read, ended, text } = await watch(url);
+  read();
+  const over = close();
+  const probe = session.request({ ":path": "/readyz" });
+  const [head] = await once(probe, "response");
+  expect(head[":status"]).toBe(503);
+  probe.resume();
+  await ended;
+  expect(text()).toContain('"code":"unavailable"');
+  session.close();
+  await over;
+  await expect(request(url, { path: "/livez", ca: Buffer.from(pem.cert) })).rejects.toThrow("ECONNREFUSED");
+});
+
+test("a certificate that is replaced is used for new connections; a broken one is refused", async () => {
+  const [certFile, keyFile] = [join(scratch(), "cert.pem"), join(scratch(), "key.pem")];
+  writeFileSync(certFile, pem.cert);
+  writeFileSync(keyFile, pem.key);
+  const [changed, refused] = [Promise.withResolvers<void>(), Promise.withResolvers<Error>()];
+  const relay = await startRelay({
+    // Nothing listens there: this relay never has anything to serve.
+    ...{ upstream: { adminUrl: "http://127.0.0.1:1", adminToken: TOKEN }, host: "127.0.0.1", port: 0, instance: "i" },
+    certificate: { certFile, keyFile, onChange: changed.resolve, onRefusal: refused.resolve },
+    ...{ access, report() {}, audit() {}, onBug() {}, onRefused() {} },
+  });
+  onTestFinished(() => relay.close());
+  const next = selfSigned();
+  const livez = (ca: string) => request(relay.url, { path: "/livez", ca: Buffer.from(ca) });
+  expect((await livez(pem.cert)).status).toBe(200);
+  writeFileSync(certFile, next.cert);
+  writeFileSync(keyFile, next.key);
+  await changed.promise;
+  expect((await livez(next.cert)).status).toBe(200);
+  await expect(livez(pem.cert)).rejects.toThrow();
+  writeFileSync(certFile, pem.cert);
+  expect(await refused.promise).toBeInstanceOf(Error);
+  expect((await livez(next.cert)).status).toBe(200);
+});
