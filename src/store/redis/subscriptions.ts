@@ -44,9 +44,8 @@ export class RedisSubscriptions implements SubscriptionStore {
   }
 
   async get(id: string): Promise<Subscription | undefined> {
-    const [rows, readers] = await Promise.all([this.#rows(), this.#log.readers(TAGS, id)]);
-    const row = rows.get(id);
-    return row?.(sum(readers.flatMap((each) => [...each])).get(id));
+    const [rows, readers] = await Promise.all([this.#rows(id), this.#log.readers(TAGS, id)]);
+    return rows.get(id)?.(sum(readers.flatMap((each) => [...each])).get(id));
   }
 
   async list(): Promise<readonly Subscription[]> {
@@ -72,9 +71,10 @@ export class RedisSubscriptions implements SubscriptionStore {
     }
   }
 
-  /** Returns what makes a subscription of its counts, by id. */
-  async #rows(): Promise<Map<string, (counts: DeliveryCounts | undefined) => Subscription>> {
-    const reply = buffers(await this.#link.run("subscription", [FIRST_TAG], ["list", ""])).map(String);
+  /** Returns what makes a subscription of its counts, by id. @param only the only one; all if absent */
+  async #rows(only?: string): Promise<Map<string, (counts: DeliveryCounts | undefined) => Subscription>> {
+    const args = only === undefined ? ["list", ""] : ["get", only];
+    const reply = buffers(await this.#link.run("subscription", [FIRST_TAG], args)).map(String);
     const fields = new Map<string, string>();
     for (let at = 0; at < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");
     const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS));

@@ -87,6 +87,24 @@ test("a poll, which reads all cursors of one subscription, takes few scripts", a
   await store.close();
 });
 
+test("one subscription is read without the definitions of the others", async () => {
+  const redis = await server();
+  const store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 5_000 }));
+  const { subscriptions } = store.signals;
+  await subscriptions.create("small", DEFINITION, wallMs(0));
+  await subscriptions.create(
+    "large",
+    { ...DEFINITION, endpoint: `https://a.test/${"x".repeat(1_000_000)}` },
+    wallMs(0),
+  );
+  const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await redis.admin.info("stats"))?.[1]);
+  const before = await sent();
+  expect(await subscriptions.get("small")).toMatchObject({ id: "small", state: "active" });
+  expect((await sent()) - before).toBeLessThan(500_000);
+  expect(await subscriptions.get("unknown")).toBeUndefined();
+  await store.close();
+});
+
 test("a lease that the data does not know moves no cursor", async () => {
   const { store, log, endOne, leaseOf, readFrom, replicate } = await aStore();
   const { partition } = await endOne();

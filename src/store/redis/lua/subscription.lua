@@ -2,12 +2,13 @@
 -- Reads and changes subscriptions to signals.
 -- KEYS  1 the first partition
 -- ARGV  1 what to do, 2 the subscription, then: 'create' the definition, the time and the most subscriptions; 'define' the definition and the one before; 'state' the
---       state and its reason, and those before, or '' and '' for any; 'attempt' an error and its time, or '' and '' for none; 'delete' and 'list' nothing
--- Returns for 'list' field, value, field, value, …; otherwise 'done', 'missing', 'changed' for 'define' and 'state', or 'there' or 'full' for 'create'
+--       state and its reason, and those before, or '' and '' for any; 'attempt' an error and its time, or '' and '' for none; 'delete', 'get' and 'list' nothing
+-- Returns for 'get' and 'list' field, value, field, value, …; otherwise 'done', 'missing', 'changed' for 'define' and 'state', or 'there' or 'full' for 'create'
 local subscriptions, verb, id = KEYS[1] .. 'b', ARGV[1], ARGV[2]
 if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WITHVALUES') end
 
 local before = redis.call('HGET', subscriptions, id)
+if verb == 'get' then return before and { id, before, '=' .. id, redis.call('HGET', subscriptions, '=' .. id) } or {} end
 if verb == 'create' then
   if before then return before == ARGV[3] and 'done' or 'there' end
   if #redis.call('HRANDFIELD', subscriptions, 1000) >= 2 * tonumber(ARGV[5]) then return 'full' end
