@@ -1,7 +1,7 @@
 // What signals cost, and how soon they arrive: one service, receivers on loopback in a process of their own.
 //
-//     npm run bench:signals [-- --part logout|latency|memory] [--store embedded|redis] [--rounds 20] [--rate 100] [--seconds 20]
-//                           [--endings 100000] [--subscriptions 20]
+//     npm run bench:signals [-- --part logout|latency|memory] [--store embedded|redis|cluster] [--rounds 20] [--rate 100]
+//                           [--seconds 20] [--endings 100000] [--subscriptions 20]
 //
 // logout: the time of a logout with 100 subscriptions, 10 of them dead, against one with none, in turns.
 // latency: from an acknowledged logout to its receiver, at a steady rate.
@@ -11,7 +11,7 @@ import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { residentMemory } from "./refresh/proc.ts";
-import { type BenchService, type Open, openService } from "./signals/service.ts";
+import { type BenchService, type Open, openService, storeNamed } from "./signals/service.ts";
 import { startSink, wallNow } from "./signals/sink.ts";
 
 const { values } = parseArgs({
@@ -25,9 +25,7 @@ const { values } = parseArgs({
     subscriptions: { type: "string", default: "20" },
   },
 });
-if (values.store !== "redis" && values.store !== "embedded")
-  throw new Error(`--store ${values.store}: embedded or redis`);
-const { store } = values;
+const store = storeNamed(values.store);
 /** Nobody listens there. */
 const DEAD = "http://127.0.0.1:9/";
 /** Logouts of one service before it is the other one's turn, and those that are measured a second. */

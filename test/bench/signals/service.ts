@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
-import { startRedis } from "../../support/redis.ts";
+import { startRedis, startRedisCluster } from "../../support/redis.ts";
 import { startService, withKeys } from "../../support/service.ts";
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
@@ -12,8 +12,19 @@ const UNLIMITED = { RATE_LIMIT_CREATE: "off", OVERLOAD_MAX_WAITING: "0", OVERLOA
 
 export type Open = { readonly accessToken: string; readonly sessionId: string };
 
-export async function openService(store: "embedded" | "redis") {
-  const redis = store === "redis" ? await startRedis() : undefined;
+/** The stores by name, each as what starts its servers. */
+const SERVERS = { embedded: async () => undefined, redis: startRedis, cluster: startRedisCluster };
+
+type StoreName = keyof typeof SERVERS;
+
+/** @throws Error if there is none of that name */
+export function storeNamed(text: string): StoreName {
+  if (!Object.hasOwn(SERVERS, text)) throw new Error(`--store ${text}: ${Object.keys(SERVERS).join(", ")}`);
+  return text as StoreName;
+}
+
+export async function openService(store: StoreName) {
+  const redis = await SERVERS[store]();
   const shared =
     redis === undefined ? {} : { REDIS_URL: redis.url, DATA_DIR: withKeys(), ADMIN_TOKENS: "a".repeat(40) };
   const env = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", LOG_LEVEL: "silent", ...UNLIMITED, ...shared };
