@@ -49,14 +49,17 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
 
 /**
  * Creates a function that refreshes by token. Requests with the same token share one call and its response, for `shareMs` from when the call
- * began. A call that takes longer is no longer shared: its response is as old to the service as the call, and reaches the browser later still
- * (docs/server-side.md).
+ * began. The request that makes the call is its first: the cookies of the response are for that request alone. To the service they are as old
+ * as the call, so that those of a request that came later could reach the browser too late (docs/server-side.md).
  */
-export function createRefresher(deps: RefreshDeps): (token: string, headers: Headers) => Promise<Refreshed> {
+export function createRefresher(deps: RefreshDeps) {
   /** In the order in which they expire. */
   const calls = new Map<string, { readonly result: Promise<Refreshed>; readonly untilMs: number }>();
 
-  return (token, headers) => {
+  return async (
+    token: string,
+    headers: Headers,
+  ): Promise<{ readonly refreshed: Refreshed; readonly isFirst: boolean }> => {
     const nowMs = deps.clock();
     // After the clock was set back, nobody knows how old a call is.
     const isShared = (untilMs: number) => nowMs < untilMs && untilMs <= nowMs + deps.shareMs;
@@ -65,7 +68,7 @@ export function createRefresher(deps: RefreshDeps): (token: string, headers: Hea
       calls.delete(other);
     }
     const known = calls.get(token);
-    if (known && isShared(known.untilMs)) return known.result;
+    if (known && isShared(known.untilMs)) return { refreshed: await known.result, isFirst: false };
     calls.delete(token);
     const started = { result: refresh(deps, headers), untilMs: nowMs + deps.shareMs };
     calls.set(token, started);
@@ -73,6 +76,6 @@ export function createRefresher(deps: RefreshDeps): (token: string, headers: Hea
       // An outage may be over with the next request.
       if (state === "unavailable" && calls.get(token) === started) calls.delete(token);
     });
-    return started.result;
+    return { refreshed: await started.result, isFirst: true };
   };
 }

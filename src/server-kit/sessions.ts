@@ -54,7 +54,7 @@ export type PageRequest = { readonly method: string; readonly url: string; reado
 
 export type Authentication = {
   readonly user: User;
-  /** For the response to the browser, unchanged. */
+  /** For the response to the browser, unchanged. None for a request that shares the refresh of another, whose response has them. */
   readonly setCookies: readonly string[];
   /** All headers for the response to the browser: `setCookies` as `Set-Cookie`, device binding, caching. */
   readonly responseHeaders: Headers;
@@ -133,7 +133,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (isFresh || user.state === "unavailable" || tokens.length === 0) return outcome(request, user);
       const unknown = user.state === "active" ? user : UNAVAILABLE;
       if (!mayRefresh(headers)) return outcome(request, unknown);
-      const refreshed = await refresh(tokens.join(" "), headersForService(headers, address));
+      const { refreshed, isFirst } = await refresh(tokens.join(" "), headersForService(headers, address));
       if (refreshed.state === "unavailable") return outcome(request, unknown);
       if (refreshed.state === "ended") {
         // The refresh cookie stays: this response may arrive after that of a new login.
@@ -142,7 +142,8 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       }
       // The service has just issued it: but for a logout meanwhile, a verifier that refuses it is configured wrongly.
       const renewed = await userOf(refreshed.accessToken, (reason) => reason === "revoked");
-      return outcome(request, renewed, refreshed.headers);
+      const cookies = refreshed.headers.getSetCookie();
+      return outcome(request, renewed, refreshed.headers, cookies, isFirst ? cookies : []);
     },
 
     async current(headers) {
@@ -160,16 +161,21 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   };
 }
 
-/** @param from the headers of the service's response */
+/**
+ * @param from the headers of the service's response
+ * @param known the cookies as they will be, for what renders behind
+ * @param setCookies those of them that this response brings to the browser
+ */
 function outcome(
   { headers }: PageRequest,
   user: User,
   from = new Headers(),
-  setCookies: readonly string[] = from.getSetCookie(),
+  known: readonly string[] = from.getSetCookie(),
+  setCookies = known,
 ): Authentication {
   const forward = new Headers(headers);
   forward.set(STATE_HEADER, user.state);
-  const cookie = withSetCookies(headers.get("cookie"), setCookies);
+  const cookie = withSetCookies(headers.get("cookie"), known);
   if (cookie) forward.set("cookie", cookie);
   else forward.delete("cookie");
   // What a user sees is for no cache that others share.

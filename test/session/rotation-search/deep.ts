@@ -62,8 +62,9 @@ for (const searches of SEARCHES.slice(0, depth)) {
     report(`no wrong logout, ${name}`, () => explore(browser({ decide, ...assumptions })));
   }
 }
+const SHARED = { processes: 1, share: 1, cookiesFor: "the first" } as const;
 report("no wrong logout, 2 in flight to pages and to servers that render them, multiples of R/4", () =>
-  explore(pages({ decide, time: grid(2), inFlight: 2, processes: 1, share: 1, sharedFrom: "call", flight: 1 })),
+  explore(pages({ decide, time: grid(2), inFlight: 2, ...SHARED })),
 );
 for (const hoards of [false, true]) {
   const allowed = hoards ? 3 : 2;

@@ -66,7 +66,7 @@ function forgotten(world: Pages, state: RotationState, far: StoreMs): Pages {
     return { ...token, issuedAt: token.issuedAt >= state.siblingsSince ? state.siblingsSince : far };
   };
   const plain = mapped(world, (s) => s, known);
-  const requests = plain.requests.map((r) => (r.isBack ? { ...r, token: r.response ?? r.token } : r));
+  const requests = plain.requests.map((r) => (r.response ? { ...r, token: r.response } : r));
   // A result is of use for as long as its token may come.
   const mayCome = [
     plain.jar,

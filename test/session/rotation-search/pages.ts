@@ -3,8 +3,8 @@
  *
  * Any tab may send a request at any time, with the jar's token of that moment. The kit's request goes to the service. A navigation goes
  * to a process of the application, which asks the service once for all navigations with the same token, and hands out the result for
- * `share`. Responses arrive late, never, and in any
- * order, and overwrite the jar; no request and no navigation is in flight longer than `flight`. The user may sign out at any time.
+ * `share`. Only the navigation that made it ask gets the cookies, or all do (`cookiesFor`). Responses arrive late, never, and in any
+ * order, and overwrite the jar with their cookies; no request and no navigation is in flight longer than `flight`. The user may sign out at any time.
  * The property: no request ends as `reuse`. After the logout there is no state that could serve anything, whatever the jar is given.
  *
  * Time passes in ticks (time.ts). The store's script runs once for each request: browser.ts has the commands that are sent again.
@@ -29,8 +29,6 @@ type Request = {
   readonly sentAt: number;
   /** The service has responded; undefined before. */
   readonly response: Token | undefined;
-  /** Whether the response has left the application for the browser. */
-  readonly isBack: boolean;
 };
 type Shared = { readonly process: number; readonly token: Token; readonly response: Token; readonly sinceMs: number };
 
@@ -47,10 +45,10 @@ export type PagesAssumptions = {
   readonly time: Time;
   readonly inFlight: number;
   readonly processes: number;
-  /** How long a process hands out a result, ticks. */
+  /** How long a process hands out a result, from when it called the service, ticks. */
   readonly share: number;
-  /** From when on that counts: from when the service was called, or from when its result has reached the process, however late. */
-  readonly sharedFrom: "call" | "result";
+  /** Which navigations get the cookies of a response that they share. A navigation without them leaves nothing behind. */
+  readonly cookiesFor: "the first" | "all";
   /** The longest time of a navigation and of a request of the kit, ticks. The default is R/2. */
   readonly flight?: number;
 };
@@ -66,7 +64,11 @@ export function pages(assumptions: PagesAssumptions): Model<Pages> {
       yield* requestsLeave(world, assumptions);
       for (const [at, request] of world.requests.entries()) {
         if (request.response === undefined) yield* serviceResponds(world, at, request, assumptions);
-        else yield* responseMoves(world, at, request);
+        else
+          yield {
+            label: () => "a response arrives",
+            world: { ...world, jar: request.response, requests: world.requests.toSpliced(at, 1) },
+          };
       }
       if (world.state) yield { label: () => "the user signs out", world: { ...world, state: undefined } };
     },
@@ -84,7 +86,7 @@ const nameOf = (process: Process) => (process === undefined ? "the kit" : `proce
 function* requestsLeave(world: Pages, { inFlight, processes }: PagesAssumptions): Iterable<Step<Pages>> {
   if (world.requests.length === inFlight) return;
   for (const process of [undefined, ...Array(processes).keys()]) {
-    const request = { process, token: world.jar, sentAt: 0, response: undefined, isBack: false };
+    const request = { process, token: world.jar, sentAt: 0, response: undefined };
     yield {
       label: () => `a request leaves for ${nameOf(process)}`,
       world: { ...world, requests: [...world.requests, request] },
@@ -92,23 +94,19 @@ function* requestsLeave(world: Pages, { inFlight, processes }: PagesAssumptions)
   }
 }
 
-/** The script runs for a request, unless its process has the result or waits for it. */
+/** The script runs for a request, unless its process has the result. */
 function* serviceResponds(
   world: Pages,
   at: number,
   request: Request,
-  { decide, time, sharedFrom }: PagesAssumptions,
+  { decide, time, cookiesFor }: PagesAssumptions,
 ): Iterable<Step<Pages>> {
   const { process, token } = request;
   const others = world.requests.toSpliced(at, 1);
-  const known = (one: Pick<Shared, "token"> & { readonly process: Process }) =>
-    process !== undefined && one.process === process && isSame(one.token, token);
-  const shared = world.shared.find(known);
-  const pending = others.find((other) => known(other) && other.response !== undefined && !other.isBack);
-  const taken = shared?.response ?? pending?.response;
-  if (taken !== undefined) {
-    const joined = { ...request, response: taken, isBack: shared !== undefined };
-    yield { label: () => `${nameOf(process)} has the result`, world: { ...world, requests: [...others, joined] } };
+  const shared = world.shared.find((one) => one.process === process && isSame(one.token, token));
+  if (shared) {
+    const joined = cookiesFor === "all" ? [{ ...request, response: shared.response }] : [];
+    yield { label: () => `${nameOf(process)} has the result`, world: { ...world, requests: [...others, ...joined] } };
     return;
   }
   if (world.state === undefined) {
@@ -122,24 +120,9 @@ function* serviceResponds(
     return;
   }
   const response = childOf(decision.next);
-  const isBack = process === undefined || sharedFrom === "call";
-  const requests = [...others, { ...request, response, isBack }];
-  const isShared = process !== undefined && isBack;
-  const results = isShared ? [...world.shared, { process, token, response, sinceMs: 0 }] : world.shared;
+  const requests = [...others, { ...request, response }];
+  const results = process === undefined ? world.shared : [...world.shared, { process, token, response, sinceMs: 0 }];
   yield { label, world: { ...world, state: decision.next, requests, shared: results } };
-}
-
-function* responseMoves(world: Pages, at: number, request: Request): Iterable<Step<Pages>> {
-  const { process, token, response, isBack } = request;
-  if (response === undefined) return;
-  const others = world.requests.toSpliced(at, 1);
-  if (isBack || process === undefined) {
-    yield { label: () => "a response arrives", world: { ...world, jar: response, requests: others } };
-    return;
-  }
-  const shared = [...world.shared, { process, token, response, sinceMs: 0 }];
-  const requests = [...others, { ...request, isBack: true }];
-  yield { label: () => `the result reaches ${nameOf(process)}`, world: { ...world, shared, requests } };
 }
 
 function freeNonce(world: Pages): string {
