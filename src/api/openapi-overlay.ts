@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { PUBLIC_OPERATIONS } from "./openapi-oauth.ts";
+import { PUBLIC_PAGES } from "./openapi-pages.ts";
 
 const MANIFEST = new URL("../../package.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
@@ -83,6 +84,7 @@ export default {
         "gRPC-Web on the same port.",
       license: { name: "Apache 2.0", identifier: "Apache-2.0" },
     },
+    paths: PUBLIC_PAGES,
     components: {
       securitySchemes: {
         refreshCookie: {
