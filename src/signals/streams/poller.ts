@@ -11,7 +11,7 @@ import type { LoggedSignal, SignalLog } from "../ports.ts";
 import { changeStream, findStream } from "./change.ts";
 import type { StreamSubscription } from "./configuration.ts";
 import { type PassDeps, passOver, type Verdicts } from "./poll-pass.ts";
-import { waitForSignals } from "./poll-wait.ts";
+import { WaitingPolls, waitForSignals } from "./poll-wait.ts";
 import { VerdictMemory } from "./verdict-memory.ts";
 
 export type PollerDeps = ManagementDeps & {
@@ -33,8 +33,6 @@ type Polled = { readonly sets: Readonly<Record<string, string>>; readonly moreAv
 
 /** Events in one response. */
 const MAX_EVENTS = 100;
-/** Polls that wait at the same time. Others get their response at once. */
-const MAX_WAITING = 64;
 const LONG_POLL_MS = 20_000;
 /** How often a poll that waits reads its stream again. */
 const REFRESH_MS = 5_000;
@@ -44,7 +42,7 @@ const SIGNED_AT_ONCE = 8;
 export class Poller {
   readonly #deps: PollerDeps;
   readonly #memory = new VerdictMemory();
-  #waiting = 0;
+  readonly #waiting = new WaitingPolls();
   #start = 0;
 
   constructor(deps: PollerDeps) {
@@ -57,10 +55,11 @@ export class Poller {
     const { maxEvents = MAX_EVENTS, returnImmediately } = request;
     const limit = Math.min(maxEvents, MAX_EVENTS);
     this.#memory.add(id, request.verdicts);
-    const waits = !returnImmediately && limit > 0 && this.#waiting < MAX_WAITING;
+    const { owner } = stream.stream;
+    // Beyond the bounds of waiting the response comes at once.
+    const waits = !returnImmediately && limit > 0 && this.#waiting.enter(owner);
     const started = performance.now();
     let readAt = started;
-    if (waits) this.#waiting++;
     try {
       for (;;) {
         const polled = await this.#take(stream, limit);
@@ -72,7 +71,7 @@ export class Poller {
         stream = await this.#find(id, requester);
       }
     } finally {
-      if (waits) this.#waiting--;
+      if (waits) this.#waiting.leave(owner);
     }
   }
 
