@@ -78,6 +78,7 @@ export const OPERATORS: readonly Room[] = [
     files: /^src\/cli\/(?:program|run|context|exit|input|dashed-ids|config.*|doctor.*|config\/.*|doctor\/.*)\.ts$/,
     stages: [cli("program"), cli("exit-codes"), cli("sessions", "keys", "watch")],
   },
+  { name: "cli", files: /^src\/cli\/relay.*\.ts$/, stages: [cli("program"), testsOf("relay")("tree")] },
   {
     name: "cli",
     files: /^src\/cli\/.*\.ts$/,

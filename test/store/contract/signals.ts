@@ -271,8 +271,8 @@ function readersContract(context: () => Context): void {
 
   describe("readers of the signal log", () => {
     test("one instance holds a partition until it gives it back or its time has passed", async () => {
-      const { subscribe, login, leaseOf, log } = tools();
-      await subscribe();
+      const { subscribe, login, leaseOf, cursorOf, log } = tools();
+      const id = await subscribe();
       const { sid } = await login(subject());
       const [one, two] = [newHolder(), newHolder()];
       const first = await leaseOf(sid, one);
@@ -285,6 +285,9 @@ function readersContract(context: () => Context): void {
       expect(await leaseOf(sid, one)).toBeUndefined();
       if (second !== undefined) await log.release([second]);
       expect((await leaseOf(sid, one))?.fence).toBeGreaterThan(second?.fence ?? 0);
+      // What it did by its first lease counts no more, although it holds the partition again.
+      if (first === undefined) throw new Error("no lease");
+      expect(await log.advance(first, id, await cursorOf(id, sid), NONE)).toEqual({ ok: false, reason: "lost" });
     });
 
     test("of instances that race for a partition, one has it", async () => {
