@@ -20,6 +20,7 @@ export function createSignalCount(registry: Registry): (kind: string, outcome: s
     if (outcome !== "accepted") return;
     const ofKind = series.get(kind) ?? lags.series({ kind });
     series.set(kind, ofKind);
-    ofKind.observe(lagSeconds);
+    // A clock that was set back would make the sum smaller, which readers take for a restart.
+    ofKind.observe(Math.max(0, lagSeconds));
   };
 }
