@@ -4,7 +4,7 @@
  * Memory is bounded by two generations of keys. A key that is seen moves to the young generation; when that one is full, it becomes the
  * old one, and the keys of the old one are forgotten. Those were seen rarely. A busy key stays counted, however many other keys appear.
  */
-import type { RateLimit } from "../session/ports.ts";
+import type { PeekableRateLimit } from "../session/ports.ts";
 
 /** A key may be used `count` times per window. */
 export type Rate = { readonly count: number; readonly windowMs: number };
@@ -22,9 +22,9 @@ const MAX_KEYS = 50_000;
 type Window = { taken: number; endsAt: number };
 
 /** This limit refuses nothing. */
-export const NO_LIMIT: RateLimit = { take: () => undefined, giveBack() {} };
+export const NO_LIMIT: PeekableRateLimit = { take: () => undefined, peek: () => undefined, giveBack() {} };
 
-export function createRateLimit(options: Options): RateLimit {
+export function createRateLimit(options: Options): PeekableRateLimit {
   const { count, windowMs, clock = () => performance.now(), maxKeys = MAX_KEYS } = options;
   let young = new Map<string, Window>();
   let old = new Map<string, Window>();
@@ -50,6 +50,12 @@ export function createRateLimit(options: Options): RateLimit {
       if (window.taken >= count) return window.endsAt - now;
       window.taken++;
       return undefined;
+    },
+    peek(key) {
+      const window = young.get(key) ?? old.get(key);
+      if (window === undefined || window.taken < count) return undefined;
+      const waitMs = window.endsAt - clock();
+      return waitMs > 0 ? waitMs : undefined;
     },
     giveBack(key) {
       const window = young.get(key) ?? old.get(key);

@@ -1,10 +1,10 @@
 /** The rate limits of an instance. */
-import type { RateLimit } from "../session/ports.ts";
+import type { PeekableRateLimit, RateLimit } from "../session/ports.ts";
 import { createRateLimit, NO_LIMIT, type Rate } from "./rate-limit.ts";
 
 type RateLimits = {
   /** Refreshes, by session. */
-  readonly refreshLimit: RateLimit;
+  readonly refreshLimit: PeekableRateLimit;
   /** Bad credentials, by network address. */
   readonly failureLimit: RateLimit;
   /** New sessions, by subject. */

@@ -224,6 +224,11 @@ export interface RateLimit {
   giveBack(key: string): void;
 }
 
+export interface PeekableRateLimit extends RateLimit {
+  /** Returns how long to wait, in ms, if one more event for `key` would be over the limit. Counts nothing. */
+  peek(key: string): number | undefined;
+}
+
 /** Randomness, injected. */
 export interface Random {
   /** A session id in the subject's partition. */

@@ -16,6 +16,7 @@ import type { Session, SessionId } from "./model.ts";
 import type {
   AccessToken,
   AccessTokens,
+  PeekableRateLimit,
   Random,
   RateLimit,
   RefreshToken,
@@ -107,10 +108,7 @@ export async function refresh(
       : tokenPresentation(device, tokenRequest);
   const limitKey = refreshLimitKey(device, presentation, token.sid);
   const retryAfterMs = deps.refreshLimit.take(limitKey);
-  if (retryAfterMs !== undefined) {
-    deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid }, requester);
-    return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
-  }
+  if (retryAfterMs !== undefined) return limited(deps.audit, token.sid, retryAfterMs, requester);
   let rotated: RotateOutcome;
   try {
     rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
@@ -143,6 +141,30 @@ export async function refresh(
     // Only one of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
+}
+
+/**
+ * Refuses a refresh before its message is read, if its session has used up its limit. This costs as little as refusing a bad token.
+ * Nothing is counted: `refresh` does that.
+ *
+ * @param presentsDevice whether something may prove a key. Such requests have a limit of their own, which `refresh` knows
+ */
+export function refuseOverLimit(
+  { refreshLimit, audit }: { readonly refreshLimit: Pick<PeekableRateLimit, "peek">; readonly audit: Audit },
+  [{ sid }, ...others]: PresentedTokens,
+  presentsDevice: () => boolean,
+  requester: Requester,
+): Limited | undefined {
+  // Only the store knows which of several sessions counts.
+  if (others.length > 0) return undefined;
+  const retryAfterMs = refreshLimit.peek(sid);
+  if (retryAfterMs === undefined || presentsDevice()) return undefined;
+  return limited(audit, sid, retryAfterMs, requester);
+}
+
+function limited(audit: Audit, sid: SessionId, retryAfterMs: number, requester: Requester): Limited {
+  audit({ event: "rate_limited", limit: "refresh", sid }, requester);
+  return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
 }
 
 function tokenPresentation({ lifeMs }: DeviceTools, { clientId, proof }: TokenRequest): DevicePresentation {

@@ -63,6 +63,17 @@ test("what is given back can be taken again", () => {
   expect(limit.take("a")).toBe(1_000);
 });
 
+test("looking at a key counts nothing", () => {
+  let now = 0;
+  const limit = createRateLimit({ count: 2, windowMs: 1_000, clock: () => now });
+  for (let time = 0; time < 5; time++) expect(limit.peek("a")).toBeUndefined();
+  takeMany(limit, "a", 2);
+  now = 400;
+  expect([limit.peek("a"), limit.peek("b")]).toEqual([600, undefined]);
+  now = 1_000;
+  expect(limit.peek("a")).toBeUndefined();
+});
+
 test("giving back what nobody took allows no more", () => {
   const limit = createRateLimit({ count: 8, windowMs: 1_000 });
   for (let time = 0; time < 100; time++) limit.giveBack("a");

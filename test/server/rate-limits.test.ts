@@ -1,4 +1,6 @@
 /** Rate limits of the real service, through every protocol (docs/limits.md). */
+import { once } from "node:events";
+import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
@@ -198,5 +200,39 @@ describe("by default", () => {
     // A window of the filter may end in between: 32 more. On a busy machine a window of the limit may, too.
     const windows = 1 + Math.floor((performance.now() - start) / 30_000);
     expect(minted).toBeLessThanOrEqual(332 * windows);
+  });
+});
+
+describe("a session over its limit", () => {
+  const service = aService({ ...LIMITS, REUSE_INTERVAL: "0" });
+
+  /** Uses up the limit of a new session. */
+  async function limitedSession() {
+    let { refreshToken } = await logIn(service);
+    for (let time = 0; time < LIMIT; time++) {
+      const response = await fetch(`${service.publicUrl}/v1/auth/refresh`, {
+        method: "POST",
+        headers: cookie(refreshToken),
+      });
+      expect(response.status).toBe(200);
+      refreshToken = /=([^;]*)/.exec(response.headers.getSetCookie()[0] ?? "")?.[1] ?? "";
+    }
+    return cookie(refreshToken);
+  }
+
+  test("is refused before the message of its request is read", async () => {
+    const { cookie: value } = await limitedSession();
+    const { hostname, port } = new URL(service.publicUrl);
+    const socket = connect(Number(port), hostname);
+    socket.write(`POST /v1/auth/refresh HTTP/1.1\r\nhost: x\r\ncookie: ${value}\r\ncontent-length: 2\r\n\r\n`);
+    const [head] = (await once(socket, "data")) as [Buffer];
+    socket.destroy();
+    expect(head.toString()).toMatch(/^HTTP\/1\.1 429 [\s\S]*retry-after: \d+/i);
+  });
+
+  test("has another limit for what may prove a key", async () => {
+    const headers = { ...(await limitedSession()), dpop: "no proof" };
+    const response = await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers });
+    expect(response.status).toBe(400);
   });
 });

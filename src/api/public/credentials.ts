@@ -4,14 +4,17 @@
  */
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
-import type { Refused } from "../../session/errors.ts";
+import type { Limited, Refused } from "../../session/errors.ts";
 import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/owner.ts";
-import type { AccessTokens } from "../../session/ports.ts";
+import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";
 import { authenticateCookie } from "../../session/presented-cookie.ts";
+import { refuseOverLimit } from "../../session/refresh.ts";
 import { bearerToken, dpopToken } from "../../verifier/bearer-token.ts";
-import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { requestContextOf } from "../request-context.ts";
+import type { DeviceCookie } from "./device-cookie-headers.ts";
 import { PROOF } from "./device-headers.ts";
-import { type DpopDeps, provenKey } from "./dpop.ts";
+import { type DpopDeps, hasProof, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refusalOf } from "./refuse.ts";
 
 export type CredentialDeps = RefuseDeps &
@@ -19,12 +22,18 @@ export type CredentialDeps = RefuseDeps &
     readonly accessTokens: Pick<AccessTokens, "verify">;
     /** Access tokens act on sessions if their `aud` names one of these. */
     readonly audiences: ReadonlySet<string>;
-    /** Whether this instance offers device binding. */
-    readonly device: { readonly offers: boolean };
+    /** Whether this instance offers device binding, and the cookie of sessions that are bound. */
+    readonly device: { readonly offers: boolean; readonly cookie: Pick<DeviceCookie, "read"> };
+    /** The rate limit of refreshes by session. */
+    readonly refreshLimit: Pick<PeekableRateLimit, "peek">;
   };
 
 type Rpc = keyof typeof SessionService.method;
-type Check = (deps: CredentialDeps, headers: Headers, context: HandlerContext) => { readonly ok: true } | Refused;
+type Check = (
+  deps: CredentialDeps,
+  headers: Headers,
+  context: HandlerContext,
+) => { readonly ok: true } | Refused | Limited;
 
 const byCookie = ({ refreshTokens, cookie }: CredentialDeps, headers: Headers) =>
   authenticateCookie(refreshTokens, cookie.read(headers.get("cookie")));
@@ -45,7 +54,12 @@ function accessTokenOf(deps: CredentialDeps, headers: Headers, context: HandlerC
 
 /** How each RPC is authenticated. An RPC that is not here does not compile. */
 const CHECKS = {
-  refresh: byCookie,
+  refresh(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
+    const checked = byCookie(deps, headers);
+    if (!checked.ok) return checked;
+    const presentsDevice = () => hasProof(headers) || deps.device.cookie.read(headers.get("cookie")).length > 0;
+    return refuseOverLimit(deps, checked.tokens, presentsDevice, requestContextOf(context)) ?? checked;
+  },
   logoutByCookie: byCookie,
   registerDevice(deps: CredentialDeps, headers: Headers) {
     // A proof is accepted even if this instance offers no binding, because another instance may have made the offer. But a challenge
@@ -76,7 +90,9 @@ export function requireCredential(deps: CredentialDeps): (context: HandlerContex
     // Health has no credential: probes of orchestrators cannot present one.
     if (method.parent.typeName !== SessionService.typeName) return undefined;
     const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader, context);
-    if (!checked.ok) return refusalOf(deps, checked, context);
+    if (!checked.ok) {
+      return checked.reason === "rate_limited" ? rateLimited(checked.retryAfterMs) : refusalOf(deps, checked, context);
+    }
     values.set(key, checked);
     return undefined;
   };

@@ -37,6 +37,11 @@ const PROOF = "dpop";
 const NONCE = "dpop-nonce";
 const REPLAYED = refuseProof("proof_replayed");
 
+/** Whether a request has a proof, be it valid or not. */
+export function hasProof(headers: Headers): boolean {
+  return headers.get(PROOF) !== null;
+}
+
 /**
  * Returns the key that a request proves; undefined if it has no proof.
  *
