@@ -1,6 +1,6 @@
 // What clients that are no browsers cost the others, and what a proof costs them: CPU of the service, user and system, in turns.
 //
-//     npm run bench:clients [-- --rounds 20] [--starts 3] [--baseline <another checkout>]
+//     npm run bench:clients [-- --part cookie|proof] [--rounds 20] [--starts 3] [--baseline <another checkout>]
 //
 // cookie: a refresh of a session without a key, of a service with OAUTH_ENDPOINTS and DPOP_NONCES beside one without. A second one without says
 // how much two processes of one program differ. With a baseline: of that checkout, too; its modules have to be installed.
@@ -18,6 +18,7 @@ import { createKeys, logIn, startService } from "./refresh/service.ts";
 
 const { values } = parseArgs({
   options: {
+    part: { type: "string" },
     rounds: { type: "string", default: "20" },
     starts: { type: "string", default: "3" },
     baseline: { type: "string" },
@@ -28,6 +29,7 @@ const CLIENTS = 16;
 /** Of each client in a turn: together about 200 ms. */
 const REFRESHES = 40;
 const WARM_UP_TURNS = 8;
+const hasPart = (part: string) => values.part === undefined || values.part === part;
 const OFF = { OAUTH_ENDPOINTS: "off" };
 
 const key = clientKey();
@@ -82,16 +84,19 @@ async function checkSignatures(): Promise<number> {
 const blocks: Round[][] = [];
 const bytes = new Map<string, string>();
 for (let start = 0; start < starts; start++) {
-  const contenders = new Map([
-    ["on", await contend({ DPOP_NONCES: "on" })],
-    ["off", await contend(OFF)],
-    ["off again", await contend(OFF)],
-    ["grant", await contend({}, "grant")],
-    ["proof", await contend({}, "proof")],
-    ...(values.baseline === undefined ? [] : [["baseline", await contend({}, undefined, values.baseline)] as const]),
-  ]);
+  const contenders = new Map<string, Contender>();
+  if (hasPart("cookie")) {
+    contenders.set("on", await contend({ DPOP_NONCES: "on" }));
+    contenders.set("off", await contend(OFF));
+    contenders.set("off again", await contend(OFF));
+    if (values.baseline !== undefined) contenders.set("baseline", await contend({}, undefined, values.baseline));
+  }
+  if (hasPart("proof")) {
+    contenders.set("grant", await contend({}, "grant"));
+    contenders.set("proof", await contend({}, "proof"));
+  }
   const turns = [...contenders].map(([name, { turn }]) => [name, turn] as const);
-  turns.push(["check", checkSignatures]);
+  if (hasPart("proof")) turns.push(["check", checkSignatures]);
   const block: Round[] = [];
   for (let round = 0; round < rounds; round++) {
     const figures: Record<string, number> = {};
@@ -117,13 +122,16 @@ const ratio = (one: string, other: string) => show(estimate(blocks, ratioOf(one,
 const difference = (figure: (round: Round) => number) => show(estimate(blocks, medianOf(figure)), 1, " µs");
 
 for (const [name, of] of bytes) console.log(`${name}: ${difference((round) => at(round, name))}, bytes: ${of}`);
-console.log(`cookie, on / off: ${ratio("on", "off")}`);
-console.log(`cookie, off again / off: ${ratio("off again", "off")}`);
-if (values.baseline !== undefined) console.log(`cookie, on / baseline: ${ratio("on", "baseline")}`);
-console.log(`a proof: ${difference((round) => at(round, "proof") - at(round, "grant"))}`);
-console.log(`a bare check of ES256: ${difference((round) => at(round, "check"))}`);
-console.log(
-  `a proof beyond one check: ${difference((round) => at(round, "proof") - at(round, "grant") - at(round, "check"))}`,
-);
+if (hasPart("cookie")) {
+  console.log(`cookie, on / off: ${ratio("on", "off")}`);
+  console.log(`cookie, off again / off: ${ratio("off again", "off")}`);
+  if (values.baseline !== undefined) console.log(`cookie, on / baseline: ${ratio("on", "baseline")}`);
+}
+if (hasPart("proof")) {
+  const proof = (round: Round) => at(round, "proof") - at(round, "grant");
+  console.log(`a proof: ${difference(proof)}`);
+  console.log(`a bare check of ES256: ${difference((round) => at(round, "check"))}`);
+  console.log(`a proof beyond one check: ${difference((round) => proof(round) - at(round, "check"))}`);
+}
 console.log(`(${starts} starts × ${rounds} rounds, load ${loadavg()[0]?.toFixed(1)})`);
 process.exit(0);

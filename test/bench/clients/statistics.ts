@@ -22,8 +22,8 @@ export function estimate<Round>(
   return { value: figureOf(blocks.flat()), low: at((1 - SHARE) / 2), high: at((1 + SHARE) / 2) };
 }
 
-/** The ratio of the medians of two measures. */
+/** The median of the ratios of single rounds, so that what disturbs a round disturbs both sides. */
 export function ratioOf<Name extends string>(one: Name, other: Name) {
   return (rounds: readonly Readonly<Record<Name, number>>[]) =>
-    median(rounds.map((round) => round[one])) / median(rounds.map((round) => round[other]));
+    median(rounds.map((round) => round[one] / round[other]));
 }
