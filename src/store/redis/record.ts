@@ -113,7 +113,8 @@ export function holderArguments(holder: EndingHolder | undefined): readonly numb
 
 /** The whole thumbprint, because a record may take it. */
 function proofWords({ thumbprint }: KeyProof): readonly number[] {
-  return words(thumbprintBytes(thumbprint), 8);
+  const bytes = Buffer.from(thumbprint, "base64url");
+  return [0, 4, 8, 12, 16, 20, 24, 28].map((at) => bytes.readUInt32BE(at));
 }
 
 function words(bytes: Uint8Array, count: number): number[] {
