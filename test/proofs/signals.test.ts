@@ -9,7 +9,7 @@ import { type MovedClock, movedClock } from "../support/moved-clock.ts";
 import { startReplica, startSentinel } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { until } from "../support/until.ts";
-import { startTestRedis } from "./support/deployment.ts";
+import { startTestCluster, startTestRedis } from "./support/deployment.ts";
 import type { Behaviour, Receiver } from "./support/receiver.ts";
 import { long } from "./support/run-length.ts";
 import { deploySignals, type SignalsWorld } from "./support/signals-world.ts";
@@ -24,8 +24,10 @@ const ENDINGS = long ? 1_000 : 40;
 /** A silent receiver costs 10 s each time. */
 const FAULTS: readonly Behaviour[] = ["garbage", 500, 302, 404, ...(long ? (["silent"] as const) : [])];
 
-const envOf = async (store: (typeof STORES)[number]): Promise<Readonly<Record<string, string>>> =>
-  store === "embedded" ? {} : { REDIS_URL: (await startTestRedis()).url };
+const SERVERS = { redis: startTestRedis, cluster: startTestCluster };
+
+const envOf = async (store: "embedded" | keyof typeof SERVERS): Promise<Readonly<Record<string, string>>> =>
+  store === "embedded" ? {} : { REDIS_URL: (await SERVERS[store]()).url };
 
 /** Moves the clock, step by step, until a condition holds. Between two steps there is time for leases to be taken again. */
 async function passUntil(clock: MovedClock, stepMs: number, holds: () => Promise<boolean>): Promise<void> {
@@ -89,7 +91,7 @@ describe.each(STORES)("on the %s store", (store) => {
 });
 
 // On Redis a lease ends by the clock of Redis, which is not moved: each kill takes half a minute.
-const KILLED: readonly (typeof STORES)[number][] = long ? STORES : ["embedded"];
+const KILLED = long ? ([...STORES, "cluster"] as const) : (["embedded"] as const);
 
 test.each(KILLED)("an instance on the %s store is killed while it delivers, and goes on", async (store) => {
   const clock = movedClock();

@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 import { generateRing } from "../../../src/tokens/generate-key.ts";
 import { createRingFile } from "../../../src/tokens/ring-file.ts";
 import { type Caller, type CallResult, RPC_PROTOCOLS } from "../../support/clients.ts";
-import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { type RedisCluster, type RedisServer, startRedis, startRedisCluster } from "../../support/redis.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 
 export const ISSUER = "https://issuer.example";
@@ -56,6 +56,13 @@ export async function startTestRedis(...args: string[]): Promise<RedisServer> {
   const redis = await startRedis(...args);
   onTestFinished(() => redis.stop());
   return redis;
+}
+
+/** A cluster of three masters that ends with the test. */
+export async function startTestCluster(): Promise<RedisCluster> {
+  const cluster = await startRedisCluster();
+  onTestFinished(() => cluster.stop());
+  return cluster;
 }
 
 export function pick<T>(items: readonly T[]): T {
