@@ -31,7 +31,10 @@ export async function verifyStream(
   if (!(await sendStreamEvent(deps, stream, event))) throw new ServiceError("E429_RATE_LIMITED");
 }
 
-/** Reports what an operator does (SSF 1.0 section 8.1.5). It never fails: the operator's change counts. */
+/**
+ * Reports what an operator does (SSF 1.0 section 8.1.5). It never fails: the operator's change counts. Without room the report is dropped;
+ * signals do not wait for it.
+ */
 export async function announceChange(
   deps: StreamEventDeps,
   stream: StreamSubscription,
@@ -64,27 +67,30 @@ async function sendStreamEvent(
     });
     return changed.stream.pending?.some(({ id }) => id === sent.id) ?? false;
   }
-  return pushSoon(deps, stream, sent);
+  if (!hasRoom(stream)) return false;
+  beginPushing(deps, stream, [sent]);
+  return true;
 }
 
-/** Pushes what was held while a stream was paused, once each. */
+/** Pushes what was held while a stream was paused, once each. What finds no room stays held until the stream is resumed again. */
 export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void> {
   let held: readonly PendingEvent[] = [];
   const stream = await changeStream(deps, id, (now) => {
-    const isPushed = now.kind === "ssf_push" && now.state === "active";
+    const isPushed = now.kind === "ssf_push" && now.state === "active" && hasRoom(now);
     const { pending = [], ...settings } = now.stream;
     held = isPushed ? pending : [];
     return isPushed ? { ...definitionOf(now), stream: settings } : definitionOf(now);
   });
-  for (const sent of held) pushSoon(deps, stream, sent);
+  if (held.length > 0) beginPushing(deps, stream, held);
 }
 
-/** Begins to push an event. @returns false if too many are under way */
-function pushSoon(deps: StreamEventDeps, stream: StreamSubscription, sent: PendingEvent): boolean {
-  if (!hasRoom(stream)) return false;
+/** Pushes events one after the other, so that they take the room of one. */
+function beginPushing(deps: StreamEventDeps, stream: StreamSubscription, sent: readonly PendingEvent[]): void {
   pushing.push(stream);
-  void push(deps, stream, sent).finally(() => pushing.splice(pushing.indexOf(stream), 1));
-  return true;
+  const pushAll = async () => {
+    for (const event of sent) await push(deps, stream, event);
+  };
+  void pushAll().finally(() => pushing.splice(pushing.indexOf(stream), 1));
 }
 
 /** Returns whether another event can be pushed. A slow receiver leaves room for the others. */
