@@ -3,6 +3,9 @@ import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 
+/** The kit renews a token that expires sooner: its default. */
+const MIN_VALIDITY_MS = 10_000;
+
 /** A proxy in front of `target`, which counts refreshes and fails as tests want. */
 export async function startRelay(target: string) {
   const relay = {
@@ -10,11 +13,25 @@ export async function startRelay(target: string) {
     refreshes: 0,
     /** The refresh tokens that responses have set: one for each rotation. */
     tokens: new Set<string>(),
+    /** How long before the kit had to renew it a token was replaced, ms: one for each rotation that came too soon. */
+    early: [] as number[],
     isDown: false,
     /** How late a response is, ms; undefined for one that is lost. */
     delayMs: (): number | undefined => 0,
     close: () => {},
   };
+  /** When the newest token becomes due, wall clock, ms. Its first access token is the first to. */
+  let dueAtMs = 0;
+  function noteTokens(setCookies: string): void {
+    const [, token] = /\brefresh_token=([^;]+)/.exec(setCookies) ?? [];
+    const [, payload] = /\baccess_token=[^.;]+\.([^.;]+)/.exec(setCookies) ?? [];
+    if (!token || relay.tokens.has(token)) return;
+    const nowMs = Date.now();
+    if (relay.tokens.size > 0 && nowMs < dueAtMs) relay.early.push(dueAtMs - nowMs);
+    relay.tokens.add(token);
+    const { exp } = JSON.parse(Buffer.from(payload ?? "", "base64url").toString() || "{}") as { exp?: number };
+    dueAtMs = (exp ?? 0) * 1_000 - MIN_VALIDITY_MS;
+  }
   const server = createServer((request, response) => {
     if (request.url === "/v1/auth/refresh") relay.refreshes++;
     if (relay.isDown) {
@@ -24,8 +41,7 @@ export async function startRelay(target: string) {
     const { method, headers } = request;
     const onward = send(new URL(request.url ?? "/", target), { method, headers });
     onward.on("response", (reply) => {
-      const [, token] = /\brefresh_token=([^;]+)/.exec(String(reply.headers["set-cookie"])) ?? [];
-      if (token) relay.tokens.add(token);
+      noteTokens(String(reply.headers["set-cookie"]));
       const delayMs = relay.delayMs();
       if (delayMs === undefined) response.destroy();
       else setTimeout(() => reply.pipe(response.writeHead(reply.statusCode ?? 502, reply.rawHeaders)), delayMs);
