@@ -8,7 +8,7 @@ export type GateOptions = {
   readonly login?: string;
   /** Name of the parameter that tells the login page where to return to. Read it with `returnPath`. Default: `next`. */
   readonly returnParameter?: string;
-  /** Whether a path is for users who are signed in. Default: none is. */
+  /** Whether a path is for users who are signed in, asked as it was sent, decoded, and in lower case. Default: none is. */
   readonly isProtected?: (path: string) => boolean;
   /**
    * Other origins whose pages may send requests that change something. With `false` the application checks this itself
@@ -43,7 +43,8 @@ export function createGate(
     }
     const authentication = await sessions.authenticate(request, address);
     const { pathname } = new URL(request.url, "http://application.invalid");
-    if (authentication.user.state !== "ended" || !isProtected(pathname)) return { authentication };
+    if (authentication.user.state !== "ended" || !pathsOf(pathname).some((path) => isProtected(path)))
+      return { authentication };
     const location = loginLocation(request.url, login, returnParameter);
     if (location === undefined) return { authentication };
     const headers = new Headers(authentication.responseHeaders);
@@ -51,6 +52,17 @@ export function createGate(
     headers.set("location", location);
     return { authentication, response: new Response(null, { status: 303, headers }) };
   };
+}
+
+/** A path in the forms in which a framework may look for its route: most decode it first, and Express ignores its case. */
+function pathsOf(pathname: string): readonly string[] {
+  let decoded = pathname;
+  try {
+    decoded = decodeURI(pathname);
+  } catch {
+    // It stays as it is: frameworks do not decode it either.
+  }
+  return [pathname, decoded, decoded.toLowerCase()];
 }
 
 function isNavigation({ method, headers }: PageRequest): boolean {

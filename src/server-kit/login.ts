@@ -6,10 +6,12 @@ const BASE = "http://application.invalid";
 /**
  * Returns a path of the application to return to after the login. The parameter comes from the address, which an attacker may have
  * written. So an address that would lead to another site, or to the login again, becomes `fallback`.
+ *
+ * @param wanted the parameter. Frameworks make a list or an object of one that is there twice: it becomes `fallback` too
  */
-export function returnPath(wanted: string | null | undefined, login: string, fallback = "/"): string {
+export function returnPath(wanted: unknown, login: string, fallback = "/"): string {
   // A browser removes tabs and line breaks from a URL, and reads a backslash as a slash.
-  if (!wanted?.startsWith("/") || /[\\\t\r\n]/.test(wanted)) return fallback;
+  if (typeof wanted !== "string" || !wanted.startsWith("/") || /[\\\t\r\n]/.test(wanted)) return fallback;
   const url = URL.parse(wanted, BASE);
   if (url?.origin !== BASE || isLogin(url.pathname, login)) return fallback;
   const path = url.pathname + url.search + url.hash;

@@ -177,6 +177,11 @@ describe.each([
     expect([open.status, await open.text()]).toEqual([200, "ended"]);
   });
 
+  test.each(["/%61ccount", "/ACCOUNT"])("%s is protected as /account is", async (path) => {
+    // Hono and others decode a path before they look for its route, and Express ignores its case.
+    expect((await running.send(new Jar().request(path, PAGE))).status).toBe(303);
+  });
+
   test("a script gets 401 in place of a redirect", async () => {
     expect((await running.send(new Jar().request("/account", { accept: "application/json" }))).status).toBe(401);
   });

@@ -18,6 +18,10 @@ describe("where a login leads back to", () => {
     expect(returnPath(wanted, "/login")).toBe("/");
   });
 
+  test("a parameter that is there twice is replaced by the root", () => {
+    expect(returnPath(["/orders", "//evil.example"], "/login")).toBe("/");
+  });
+
   test("whatever the parameter holds, a browser stays on the origin and off the login", () => {
     const parts = fc.constantFrom(
       "/",
