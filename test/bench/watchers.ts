@@ -1,10 +1,11 @@
 // What the revocation feed costs: many watchers on HTTP/1.1 connections of their own, and logouts at a steady rate, on the embedded store.
 //
-//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--baseline <another checkout>]
+//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--levels 1] [--baseline <another checkout>]
 //
 // It prints, for each version and round: CPU of the service per delivered frame and as a share of a core, the delay from the logout
 // to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` shows the logouts alone.
 // The admin listener takes 1,000 connections. With `--relays` the watchers share that many relays, and the CPU is that of the service alone.
+// `--levels 3` puts two more relays, one behind the other, between them and the service.
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -104,7 +105,7 @@ async function measureOne(root: string) {
   try {
     const seconds = argument("--seconds", 10);
     const sids = await createSessions(url, Math.round(argument("--rate", 100) * (seconds + 1)));
-    const urls = relays.length === 0 ? [url] : relays.map((relay) => (JSON.parse(relay.line) as { url: string }).url);
+    const urls = relays.last.length === 0 ? [url] : relays.last.map(urlOf);
     await order({ urls, watchers, http2: process.argv.includes("--http2") });
     await end(url, sids.splice(0, argument("--rate", 100))); // a second to warm up
     await sleep(1000);
@@ -126,7 +127,7 @@ async function measureOne(root: string) {
     };
   } finally {
     child.kill();
-    for (const relay of relays) await relay.stop();
+    for (const relay of [...relays.last, ...relays.between]) await relay.stop();
     await service.stop();
   }
 }
@@ -136,9 +137,24 @@ async function startRelays(root: string, url: string) {
   const hash = createHash("sha256").update(ADMIN_TOKEN).digest("hex");
   const admins = [{ name: "bench", hash, scopes: ["watch"] }];
   writeFileSync(watchers, JSON.stringify({ admins }), { mode: 0o600 });
-  const args = ["src/main.ts", "relay", "--url", url, "--watchers", watchers, "--port", "0"];
-  const one = () => start("server", args, { cwd: root, env: { ADMIN_TOKEN } });
-  return Promise.all(Array.from({ length: argument("--relays", 0) }, one));
+  const one = (upstream: string) => {
+    const args = ["src/main.ts", "relay", "--url", upstream, "--watchers", watchers, "--port", "0"];
+    return start("server", args, { cwd: root, env: { ADMIN_TOKEN } });
+  };
+  const count = argument("--relays", 0);
+  const between: Awaited<ReturnType<typeof one>>[] = [];
+  let upstream = url;
+  for (let level = 1; count > 0 && level < argument("--levels", 1); level++) {
+    const relay = await one(upstream);
+    between.push(relay);
+    upstream = urlOf(relay);
+  }
+  const last = await Promise.all(Array.from({ length: count }, () => one(upstream)));
+  return { between, last };
+}
+
+function urlOf({ line }: { readonly line: string }): string {
+  return (JSON.parse(line) as { url: string }).url;
 }
 
 async function call(url: string, rpc: string, message: object): Promise<Record<string, unknown>> {
