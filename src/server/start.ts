@@ -1,6 +1,7 @@
 /** The composition root: this folder alone knows every room. */
 import type { Config } from "../config/config.ts";
 import { createSignInRecords, type SignInRecords } from "../console/sign-in-records.ts";
+import { warmUp } from "../listener/warm-up.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
@@ -104,6 +105,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   await waitForStore(store, log).catch((error: unknown) => giveUp(error, () => stop("now")));
   signals?.start();
+  await warmUp([listeners.public, listeners.admin]);
   reportReady(out, config, { ...urls, store: opened.kind, docsKey: apis.docsKey });
   return { ...urls, stop };
 }

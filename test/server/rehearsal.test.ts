@@ -97,7 +97,7 @@ test("a start rehearses, and is reported after that", async () => {
     out: (text) => steps.push(text.includes('"event":"ready"') ? "ready" : "quickstart"),
   });
   await service.stop("now");
-  expect(steps).toEqual([...STEPS, "ready", "quickstart"]);
+  expect(steps).toEqual([...STEPS, "/healthz", "/healthz", "ready", "quickstart"]);
 });
 
 test("nothing of it is counted, kept or logged", async () => {
