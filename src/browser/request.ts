@@ -43,7 +43,7 @@ export async function send(
     if (body?.data) return body.data;
     if (body?.error?.code === "E001_AUTH_FAILURE") return { ended: true };
     const after = response.headers.get("retry-after") as never;
-    // Seconds or a date.
+    // `Retry-After` is a number of seconds or a date.
     const ms = after * 1000 || Date.parse(after) - realm.Date.now() || 0;
     return { cause: response.status, retryAfterMs: Math.max(0, ms) };
   } catch (cause) {

@@ -10,7 +10,7 @@ export type { OverloadCause } from "./admission.ts";
 export type OverloadControl = {
   /** Accepts an ordinary call, or not. */
   readonly accept: () => boolean;
-  /** The store, with a bounded number of commands waiting for it, and none of a request that may be too old. */
+  /** The store. The number of commands that wait for it is bounded, and a request that may be too old sends it none. */
   readonly limit: (store: SessionStore) => SessionStore;
   /** How many commands wait for the store. */
   readonly waiting: () => number;

@@ -48,7 +48,7 @@ export function connectTo(server: Pick<Server, "address">, sharesPort = false): 
           if (isWanted && attemptsLeft > 0) begin(attemptsLeft - 1);
           else onEnd();
         });
-      // Another process may have accepted it, which closes it then, because this is no protocol.
+      // Another process of this port may have accepted the connection. These bytes are no protocol, so that process closes it.
       if (sharesPort) own.write(NO_PROTOCOL);
     };
     begin(sharesPort ? MAX_ATTEMPTS : 0);

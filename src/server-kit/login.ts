@@ -1,6 +1,6 @@
 /** Redirects to the login and back. */
 
-/** Any origin will do: an address that leaves it is no path of the application. */
+/** Addresses are resolved against this origin. One that resolves to another origin is no path of the application. */
 const BASE = "http://application.invalid";
 
 /**

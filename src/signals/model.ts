@@ -53,7 +53,7 @@ export type StreamSettings = {
   readonly description?: string;
   /** Absent if the receiver wants every type. */
   readonly eventsRequested?: readonly string[];
-  /** What its receiver wants, unless it is to be sent: an operator who resumes it goes back to this. */
+  /** The status that the receiver has asked for; absent: enabled. When an operator resumes a stream, it gets this status. */
   readonly wanted?: "paused" | "disabled";
   /** Why its receiver has changed the status, in its own words. */
   readonly statusReason?: string;

@@ -74,7 +74,7 @@ export interface SignalLog {
   /** Moves a subscription's cursor, and counts what was accepted and given up on the way. */
   advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome>;
 
-  /** Returns for each subscription with signals behind its cursors the one that ended first; operators see by it what is late. */
+  /** Returns for each subscription the oldest signal that has not been delivered. It shows operators how late signals are. */
   oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>>;
 
   /** Returns the stored cursors of one subscription, by partition; each is empty if there is no such subscription. */

@@ -19,7 +19,7 @@ type Revoked = {
 type Deps = {
   readonly feed: Pick<RevocationFeed, "watchHere">;
   readonly wallClock: WallClock;
-  /** Never set, in ms. */
+  /** A clock that is never set, in ms. */
   readonly clock: Clock;
   readonly signal: AbortSignal;
 };

@@ -40,7 +40,7 @@ type Deps = {
   readonly ttlMs: number;
   readonly signClaims: (typ: string, claims: Readonly<Record<string, unknown>>) => string;
   readonly revoked: Pick<RevokedIndices, "revokedUntil" | "knownAt" | "of">;
-  /** Never set, in ms. */
+  /** A clock that is never set, in ms. */
   readonly clock: Clock;
 };
 
@@ -59,7 +59,8 @@ export class StatusLists {
   /**
    * Returns the claim `status` of a session's access tokens, as a JSON member to append.
    *
-   * The name of its list has the end of all sessions that it was created after. The index of that list does not count for a later one.
+   * If all sessions were ended before this one was created, the name of its list contains the time of that end. Lists with another time
+   * in their name say nothing of this session.
    */
   memberOf({ sid, createdAt }: Pick<Session, "sid" | "createdAt">): string {
     const { list, index } = placeOf(sid);

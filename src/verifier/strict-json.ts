@@ -36,7 +36,7 @@ function deepFreeze(value: Record<string, unknown> | readonly unknown[], depth: 
   return members;
 }
 
-/** Returns 1. @throws RangeError */
+/** Checks a text. Returns 1, so that the names of members can be counted. @throws RangeError if it has half of a surrogate pair */
 function requireWellFormed(text: string): 1 {
   if (!text.isWellFormed()) throw new RangeError("an unpaired surrogate");
   return 1;

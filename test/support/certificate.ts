@@ -32,7 +32,7 @@ type Certificate = {
   readonly commonName: string;
   readonly issuer?: { readonly commonName: string; readonly key: KeyObject };
   readonly extensions: readonly Buffer[];
-  /** From now on, ms. */
+  /** How long it is valid from now on, in ms. */
   readonly lifeMs?: number;
 };
 

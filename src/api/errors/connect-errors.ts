@@ -81,7 +81,7 @@ export const SHARED_ERRORS = {
   invalidBoundToken: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_token") }),
   /** A token came with the scheme DPoP and a proof that is not accepted. */
   badProof: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_dpop_proof") }),
-  /** The same; its proof needs the nonce of the response (RFC 9449 section 9). */
+  /** A token came with the scheme DPoP, and its proof needs the nonce of this response (RFC 9449 section 9). */
   nonceRequired: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("use_dpop_nonce") }),
   /** The token in the body of a request is proven invalid. OAuth's form of it has no challenge (RFC 6749 section 5.2). */
   invalidGrant: shared("E001_AUTH_FAILURE", {}),

@@ -18,7 +18,7 @@ export type ForwardAuthOptions = ConnectionOptions & {
   readonly refuse?: boolean;
 };
 
-/** As that of the verifier. */
+/** How old the knowledge of endings may be, in ms. It is the default of the verifier. */
 const MAX_STALENESS_MS = 5_000;
 
 export async function forwardAuth(context: Context, options: ForwardAuthOptions): Promise<void> {

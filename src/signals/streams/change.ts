@@ -10,7 +10,7 @@ export type ChangeDeps = { readonly subscriptions: SubscriptionStore };
 /** How often a change is tried that others make at the same time. */
 const MAX_TRIES = 8;
 
-/** Returns the receiver: it is the credential. */
+/** Returns the name of the credential, which stands for the receiver. @throws ServiceError if there is none */
 export function ownerOf({ adminName }: Requester): string {
   if (adminName === undefined) throw new ServiceError("E001_AUTH_FAILURE");
   return adminName;

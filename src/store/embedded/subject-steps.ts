@@ -35,7 +35,7 @@ type Deps = {
   readonly endedWithAll: (sid: SessionId) => void;
 };
 
-/** An end of many that is under way, or was: then `created_until` is 0. */
+/** An end of many sessions of a subject. Once it is finished, `created_until` is 0. */
 type EndRow = {
   readonly id: string;
   readonly subject: string;

@@ -83,7 +83,7 @@ export class LogReader {
     }
   }
 
-  /** What has not gone on since the last reading may have been left by an instance that is no more. */
+  /** Finishes the endings that have made no progress since the last reading: the instance that began them may have died. */
   #resume(endings: readonly string[]): void {
     const before = this.#endings;
     this.#endings = new Set(endings);

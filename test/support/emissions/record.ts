@@ -58,7 +58,10 @@ for (const [name, stream] of [["stdout", process.stdout] as const, ["stderr", pr
   before(stream, "write", (_, [chunk]) => emitted(textOf(chunk), name));
 }
 
-/** Files that pages share: looking through them again for each response would slow down what other tests measure. */
+/**
+ * Bytes of this size are a file that responses share, such as a page. It is searched once: to search it again for each response would slow
+ * down what other tests measure.
+ */
 const FILE_BYTES = 16 * 1024;
 const seen = new WeakMap<ArrayBufferLike, Set<string>>();
 
@@ -117,7 +120,7 @@ function flush(): void {
   try {
     appendFileSync(file, lines);
   } catch {
-    // No descriptor left, as some tests want it: the next flush writes them.
+    // Some tests use up all file descriptors. The next flush then writes the records.
     return;
   }
   lines = "";
