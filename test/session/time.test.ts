@@ -33,6 +33,7 @@ test("times are converted where tokens are signed and checked, and where times a
     "session/due-lines.ts",
     "session/time.ts",
     "signals/delivery/dispatch.ts",
+    "signals/manage.ts",
     "signals/streams/poller.ts",
     "store/embedded/clock.ts",
     "store/redis/store.ts",
