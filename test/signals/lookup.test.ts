@@ -1,10 +1,10 @@
 import { createSocket } from "node:dgram";
 import type { lookup as lookupBySystem } from "node:dns";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { createLookup, type LookupDeps } from "../../src/signals/send/lookup.ts";
+import { scratch } from "../support/service.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(() => {
@@ -52,7 +52,7 @@ function system() {
 }
 
 function hosts(text: string): string {
-  const path = join(mkdtempSync(join(tmpdir(), "hosts-")), "hosts");
+  const path = join(scratch(), "hosts");
   writeFileSync(path, text);
   return path;
 }

@@ -37,7 +37,9 @@ const children = new Set<ChildProcess>();
 const directories = new Set<string>();
 onExit(() => {
   for (const child of children) child.kill("SIGKILL");
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+  // A service that is just being killed may still write a file.
+  for (const directory of directories)
+    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
 });
 
 /** A directory that is gone when the tests are. */
