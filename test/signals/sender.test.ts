@@ -49,6 +49,22 @@ function resolver(...turns: (readonly string[])[]) {
   return { find, asked: () => asked };
 }
 
+test("a receiver that hangs holds up no other one on its host", async () => {
+  const hanging = Promise.withResolvers<void>();
+  let hung = 0;
+  const port = await http((request, response) => {
+    if (request.url === "/works") response.end();
+    else if (++hung === 8) hanging.resolve();
+  });
+  const { send } = sender({ deadlineMs: 60_000 });
+  const pending = Array.from({ length: 16 }, () => send(to(`http://127.0.0.1:${port}/hangs`)));
+  await hanging.promise;
+  expect(await send(to(`http://127.0.0.1:${port}/works`))).toEqual({ ok: true, status: 200 });
+  expect(hung).toBe(8); // the others wait for a connection
+  for (const close of closing.splice(0)) await close();
+  await Promise.all(pending);
+});
+
 test("a request arrives whole, and connections are used again", async () => {
   const seen: unknown[] = [];
   const ports = new Set<unknown>();

@@ -34,7 +34,7 @@ export type SenderOptions = TargetRules & {
 };
 
 const DEADLINE_MS = 10_000;
-/** Connections to one origin. */
+/** Connections to one receiver. */
 const MAX_SOCKETS = 8;
 const IDLE_MS = 30_000;
 const MAX_HEADER_BYTES = 8_192;
@@ -52,12 +52,12 @@ class TooLarge extends Error {}
 export function createSender(options: SenderOptions): Sender {
   const { deadlineMs = DEADLINE_MS, ca, find = createLookup({ maxWaitMs: deadlineMs }) } = options;
   const pool = { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: 2, timeout: IDLE_MS };
-  const agents = { http: new HttpAgent(pool), https: new HttpsAgent(pool) };
+  const agents = { http: apart(new HttpAgent(pool)), https: apart(new HttpsAgent(pool)) };
   const lookups = { http: checkedLookup(find, false, options), https: checkedLookup(find, true, options) };
 
   function open(url: URL, { headers, body }: OutgoingRequest): ClientRequest {
     const fields = { ...headers, "user-agent": "session-service", "content-length": Buffer.byteLength(body) };
-    const common = { method: "POST", headers: fields, maxHeaderSize: MAX_HEADER_BYTES };
+    const common = { method: "POST", headers: fields, maxHeaderSize: MAX_HEADER_BYTES, receiver: url.href };
     return url.protocol === "https:"
       ? requestHttps(url, {
           ...common,
@@ -84,6 +84,14 @@ export function createSender(options: SenderOptions): Sender {
       agents.https.destroy();
     },
   };
+}
+
+/** Gives each receiver connections of its own. Otherwise one that hangs would hold up all others on its host. */
+function apart<A extends HttpAgent>(agent: A): A {
+  const originOf = agent.getName.bind(agent);
+  agent.getName = (options?: Parameters<typeof originOf>[0] & { readonly receiver?: string }) =>
+    `${originOf(options)}:${options?.receiver}`;
+  return agent;
 }
 
 function finish(result: SendResult | "stale"): SendResult {
