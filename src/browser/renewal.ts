@@ -138,7 +138,7 @@ export function createRenewal(
       if (known.token === received) say(messageOf(received, realm));
     } else if (outcome.ended) over();
     else {
-      // Never the same for all clients, also where the service names a time.
+      // A random part is added to the time that the service names, so that clients do not come back all at once.
       const waitMs = maxBackoffMs(known.failures) * realm.Math.random() + (outcome.retryAfterMs ?? 0);
       learn(fail(known, waitMs));
       say({ type: "failed", waitMs, atMs: realm.Date.now() });

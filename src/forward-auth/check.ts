@@ -18,7 +18,7 @@ type Identity = Readonly<Record<(typeof IDENTITY_HEADERS)[number], string>>;
 type Decision = { readonly ok: true; readonly identity: Identity } | Rejection;
 /** A header of the request that the gateway asks about, by its name in lower case. */
 export type HeaderOf = (name: string) => string | undefined;
-/** What the gateway says about the request itself. A proof is for that (RFC 9449 section 4.3). */
+/** What the gateway says about the request itself. A proof names the method and the URL that it is for (RFC 9449 section 4.3). */
 type Target = {
   readonly method: string | undefined;
   /** The host that the client has named, with its port if it has named one. */

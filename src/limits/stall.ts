@@ -38,7 +38,7 @@ export class StallGuard {
     this.#stop = turns.follow(() => {});
   }
 
-  /** Whether a request may have waited for too long that was read in this turn of the event loop. */
+  /** Whether a request that was read in this turn of the event loop may have waited for too long before it was read. */
   mayBeTooOld(of: keyof Tolerances): boolean {
     return this.#turns.behindMs() > this.#tolerances[of];
   }

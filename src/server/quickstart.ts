@@ -1,4 +1,4 @@
-/** What a newcomer gets, whose start has nothing of a deployment. */
+/** Decides whether the service was started to try it out, and may offer a sign-in on its reference page. */
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../reference/sign-in.ts";
 import { hasOwnAdminToken } from "./secrets.ts";

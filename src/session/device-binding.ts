@@ -150,8 +150,8 @@ export function isSameThumbprint(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Returns what a refresh that was served has shown of the session's key. The first proof binds with the child that is minted for it: the
- * holder of an earlier child may not have the key.
+ * Returns what a refresh that was served has shown of the session's key. A first proof binds the key only with the child that is minted for
+ * it, because the holder of an earlier child may not have the key.
  */
 export function shownBy(
   verdict: ServingVerdict | "held" | "first_proof",

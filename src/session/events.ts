@@ -71,7 +71,7 @@ export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent<StoreMs>
 /** What a step has left to be recorded. */
 export type DueRecord = {
   readonly key: DueKey;
-  /** When it was left, or claimed last. */
+  /** When the due record was written, or when an instance last began to record its event. */
   readonly since: StoreMs;
   readonly event: SessionEvent<StoreMs>;
   readonly ids: Partial<Correlation>;
@@ -81,7 +81,7 @@ export type DueRecord = {
 
 /** Some due records of one part of the store, which is available or not as a whole. */
 export type DueRecords = {
-  /** Names the part. */
+  /** The name of the part. */
   readonly part: string;
   /** When they were read. */
   readonly now: StoreMs;

@@ -68,7 +68,7 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
 /** The credential of a logout. */
-export type LogoutCredential = {
+type LogoutCredential = {
   readonly ok: true;
   readonly caller: AccessClaims;
   /** If this is undefined, `byCookie` has the session of the caller. */

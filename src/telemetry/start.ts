@@ -23,7 +23,7 @@ import { createSampler, LimitedSampler, TraceBucket, type TraceLimits } from "./
 import { traceStore } from "./store-spans.ts";
 import type { Telemetry } from "./telemetry.ts";
 
-export type TelemetryDeps = {
+type TelemetryDeps = {
   readonly config: TelemetryConfig;
   readonly metrics: Pick<Metrics, "values" | "traceLimited">;
   readonly log: Logger;

@@ -86,7 +86,7 @@ class Supervisor {
 
   replaceFromNowOn(count: number): void {
     this.#replaces = true;
-    // One that was ready first may have ended since.
+    // A worker that was ready may have ended before all were.
     for (let missing = count - this.#running.size; missing > 0; missing--) this.#replace();
   }
 

@@ -21,7 +21,7 @@ export function serverVersion(): string {
   return `${name} ${version}`;
 }
 
-/** None outlives the tests, however they end. */
+/** The servers that run. They are killed when the tests end, however they end. */
 const running = new Set<ChildProcess>();
 onExit(() => {
   for (const child of running) child.kill("SIGKILL");

@@ -21,7 +21,7 @@ const URGENT: ReadonlySet<string> = new Set([
   "WatchRevocations",
 ]);
 
-/** The names of RPCs that present a refresh token. The rules of rotation need them young. */
+/** The names of RPCs that present a refresh token. By the rules of rotation, such a request must not be acted upon late. */
 const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
 
 /** How long calls may have waited, in ms. */

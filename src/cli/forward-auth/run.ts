@@ -7,7 +7,7 @@ import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT, usageError } from "../exit.ts";
 
-export type ForwardAuthOptions = ConnectionOptions & {
+type ForwardAuthOptions = ConnectionOptions & {
   readonly issuer?: string;
   readonly audience?: readonly string[];
   readonly host: string;

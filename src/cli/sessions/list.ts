@@ -5,7 +5,7 @@ import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { sessionAsJson, sessionTable } from "./view.ts";
 
-export type ListOptions = ConnectionOptions & {
+type ListOptions = ConnectionOptions & {
   readonly subject?: string;
   readonly subjectPrefix?: string;
   readonly clientId?: string;

@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { EXIT, usageError } from "../exit.ts";
 import { FeedPrinter } from "./print.ts";
 
-export type WatchOptions = ConnectionOptions & {
+type WatchOptions = ConnectionOptions & {
   readonly new?: boolean;
   readonly once?: boolean;
   readonly json?: boolean;

@@ -1,4 +1,4 @@
-/** Commands to the store at the same time. */
+/** How many operations, each with a command to the store, run at the same time. */
 const MAX_COMMANDS = 16;
 
 /** Calls an operation for each value, some at the same time. Rejects with the first failure after all have ended. */

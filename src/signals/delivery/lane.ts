@@ -20,7 +20,7 @@ export const MAX_LINE = 16;
 const MAX_LANE = 512;
 /** How many signals behind one that the receiver refuses are delivered before it, at the most. */
 const MAX_AHEAD = 10_000;
-/** A receiver that has failed for so long is paused; so long is one signal tried. */
+/** A receiver that has failed for this time, in ms, is paused. A signal that has failed for this time is given up. */
 export const GIVE_UP_MS = 86_400_000;
 /** A signal that the receiver has refused so often, and accepted others in between, is given up. */
 const MAX_REFUSALS = 10;

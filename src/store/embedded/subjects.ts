@@ -98,7 +98,10 @@ export class Subjects {
     }
   }
 
-  /** All have ended durably when this begins; so what is written meanwhile need not be on disk before its end. */
+  /**
+   * Finishes an end of many sessions. That all have ended is on the disk before this begins, so the rows that it writes need not be on the
+   * disk until it is done.
+   */
   async #finish(id: string): Promise<{ readonly count: number; readonly ended: readonly SessionId[] }> {
     const { sql, steps, write } = this.#deps;
     const ended: SessionId[] = [];

@@ -9,7 +9,7 @@ import { buffers, listed, sessionId, text } from "./replies.ts";
 
 /** Entries of each partition that are read at first: of 256 together enough for a page, unless a few subjects have them all. */
 const FIRST_ENTRIES = 4;
-/** Then of one partition, twice as many each time. */
+/** Later reads of one partition double the number of entries, up to this. */
 const MOST_ENTRIES = 128;
 /** Partitions that one script reads, where they are on one node: some 0.2 ms. */
 const PARTITIONS_PER_READ = 32;

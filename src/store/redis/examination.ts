@@ -26,7 +26,7 @@ export type NodeFacts = {
   readonly error: Error | undefined;
 };
 
-export type Examination =
+type Examination =
   | { readonly ok: true; readonly nodes: readonly NodeFacts[] }
   | { readonly ok: false; readonly reason: Error };
 

@@ -44,7 +44,10 @@ export function scriptCall(
   return new ScriptCall(encoded + encode(from) + encode(until) + encode(shift));
 }
 
-/** What comes before the arguments of a script with one key, by hash and key: a few scripts, and the hash tags of the partitions. */
+/**
+ * The encoded beginning of a call with one key, which is the same for each call: by the hash of the script, then by key. There are few of
+ * both: the scripts, and the hash tags of the partitions.
+ */
 const heads = new Map<string, Map<string, string>>();
 
 function headOf(sha: string, key: string): string {

@@ -103,8 +103,8 @@ export async function embeddedBackend(): Promise<Backend> {
 export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
 
 /**
- * For a store on such a clock. Nothing but the test asks Redis for the time: a look of the store's own, between the two
- * moments at which a test moves its two clocks, would take that for a clock that was set.
+ * Options of a store on a clock that a test moves. The store does not ask Redis for the time: the test moves two clocks one after the
+ * other, and a store that asked in between would take that for a clock that was set.
  */
 export function movable(steady: () => number): Partial<RedisStoreOptions> {
   return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeoutMs: 5_000, recheckMs: NEVER_MS };
