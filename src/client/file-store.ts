@@ -93,11 +93,27 @@ async function removeLeftovers(path: string): Promise<void> {
   const name = basename(path);
   const names = await readdir(directory).catch(() => []);
   const leftovers = names.filter((other) => other.startsWith(name) && TEMPORARY.test(other.slice(name.length)));
+  const now = leftovers.length === 0 ? undefined : await fileTime(path).catch(() => undefined);
   for (const leftover of leftovers) {
     const file = join(directory, leftover);
     const since = await stat(file).catch(() => undefined);
-    if (since !== undefined && Date.now() - since.mtimeMs > MAX_WRITING_MS)
+    if (since !== undefined && now !== undefined && now - since.mtimeMs > MAX_WRITING_MS)
       await rm(file, { force: true }).catch(() => {});
+  }
+}
+
+/**
+ * Returns the time by which the file system dates files, in ms. By the clock of a process, which may be wrong, the files that others are
+ * writing could seem to be old.
+ */
+async function fileTime(path: string): Promise<number> {
+  const probe = `${path}.${randomUUID()}.tmp`;
+  const file = await open(probe, "wx", MODE);
+  try {
+    return (await file.stat()).mtimeMs;
+  } finally {
+    await file.close();
+    await rm(probe, { force: true });
   }
 }
 

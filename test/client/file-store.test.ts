@@ -51,6 +51,25 @@ test.each(["save", "clear"] as const)(
   },
 );
 
+test.each(["save", "clear"] as const)(
+  "%s of a process whose clock is an hour ahead leaves what others write",
+  async (change) => {
+    const writing = "session.json.00000000-0000-4000-8000-000000000003.tmp";
+    leave(writing, 0);
+    const support = join(import.meta.dirname, "../support");
+    const clock = join(directory, "clock");
+    writeFileSync(clock, "3600000");
+    const store = pathToFileURL(join(import.meta.dirname, "../../src/client/file-store.ts")).href;
+    const script = `const { createFileStore } = await import(${JSON.stringify(store)});
+    await createFileStore(${JSON.stringify(path)}).${change}({ refreshToken: "a" });
+    console.log(Date.now());`;
+    const args = ["--import", join(support, "moved-clock-preload.ts"), "--input-type=module", "--eval", script];
+    const { stdout } = await run(process.execPath, args, { env: { MOVED_CLOCK: clock } });
+    expect(Number(stdout)).toBeGreaterThan(Date.now() + 3_000_000);
+    expect(readdirSync(directory)).toContain(writing);
+  },
+);
+
 test.each([null, 1, {}, { token: 5 }])("an access token that is none (%j) is left out", async (access) => {
   writeFileSync(path, JSON.stringify({ refreshToken: "a", access }));
   expect(await createFileStore(path).load()).toEqual({ refreshToken: "a" });
