@@ -66,7 +66,15 @@ beforeAll(async () => {
     root,
     cacheDir: join(root, "cache"),
     resolve: { alias: { "@session-service/browser": KIT } },
-    server: { port, host: "localhost", strictPort: true, fs: { strict: false }, proxy: { "/v1": service.publicUrl } },
+    server: {
+      port,
+      host: "localhost",
+      strictPort: true,
+      fs: { strict: false },
+      proxy: { "/v1": service.publicUrl },
+      // Vite's watcher overlooks the second of two changes within 50 ms, unless it polls at longer intervals.
+      watch: { usePolling: true, interval: 100 },
+    },
   };
   write("vite.config.mjs", `export default ${JSON.stringify(config)};`);
   for (const [name, module] of Object.entries(MODULES)) {
