@@ -46,15 +46,10 @@ export function isProofKey(binding: DeviceBinding): binding is ProofKeyBinding {
 
 /** Returns the thumbprint as base64url. */
 export function thumbprintOf({ key }: { readonly key: { readonly thumbprint: Uint8Array } }): string {
-  // Buffer is not used: the domain imports nothing.
-  const text = btoa(String.fromCharCode(...key.thumbprint));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return key.thumbprint.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
 /** Returns the bytes of a thumbprint that is written as base64url. */
 export function thumbprintBytes(text: string): Uint8Array {
-  const characters = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  const bytes = new Uint8Array(characters.length);
-  for (let at = 0; at < bytes.length; at++) bytes[at] = characters.charCodeAt(at);
-  return bytes;
+  return Uint8Array.fromBase64(text, { alphabet: "base64url" });
 }

@@ -126,8 +126,8 @@ function findFault(
   if (typeof htm !== "string" || typeof htu !== "string" || !Number.isFinite(iat)) return "proof_malformed";
   if (nonce !== undefined && typeof nonce !== "string") return "proof_malformed";
   if (htm !== method) return "proof_wrong_method";
-  const url = proofUrl(htu);
-  if (url === undefined || !urls.includes(url)) return "proof_wrong_url";
+  // Nearly every client writes the URL in its normal form, which is compared first.
+  if (!urls.includes(htu) && !urls.includes(proofUrl(htu) ?? "")) return "proof_wrong_url";
   // The time of a nonce is the service's own, so that a client whose clock is wrong can prove with one (section 4.3, item 11).
   if (nonce !== undefined && isFreshNonce !== undefined) return isFreshNonce(nonce) ? undefined : "proof_nonce";
   if (requiresNonce) return "proof_nonce";
