@@ -13,6 +13,7 @@ import { scratch, startService } from "../support/service.ts";
 import { testCommands } from "./command-line.ts";
 import { type Directory, installPacked, nodes, type PackageJson, tsconfig } from "./install.ts";
 import { installScript } from "./installed.ts";
+import { findTypeProblems, lint } from "./linters.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const built = (name: string) => join(ROOT, "dist/packages", name);
@@ -53,15 +54,8 @@ describe.each(packageNames())("the package %s", (name) => {
   });
 
   test("has no fault that the linters of packages know", async () => {
-    const tool = (command: string, ...args: string[]) => {
-      const file = join(ROOT, "test/tools/node_modules/.bin", command);
-      const { status, stdout, stderr } = spawnSync(process.execPath, [file, ...args], { encoding: "utf8" });
-      return status === 0 ? "" : `${command}: ${stdout}${stderr}`;
-    };
-    expect(tool("publint", built(name), "--strict")).toBe("");
-    // Are the types wrong? They are for modules alone, which is all that the packages are.
-    if ((await manifestOf(name)).exports === undefined) return;
-    expect(tool("attw", "--pack", built(name), "--profile", "esm-only", "--no-color")).toBe("");
+    expect(await lint(built(name))).toEqual([]);
+    if ((await manifestOf(name)).exports !== undefined) expect(await findTypeProblems(built(name))).toEqual([]);
   });
 
   test("has a README with its name", async () => {
