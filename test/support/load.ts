@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request as send } from "node:http";
 import { type ClientHttp2Session, connect } from "node:http2";
+import { text } from "node:stream/consumers";
 
 export type Load = {
   /** What did not go as it should, in words. */
@@ -14,8 +15,9 @@ export type Load = {
 
 export type Way = "keep-alive" | "rare keep-alive" | "new connections" | "HTTP/2";
 
-/** A request with a cookie: its status and the next cookie. */
-type Refresh = (cookie: string) => Promise<[status: number, cookie: string | undefined]>;
+type Reply = { readonly status: number; readonly next: string | undefined; readonly body: string };
+/** A request with a cookie. */
+type Refresh = (cookie: string) => Promise<Reply>;
 type Client = { readonly refresh: Refresh; readonly pauseMs: number; close(): void };
 
 const PATH = "/v1/auth/refresh";
@@ -30,8 +32,8 @@ function overHttp1(url: string, keepAlive: boolean, pauseMs: number): Client {
       new Promise((resolve, reject) => {
         const outgoing = send(new URL(PATH, url), { method: "POST", agent, headers: { cookie } });
         outgoing.once("error", reject).once("response", (incoming: IncomingMessage) => {
-          incoming.resume().once("error", reject);
-          incoming.once("end", () => resolve([incoming.statusCode ?? 0, nextCookie(incoming.headers["set-cookie"])]));
+          const { statusCode: status = 0, headers } = incoming;
+          text(incoming).then((body) => resolve({ status, next: nextCookie(headers["set-cookie"]), body }), reject);
         });
         outgoing.end();
       }),
@@ -65,9 +67,8 @@ function overHttp2(url: string): Client {
       });
       try {
         const [headers] = await once(stream, "response");
-        stream.resume();
-        await once(stream, "end");
-        return [Number(headers[":status"]), nextCookie(headers["set-cookie"])];
+        const body = await text(stream);
+        return { status: Number(headers[":status"]), next: nextCookie(headers["set-cookie"]), body };
       } catch (error) {
         if (wasSent) throw error;
         session = undefined;
@@ -95,8 +96,8 @@ export function startLoad(url: string, way: Way, cookies: readonly string[]): Lo
     while (!stopping) {
       requests++;
       try {
-        const [status, next] = await client.refresh(cookie);
-        if (status !== 200) failures.push(`${way}: ${status}`);
+        const { status, next, body } = await client.refresh(cookie);
+        if (status !== 200) failures.push(`${way}: ${status} ${body}`);
         cookie = next ?? cookie;
       } catch (error) {
         failures.push(`${way}: ${error instanceof Error && "code" in error ? error.code : error}`);
