@@ -1,17 +1,16 @@
 /**
- * Timeouts that do not blame others for time in which this process did not run.
- * When a process was stopped, busy or without a processor, it finds timers that have run out, and bytes that came in time and wait to be
- * read. Node calls the timers first.
+ * Timeouts that count only the time in which this process could read. If a process was suspended, busy or without a processor, timers
+ * have run out when it continues, and bytes that arrived in time still wait to be read. Node calls the timers first.
  */
 import { release } from "./pause.ts";
 
-/** Calls in the next turn of the event loop. Only Node, and what follows it, has `setImmediate`. */
+/** Calls in the next turn of the event loop. Only Node, and runtimes that imitate it, have `setImmediate`. */
 function inNextTurn(then: () => void): void {
   if (typeof setImmediate === "function") setImmediate(then);
   else setTimeout(then, 0);
 }
 
-/** Calls `then` when everything that had arrived by now has been read: after a whole poll of the event loop. */
+/** Calls `then` after everything has been read that had arrived by now: after a whole poll of the event loop. */
 export function afterReading(then: () => void): void {
   // The first turn may run at the end of a poll that began before now, so a second one is needed.
   inNextTurn(() => inNextTurn(then));
@@ -21,8 +20,8 @@ export function afterReading(then: () => void): void {
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * Works as setTimeout, for waiting on a client or a server. Before it gives up, it lets everything be read that had arrived, which may
- * cancel it. It does not keep the process running.
+ * Works as setTimeout, for waiting on a client or a server. When the time is up, everything that has arrived is read first, which may
+ * cancel the timeout. It does not keep the process running.
  *
  * @param ms more than 2^31-1 (24 days), such as Infinity, means that it never gives up
  * @returns a function that cancels it

@@ -1,4 +1,4 @@
-/** Timers that do not keep a process running, in every runtime: they are global, and only some runtimes let them be released. */
+/** Timers that do not keep a process running. They work in every runtime, although only some runtimes have a method for this. */
 
 /** Lets the process end while the timer waits. Timers of browsers are numbers, and keep nothing running. */
 export function release<T>(timer: T): T {

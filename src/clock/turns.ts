@@ -1,5 +1,5 @@
 /**
- * Turns measure the time in which this process ran. It judges the delays of others by them.
+ * Turns measure the time in which this process ran. Delays of others are measured in turns.
  *
  * A turn takes at least `TURN_MS`, and ends when everything has been read that had arrived at its beginning. If the process was
  * stopped, busy or without a processor, that is one turn, however long it was. Counting turns therefore counts only time in which an
@@ -14,9 +14,13 @@ export const TURN_MS = 50;
 /** The functions that follow the event loop. Tests of its order replace them. */
 type Loop = {
   readonly clock: SteadyClock;
-  /** Calls again and again, before a poll. @returns a function that stops it */
+  /**
+   * Calls `then` again and again, each time before a poll.
+   *
+   * @returns a function that stops it
+   */
   readonly every: (ms: number, then: () => void) => () => void;
-  /** Calls once, after the next poll. */
+  /** Calls `then` once, after the next poll. */
   readonly afterPoll: (then: () => void) => void;
 };
 
@@ -43,7 +47,7 @@ export class Turns {
 
   /** Calls `onTurn` at the end of each turn. Turns are counted only while there are followers. @returns a function that stops it */
   follow(onTurn: () => void): () => void {
-    const follower = () => onTurn(); // the same function may follow twice
+    const follower = () => onTurn(); // The same function may follow twice.
     this.#followers.add(follower);
     if (this.#stop === undefined) {
       this.#readUntilMs = this.#loop.clock();
@@ -73,7 +77,7 @@ export class Turns {
     return this.#count * TURN_MS;
   }
 
-  /** Everything that had arrived by this time has been read, in ms by the steady clock. */
+  /** The time, by the steady clock in ms, up to which everything that had arrived has been read. */
   get readUntilMs(): number {
     return this.#readUntilMs;
   }

@@ -2,17 +2,17 @@
 import { type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
 
-/** How often a followed file is read, in ms. Notices of the file system only make it sooner. */
+/** How often a followed file is read, in ms. Notifications of the file system only make a reading happen sooner. */
 const FOLLOW_INTERVAL_MS = 1000;
 
-/** The result of a reading: `ok` whether or not the file has changed. */
+/** The result of a reading. It is `ok` whether or not the file has changed. */
 export type Taken<Fault extends Error> = { readonly ok: true } | { readonly ok: false; readonly reason: Fault };
 
 type FollowDeps<Fault extends Error> = {
   readonly path: string;
-  /** Reads the file, and brings it into force if it has changed. Never throws. */
+  /** Reads the file, and applies it if it has changed. It never throws. */
   readonly take: () => Promise<Taken<Fault>>;
-  /** Called once per fault, when a second reading finds the fault again: a file that is half written is not broken. */
+  /** Called once per fault, when a second reading finds the fault again: a file that is only half written is not reported. */
   readonly onRefusal: (fault: Fault) => void;
   /** Called when the file is valid again after a fault that was reported. */
   readonly onRecovery?: (() => void) | undefined;
@@ -43,7 +43,7 @@ export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => 
   const timer = setInterval(() => queue(poll), everyMs).unref();
   let watcher: FSWatcher | undefined;
   try {
-    // The directory is watched, since a file is replaced by a new one. If it cannot be watched, polling is enough.
+    // The directory is watched, because a file is replaced by a new one. If watching fails, polling is enough.
     watcher = watch(dirname(path), { persistent: false }, () => queue(take)).on("error", () => watcher?.close());
   } catch {}
   return () => {

@@ -1,4 +1,4 @@
-/** Puts complete files in place: readers see the old file, the new one or none, never a part. */
+/** Replaces files atomically: readers see the old file, the new one or none, but never a part. */
 import { randomUUID } from "node:crypto";
 import type { Stats } from "node:fs";
 import { link, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
@@ -18,7 +18,7 @@ export async function createFile(path: string, text: string): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   return viaTemporary(path, text, {}, async (temporary) => {
     try {
-      await link(temporary, path); // unlike rename, link fails if the name is taken
+      await link(temporary, path); // Unlike rename, link fails if the name exists.
       return true;
     } catch (error) {
       if (errorCode(error) === "EEXIST") return false;
@@ -40,7 +40,7 @@ async function viaTemporary<T>(
   place: (temporary: string) => Promise<T>,
 ): Promise<T> {
   await removeStaleTemporaries(path);
-  const temporary = `${path}.${randomUUID()}.tmp`; // the name is random, because process ids repeat, in a container at once
+  const temporary = `${path}.${randomUUID()}.tmp`; // The name is random, because process ids are reused, in a container at once.
   try {
     const file = await open(temporary, "wx", 0o600);
     try {
@@ -75,7 +75,7 @@ async function removeStaleTemporaries(path: string): Promise<void> {
 
 /** Flushes a directory, so that a new name survives a power cut. */
 async function syncDirectory(path: string): Promise<void> {
-  if (process.platform === "win32") return; // some systems cannot open directories
+  if (process.platform === "win32") return; // Some systems cannot open directories.
   const directory = await open(path, "r");
   await directory.sync().finally(() => directory.close());
 }

@@ -4,17 +4,13 @@ import { lstat, stat } from "node:fs/promises";
 
 type Protection = {
   /**
-   * What only the owner may do.
-   * `read`: others may neither read nor write; the group may read, since orchestrators mount secrets so, but not write.
-   * `write`: neither group nor others may write.
+   * What only the owner may do. `read`: others may neither read nor write; the group may read but not write, because orchestrators mount
+   * secrets with that mode. `write`: neither the group nor others may write.
    */
   readonly forbids: "read" | "write";
   /** The mode that the message recommends, such as 0o600. */
   readonly mode: number;
-  /**
-   * Whether root may use a file of another user. Commands of an operator allow it; a service that runs as root uses no keys of other
-   * users.
-   */
+  /** Whether root may use a file of another user. It may for commands of an operator, but not for a service that runs as root. */
   readonly rootUsesAny?: boolean;
 };
 

@@ -17,25 +17,27 @@ import { TURN_MS } from "../clock/turns.ts";
 export type OverloadCause = "store" | "event_loop";
 
 export type AdmissionOptions = {
-  /** How many commands may wait for the store; 0: any number. */
+  /** How many commands may wait for the store; 0 means any number. */
   readonly maxWaiting: number;
-  /** How late turns of the event loop may be, ms; 0: as late as they like. */
+  /** How late turns of the event loop may be, in ms; 0 means any delay. */
   readonly maxLoopDelayMs: number;
-  /** From when on the store counts as late, ms. */
+  /** The delay, in ms, from which the store counts as late. */
   readonly maxStoreDelayMs: number;
-  /** Milliseconds that never step back. */
+  /** Returns milliseconds that never step back. */
   readonly clock?: () => number;
-  /** For how long this process has had a processor, ms. */
+  /** Returns for how long this process has had a processor, in ms. */
   readonly processorTime?: () => number;
 };
 
-/** So many commands may wait for a store that is late. One of them notices that the store is back. */
+/** How many commands may wait for a store that is late. One of them notices that the store has recovered. */
 export const PROBES = 16;
-/** A late event loop still accepts so many calls per turn. */
+/** How many calls per turn a late event loop still accepts. */
 export const LATE_CALLS_PER_TURN = 64;
-/** So many turns in a row must be late. A single one may be a pause, such as a garbage collection. */
+/** How many turns in a row must be late. A single one may be a pause, such as a garbage collection. */
 const LATE_TURNS = 2;
-/** So many times as many endings of sessions may wait, since they are accepted for as long as possible. */
+/**
+ * Endings of sessions may wait in this many times as large a number as other commands, because they are accepted for as long as possible.
+ */
 const ENDINGS_FACTOR = 4;
 
 export class Admission {
@@ -48,13 +50,13 @@ export class Admission {
   #workedUntil: number;
   #lateTurns = 0;
   #acceptedThisTurn = 0;
-  /** Commands that wait for the store, by the turn that they began in, oldest first. */
+  /** How many commands wait for the store, by the turn that they began in, oldest first. */
   readonly #waiting = new Map<number, number>();
   #waitingCount = 0;
   #lastReplyTurn = 0;
-  /** How long the command with the last reply waited, turns. */
+  /** How many turns the command with the last reply waited. */
   #lastWaitTurns = 0;
-  /** Whether a command was lost, and no reply has come since. */
+  /** Whether a command was lost, and no reply has arrived since. */
   #silent = false;
 
   constructor(options: AdmissionOptions) {
@@ -66,12 +68,13 @@ export class Admission {
     this.#workedUntil = this.#processorTime();
   }
 
-  /** Looks at the event loop. To be called once a turn. */
+  /** Checks the event loop. The caller calls this once a turn. */
   turn(): void {
     const { maxLoopDelayMs } = this.#options;
     const now = this.#clock();
     const worked = this.#processorTime();
-    // A turn without a processor is late too. Only a turn that used the processor for so long shows too much work.
+    // A turn in which the process had no processor is late as well. It counts as overload only if the process used the processor for that
+    // long.
     const late = Math.min(now - this.#lastTurnAt - TURN_MS, worked - this.#workedUntil) > maxLoopDelayMs;
     this.#lateTurns = late && maxLoopDelayMs > 0 ? this.#lateTurns + 1 : 0;
     this.#lastTurnAt = now;
@@ -80,7 +83,7 @@ export class Admission {
     this.#acceptedThisTurn = 0;
   }
 
-  /** Accepts an ordinary call, or returns why not. */
+  /** Accepts an ordinary call, or returns why it is refused. */
   accept(): OverloadCause | undefined {
     if (this.#lateTurns >= LATE_TURNS && this.#acceptedThisTurn >= LATE_CALLS_PER_TURN) return "event_loop";
     if (this.storeIsBusy()) return "store";
@@ -88,20 +91,24 @@ export class Admission {
     return undefined;
   }
 
-  /** Whether no ordinary command may join those that wait for the store. */
+  /** Returns whether no ordinary command may join those that wait for the store. */
   storeIsBusy(): boolean {
     const { maxWaiting } = this.#options;
     if (maxWaiting === 0) return false;
     return this.#waitingCount >= maxWaiting || (this.#waitingCount >= PROBES && this.#storeIsLate());
   }
 
-  /** The same for commands that end sessions. */
+  /** Returns whether no command that ends sessions may join those that wait for the store. */
   storeIsFull(): boolean {
     const { maxWaiting } = this.#options;
     return maxWaiting > 0 && this.#waitingCount >= ENDINGS_FACTOR * Math.max(maxWaiting, PROBES);
   }
 
-  /** A command goes to the store. @returns what `finish` takes */
+  /**
+   * Notes that a command is sent to the store.
+   *
+   * @returns the value to pass to `finish`
+   */
   begin(): number {
     this.#waiting.set(this.#turn, (this.#waiting.get(this.#turn) ?? 0) + 1);
     this.#waitingCount++;
@@ -111,8 +118,8 @@ export class Admission {
   /**
    * Notes that a command has ended.
    *
-   * @param outcome `slow`: its reply came, and its duration is not the store's (endings wait for replicas); `lost`: its
-   *   outcome is unknown
+   * @param outcome `slow`: the reply arrived, but its duration does not show how fast the store is (endings wait for replicas); `lost`:
+   * the outcome of the command is unknown
    */
   finish(begun: number, outcome: "replied" | "slow" | "lost"): void {
     const left = (this.#waiting.get(begun) ?? 1) - 1;
@@ -125,13 +132,14 @@ export class Admission {
     if (outcome === "replied") this.#lastWaitTurns = this.#turn - begun;
   }
 
-  /** The current turn, for `hear`. */
+  /** The current turn, to pass to `hear`. */
   get now(): number {
     return this.#turn;
   }
 
   /**
-   * Notes that the store has replied to a command that is not counted. After an outage such a reply is the first sign that it is back.
+   * Notes that the store has replied to a command that is not counted. After an outage such a reply is the first sign of the store's
+   * recovery.
    *
    * @param begun when the command began
    */
@@ -142,7 +150,7 @@ export class Admission {
     this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
   }
 
-  /** Commands that wait for the store. */
+  /** How many commands wait for the store. */
   get waiting(): number {
     return this.#waitingCount;
   }

@@ -3,8 +3,8 @@ import type { Admission } from "./admission.ts";
 import type { StallGuard } from "./stall.ts";
 
 /**
- * Says which verbs may be refused under overload: ordinary ones early, endings late, free ones never. Free verbs are not called for
- * callers. Some of them ask the store, and its replies show whether it is late.
+ * Whether a method may be refused under overload: `ordinary` ones early, `ending` ones late, the others never. The others are not called
+ * on behalf of callers. Some of them read the store, and its replies show whether it is late.
  */
 const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" | "local">> = {
   create: "ordinary",
@@ -33,24 +33,28 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   close: "local",
 };
 
-/** The error is built once, since its stack would show nothing of use. */
+/** The error is created once, because its stack would be of no use. */
 const BUSY = new StoreBusy("too many commands wait for the store");
 const STALLED = new StoreUnavailable("the process was stalled: the request may be too old");
 
-/** These verbs present a refresh token. The rules of rotation assume that such a request is young. */
+/** These methods present a refresh token. The rules of rotation require that such a request is young. */
 const ROTATIONS: ReadonlySet<string> = new Set<keyof SessionStore>(["rotate", "registerKey"]);
 
 type AnyVerb = (...given: never[]) => Promise<unknown>;
 
 export type LimitEvents = {
   readonly onRefused: () => void;
-  /** A command has ended. @param replied whether the store responded, be it with a failure */
+  /**
+   * Called when a command has ended.
+   *
+   * @param replied whether the store responded, even with a failure
+   */
   readonly onReply?: ((verb: string, replied: boolean, seconds: number) => void) | undefined;
 };
 
 /**
- * Returns a store for which a bounded number of commands waits, and none of a request that may be too old. A refused command never
- * reaches the store.
+ * Returns a store for which only a bounded number of commands waits. It also refuses commands of requests that may be too old. A refused
+ * command never reaches the store.
  */
 export function limitStore(
   store: SessionStore,
@@ -69,7 +73,7 @@ export function limitStore(
       const begun = admission.begin();
       const startMs = performance.now();
       const result = verb.apply(store, given);
-      // The caller gets the verb's own promise, since another promise in between would cost a refresh half a microsecond.
+      // The caller gets the promise of the method itself, because another promise in between would cost a refresh half a microsecond.
       result.then(
         () => {
           admission.finish(begun, replied);
@@ -84,7 +88,7 @@ export function limitStore(
       return result;
     };
   };
-  // These verbs are called after an outage even while no request arrives.
+  // These methods are called even if no request arrives, so their replies show that the store has recovered.
   const heard = (verb: AnyVerb) => {
     return (...given: never[]): Promise<unknown> => {
       const begun = admission.now;

@@ -8,17 +8,17 @@ import { StallGuard } from "./stall.ts";
 export type { OverloadCause } from "./admission.ts";
 
 export type OverloadControl = {
-  /** Accepts an ordinary call, or not. */
+  /** Returns whether an ordinary call is accepted. */
   readonly accept: () => boolean;
-  /** The store. The number of commands that wait for it is bounded, and a request that may be too old sends it none. */
+  /** Returns the store with limits: a bounded number of commands waits for it, and a request that may be too old sends none. */
   readonly limit: (store: SessionStore) => SessionStore;
-  /** How many commands wait for the store. */
+  /** Returns how many commands wait for the store. */
   readonly waiting: () => number;
   readonly close: () => void;
 };
 
 type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
-  /** R of rotation.ts, ms. */
+  /** The reuse interval R of rotation.ts, in ms. */
   readonly reuseIntervalMs: number;
   /** Called for each call or command that is refused under overload. */
   readonly onRefused: (cause: OverloadCause) => void;

@@ -2,26 +2,27 @@
  * Limits rates in the memory of this instance. Each key has a fixed window, which begins with the key's first request.
  *
  * Memory is bounded by two generations of keys. A key that is seen moves to the young generation; when that one is full, it becomes the
- * old one, and the keys of the old one are forgotten. Those were seen rarely. A busy key stays counted, however many other keys appear.
+ * old one, and the keys of the old one are forgotten. The forgotten keys were rarely used. A busy key stays counted, however many other
+ * keys appear.
  */
 import type { PeekableRateLimit } from "../session/ports.ts";
 
-/** A key may be used `count` times per window. */
+/** Allows `count` uses of a key per window. */
 export type Rate = { readonly count: number; readonly windowMs: number };
 
 type Options = Rate & {
-  /** Milliseconds that never step back. */
+  /** Returns milliseconds that never step back. */
   readonly clock?: () => number;
   /** How many keys are counted at the same time. */
   readonly maxKeys?: number;
 };
 
-/** Both generations together hold this many keys. A key takes about 130 bytes, so a limit takes at most 6.5 MB. */
+/** How many keys both generations have together. A key takes about 130 bytes, so a limit takes at most 6.5 MB. */
 const MAX_KEYS = 50_000;
 
 type Window = { taken: number; endsAt: number };
 
-/** This limit refuses nothing. */
+/** A limit that refuses nothing. */
 export const NO_LIMIT: PeekableRateLimit = { take: () => undefined, peek: () => undefined, giveBack() {} };
 
 export function createRateLimit(options: Options): PeekableRateLimit {

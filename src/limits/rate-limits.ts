@@ -3,11 +3,11 @@ import type { PeekableRateLimit, RateLimit } from "../session/ports.ts";
 import { createRateLimit, NO_LIMIT, type Rate } from "./rate-limit.ts";
 
 type RateLimits = {
-  /** Refreshes, by session. */
+  /** The limit of refreshes, by session. */
   readonly refreshLimit: PeekableRateLimit;
-  /** Bad credentials, by network address. */
+  /** The limit of bad credentials, by network address. */
   readonly failureLimit: RateLimit;
-  /** New sessions, by subject. */
+  /** The limit of new sessions, by subject. */
   readonly createLimit: RateLimit;
 };
 
@@ -17,7 +17,7 @@ type RateSettings = {
   readonly create: Rate | undefined;
 };
 
-/** @param subscriberOf returns the part of the network that one subscriber holds */
+/** @param subscriberOf returns the network of the subscriber that has an address */
 export function createRateLimits(
   { refresh, failures, create }: RateSettings,
   subscriberOf: (address: string) => string,

@@ -3,17 +3,20 @@
  * machine.
  *
  * After a stall, the process reads requests that may have been sent longer ago than the rules of rotation allow. Such a request gets the
- * response of a store that is unavailable, and a caller that is still there tries again. Requests that cannot have waited so long are served.
+ * response of a store that is unavailable, and a caller that is still there tries again. All other requests are processed as usual.
  */
 import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
 
 const MIN_TOLERANCE_MS = 500;
-/** Callers mostly give up after this time, ms. It applies to verbs without rotation: a late effect would surprise, but log nobody out. */
+/**
+ * The time in ms after which most callers have given up. It applies to methods other than rotation: a late effect of those would be a
+ * surprise, but would not log anybody out.
+ */
 const OTHERS_TOLERANCE_MS = 10_000;
 
-/** How long requests may wait in this process before they are acted upon, ms. */
+/** How long requests may have waited in this process before they are processed, in ms. */
 type Tolerances = {
-  /** Those that present a refresh token. */
+  /** The limit for requests that present a refresh token. */
   readonly rotationMs: number;
   readonly othersMs: number;
 };
@@ -38,7 +41,7 @@ export class StallGuard {
     this.#stop = turns.follow(() => {});
   }
 
-  /** Whether a request that was read in this turn of the event loop may have waited for too long before it was read. */
+  /** Returns whether a request that was read in this turn of the event loop may have waited too long before. */
   mayBeTooOld(of: keyof Tolerances): boolean {
     return this.#turns.behindMs() > this.#tolerances[of];
   }

@@ -1,4 +1,4 @@
-/** Reads `Cookie` headers (RFC 6265bis section 5.7). No other code does. */
+/** Parses `Cookie` headers (RFC 6265bis section 5.7). All code here uses this parser. */
 
 /**
  * Removes SP and HTAB around a text (RFC 6265bis section 5.6). `trim()` would remove everything that Unicode calls a space. Then

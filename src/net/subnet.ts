@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 
-/** No address is longer, but a proxy may forward any text. */
+/** An address is never longer, but a proxy may forward any text. */
 const MAX_LENGTH = 64;
 
 /**

@@ -1,4 +1,4 @@
-/** Decides which internal service may do what: the port between the admin API and the store of its credentials. */
+/** Decides what each internal service may do: the port between the admin API and the store of its credentials. */
 
 /** The scopes that a credential of the admin API can have. */
 export const SCOPES = [
@@ -20,7 +20,7 @@ export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope>
 /** The credentials that are in force now. */
 export interface AdminAccess {
   byToken(token: string): Admin | undefined;
-  /** Whether an admin that was found earlier is still in force. This costs less than to find it again. */
+  /** Returns whether the credential of an admin that was found earlier is still in force. This costs less than finding it again. */
   holds(admin: Admin): boolean;
   /** @param names of a certificate that has been verified; the first entry that has one of them counts */
   byCertificate(names: readonly string[]): Admin | undefined;

@@ -1,6 +1,6 @@
 /**
- * Business facts, one event each, named in the manner of the OWASP logging vocabulary. They never hold a token.
- * An audit may not fail the business: implementations never throw.
+ * Audit events: one for each business fact, named after the OWASP logging vocabulary. Events never contain a token. Implementations of
+ * `Audit` never throw, so that a failing audit cannot fail a request.
  */
 import type { Scope } from "./admin-access.ts";
 import type { ProofRefusal } from "./device-binding.ts";
@@ -16,7 +16,7 @@ export type AuditEvent =
       readonly event: "session_created";
       readonly sid: SessionId;
       readonly subject: string;
-      /** Present for the events that are kept. Logs leave it out. */
+      /** Present in events that the store keeps. Logs leave it out. */
       readonly session: Pick<Session, "client" | "clientId">;
       readonly happenedAt?: StoreMs;
     }
@@ -31,7 +31,10 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject?: string | undefined;
       readonly reason: EndReason;
-      /** The time of the event's step. It is present if the event's record was found later (events.ts); the same holds for other events. */
+      /**
+       * The time of the step in the store. Present if the event's record was found later (events.ts). The field means the same in all
+       * events.
+       */
       readonly happenedAt?: StoreMs;
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */
@@ -51,7 +54,7 @@ export type AuditEvent =
       readonly cause?: "two_holders";
       readonly happenedAt?: StoreMs;
     }
-  /** A device key was registered. It becomes the session's with its first use. */
+  /** A device key was registered. The session is bound to it from its first use. */
   | ({ readonly event: "device_registered" } & DeviceOfSession)
   /** A device key was used for the first time: refreshing the session needs it from now on. */
   | ({ readonly event: "device_bound" } & DeviceOfSession)
@@ -69,11 +72,11 @@ export type AuditEvent =
       readonly operation: string;
       readonly reason: DeviceRefusalReason | KeyProofRefusal;
     }
-  /** A refresh of a bound session without a fresh device cookie of its key: a copied cookie. */
+  /** A refresh of a bound session came without a fresh device cookie of its key, as from a copied cookie. */
   | { readonly event: "device_proof_missing"; readonly sid: SessionId; readonly subject: string }
-  /** As above, but the browser reports that it could not renew the device cookie: it must try again. */
+  /** The same refresh, but the browser reports that it could not renew the device cookie: it must try again. */
   | { readonly event: "device_renewal_skipped"; readonly sid: SessionId; readonly subject: string }
-  /** A refresh or a logout of a session that is bound to a key came without its proof: a copied token. */
+  /** A refresh or a logout of a session that is bound to a key came without a proof of that key, as from a copied token. */
   | {
       readonly event: "bound_key_missing";
       readonly sid: SessionId;
@@ -87,7 +90,7 @@ export type AuditEvent =
       readonly operation: string;
       readonly reason: RefusalReason;
       readonly sid?: SessionId | undefined;
-      /** Whether it was a credential of the admin API. */
+      /** Present if the refused credential was one of the admin API. */
       readonly admin?: true;
     }
   /** A valid credential of the admin API was used outside its scopes. */
@@ -98,7 +101,7 @@ export type AuditEvent =
       readonly subscription: string;
       readonly change: "created" | "updated" | "deleted" | "paused" | "resumed" | "disabled";
     }
-  /** An operator has sent a signal to try a subscription. `error`: why its receiver has not accepted it. */
+  /** An operator has sent a signal to test a subscription. `error` says why the receiver did not accept it. */
   | { readonly event: "subscription_tested"; readonly subscription: string; readonly error?: string }
   | {
       readonly event: "rate_limited";
@@ -120,16 +123,16 @@ export type DeviceRefusalReason =
   | DeviceProofRefusal
   | `challenge_${Extract<DeviceChallengeCheck, { readonly ok: false }>["reason"]}`;
 
-/** Ids of a request: its own, and that of the trace that it belongs to. */
+/** The id of a request, and the id of the trace that the request belongs to. */
 export type Correlation = { readonly requestId: string; readonly traceId?: string };
 
 /** The origin of the request that an event belongs to. */
 export interface Requester {
   /** The network address that the request came from, if it is known. Looked up only when an event is recorded. */
   address(): string | undefined;
-  /** The name of the credential that was presented to the admin API. */
+  /** The name of the credential with which the request called the admin API. */
   readonly adminName: string | undefined;
-  /** Finds the other records of the request. It is called only when an event is recorded. */
+  /** Returns the ids under which the logs and traces of the request are found. It is called only when an event is recorded. */
   correlation?(): Correlation;
 }
 

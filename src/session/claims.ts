@@ -4,26 +4,29 @@ import type { Authentication, Session } from "./model.ts";
 import { secondsOf } from "./time.ts";
 
 type Claim = {
-  /** Returns the value in a token of the session; undefined leaves the claim out. */
+  /** Returns the claim's value for a session; undefined leaves the claim out. */
   readonly of: (
     session: Session,
     deviceProven: boolean,
   ) => string | number | boolean | { readonly jkt: string } | undefined;
-  /** Whether introspection of a refresh token has it, too. */
+  /** Whether the introspection of a refresh token returns the claim, too. */
   readonly isIntrospected: boolean;
 };
 
-/** Claims whose value follows from the session, beside those that each token has (RFC 9068 section 2.2). */
+/** Claims that follow from the session. Each token also has the claims of RFC 9068 section 2.2. */
 export const SESSION_CLAIMS = {
-  /** When the session was created, in the store's own time: the end of all sessions is matched on it. */
+  /** When the session was created, in the store's time. Verifiers compare it with the time of a logout of everyone. */
   sct: { of: ({ createdAt }) => createdAt, isIntrospected: false },
   client_id: { of: ({ clientId }) => clientId, isIntrospected: true },
-  /** The client has proven possession of the session's device key. A key of DPoP may be anywhere, so that it does not count here. */
+  /**
+   * The client has proven possession of the session's device key. A DPoP key does not count, because it may have been copied to another
+   * machine.
+   */
   device_bound: {
     of: ({ device }, deviceProven) => (deviceProven && device?.key.algorithm !== "DPoP") || undefined,
     isIntrospected: true,
   },
-  /** The key that its holder proves with each request (RFC 9449 section 6.1). */
+  /** The key that the client proves with each request (RFC 9449 section 6.1). */
   cnf: {
     of: ({ device }) => (device !== undefined && isProofKey(device) ? { jkt: thumbprintOf(device) } : undefined),
     isIntrospected: true,
@@ -41,10 +44,10 @@ export const RESERVED_CLAIMS: readonly string[] = [
 /** The service sets this claim, too, where STATUS_LIST is on. */
 export const RESERVED_WITH_STATUS: readonly string[] = [...RESERVED_CLAIMS, "status"];
 
-/** Claims that the fields of an authentication set, at the creation of a session or by a step-up: only so may a session have them. */
+/** Claims that are set only by an authentication: when the session is created, or by a step-up. */
 export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 
-/** Each claim as it begins in the text of a JSON object that has members before it. */
+/** For each claim, the text that adds it to a JSON object that already has members. */
 const MEMBERS = CLAIMS.map(([name, { of }]) => ({ start: `,"${name}":`, of }));
 
 /** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. Every refresh comes here. */
@@ -57,7 +60,7 @@ export function sessionMembers(session: Session, deviceProven: boolean): string 
   return text;
 }
 
-/** Returns what introspection of a refresh token says of its session. */
+/** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. It runs in every refresh. */
 export function introspectedClaims(session: Session, deviceBound: boolean): Readonly<Record<string, unknown>> {
   const introspected = CLAIMS.filter(([, { isIntrospected }]) => isIntrospected);
   const values = introspected.map(([name, { of }]) => [name, of(session, deviceBound)] as const);

@@ -22,14 +22,14 @@ export type Created = {
   readonly session: Session;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
-  /** Seconds until the refresh token is of no more use. */
+  /** The seconds after which the refresh token has expired. */
   readonly secondsLeft: number;
 };
 
 /**
- * Creates a session with its first tokens. Beyond the cap the subject's oldest sessions end.
+ * Creates a session with its first tokens. If the subject then has more sessions than the cap allows, its oldest ones end.
  *
- * @param replaces a session that ends with it
+ * @param replaces a session that ends when this one is created
  */
 export async function create(
   deps: Deps,

@@ -10,19 +10,19 @@ import type { Transport } from "./model.ts";
 import type { PresentedToken, RotationOutcome } from "./rotation.ts";
 import { later, latest, type StoreMs } from "./time.ts";
 
-/** The parts of a refresh that concern its device. */
+/** The device's part of a refresh request. */
 export type DevicePresentation = {
-  /** How long a device cookie is fresh, in ms. A session that requires a binding may go without one for as long. */
+  /** How long a device cookie is fresh, in ms. A session that requires a device key may be without one for as long. */
   readonly lifeMs: number;
-  /** From an authentic device cookie of this session, whether fresh or not. */
+  /** The content of an authentic device cookie of this session, whether it is fresh or not. */
   readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
   /** The browser reports that it could not renew its device cookie. */
   readonly skipped: boolean;
-  /** A proof that came with the request, verified. */
+  /** The verified proof of possession that came with the request. */
   readonly proof?: KeyProof;
-  /** How the refresh token was presented; absent for a cookie. */
+  /** How the refresh token was presented. Absent means in a cookie. */
   readonly transport?: Transport;
-  /** The client that presents it at the token endpoint. Another client than that of the session binds no key. */
+  /** The client that presents the refresh token at the token endpoint. No key is bound if it is not the session's client. */
   readonly clientId?: string;
 };
 
@@ -48,10 +48,10 @@ export type DeviceVerdict =
   | "wrong_client"
   | "two_holders";
 
-/** What a refresh that was served has shown of the session's key. */
+/** What a successful refresh has proven about the session's key. */
 export type ServingVerdict = "unproven" | "proven" | "first_use";
 
-/** Why a request is refused whose session is bound to a key that each request proves. */
+/** Why a request is refused if its session is bound to a key that each request must prove. */
 export type ProofRefusal = "proof_missing" | "other_key";
 
 /** The presentation of a client that knows nothing of device binding. */
@@ -85,7 +85,8 @@ export function judgeDevice(
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) {
     if (isGraceOver) return "required";
-    // The kit's pages have a cookie and cannot prove, and a key of DPoP is not what a session requires that needs a device key.
+    // Such a key is not bound to a cookie, because the pages of the browser kit cannot prove it. Nor does it count for a session that
+    // requires a device key.
     if (proof === undefined || presentedBy !== "token" || deviceRequired) return "unproven";
     return client === undefined || client === clientId ? "first_proof" : "wrong_client";
   }
@@ -93,13 +94,13 @@ export function judgeDevice(
     return device.state === "bound" ? "held" : "first_use";
   }
   if (isProofKey(device)) {
-    // For a while the request may come from a process of the same client that had no key yet.
+    // For a short time after the binding, the request may come from a process of the same client that had no key yet.
     const isInFlight = Math.abs(now - device.since) <= 2 * reuseIntervalMs;
     return isBeforeBinding(device, createdAt, issuedAt) && !isInFlight ? "two_holders" : refusalOf(proof);
   }
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
-    // Only a holder of the profile has such a cookie. If it is not fresh, it proves nothing, but it is not evidence of theft either.
+    // Only a browser profile that the service bound has such a cookie. A stale one proves nothing, but it is no evidence of theft either.
     if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "missing";
     return isBound ? "proven" : "first_use";
   }
@@ -111,8 +112,8 @@ export function judgeDevice(
 }
 
 /**
- * Decides whether a client may end its session with a refresh token. A session that is bound to a key which each request proves needs the
- * proof, but for a token from before the binding: a refresh with that one would end the session, too.
+ * Decides whether a client may end its session with a refresh token. If each request must prove the session's key, ending needs the
+ * proof, too. A token from before the binding is exempt, because a refresh with it would end the session as well.
  */
 export function judgeEnd(
   { device, createdAt }: Pick<DeviceSubject, "device" | "createdAt">,
@@ -123,7 +124,10 @@ export function judgeEnd(
   return proof?.thumbprint === thumbprintOf(device) ? "allowed" : refusalOf(proof);
 }
 
-/** Whether a token was issued before the key was bound: others than the key's holder may have it. No token is older than its session. */
+/**
+ * Returns whether a token was issued before the key was bound, so that others than the key's holder may have it. No token is older than
+ * its session.
+ */
 function isBeforeBinding({ since }: DeviceBinding, createdAt: StoreMs, issuedAt: StoreMs): boolean {
   return since > createdAt && issuedAt < since;
 }
@@ -132,12 +136,15 @@ function refusalOf(proof: KeyProof | undefined): ProofRefusal {
   return proof === undefined ? "proof_missing" : "other_key";
 }
 
-/** Whether another key may be registered in place of this one. The first key wins, unless the response to its registration was lost. */
+/**
+ * Returns whether another key may be registered in place of this one. The first key stays, unless the response to its registration was
+ * lost.
+ */
 export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseIntervalMs: number): boolean {
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }
 
-/** Whether a refresh token may register a key. An older token was replaced in every browser that may have it. */
+/** Returns whether a refresh token may register a key. An older token may not: every browser that legitimately had it has a newer one. */
 export function mayRegister(
   token: Pick<PresentedToken, "generation">,
   state: { readonly generation: number },
@@ -150,7 +157,7 @@ export function isSameThumbprint(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Returns what a refresh that was served has shown of the session's key. A first proof binds the key only with the child that is minted for
+ * Returns what a successful refresh has proven about the session's key. A first proof binds the key only if a child token is minted for
  * it, because the holder of an earlier child may not have the key.
  */
 export function shownBy(
@@ -162,7 +169,7 @@ export function shownBy(
   return verdict;
 }
 
-/** Returns the key that a refresh has bound: the registered one, or that of its proof. */
+/** Returns the key that a refresh has bound: the registered one, or the one of its proof. */
 export function boundKey(
   { device, createdAt }: Pick<DeviceSubject, "device" | "createdAt">,
   { proof }: DevicePresentation,

@@ -9,7 +9,7 @@ export type DeviceKey = {
   readonly thumbprint: Uint8Array;
 };
 
-/** A key that its client proves with each request (DPoP, RFC 9449). The proof brings the key, so that only its thumbprint is stored. */
+/** A key that the client proves with each request (DPoP, RFC 9449). Each proof contains the key, so only its thumbprint is stored. */
 type ProofKey = { readonly algorithm: "DPoP"; readonly thumbprint: Uint8Array };
 
 /** A proof of possession that came with a request and has been verified. */
@@ -29,14 +29,14 @@ export type DeviceBinding = DeviceKeyBinding | ProofKeyBinding;
 export type DeviceKeyBinding = {
   readonly key: DeviceKey;
   readonly state: "registered" | "bound";
-  /** Since when the key is in that state. */
+  /** When the key was registered or first used. */
   readonly since: StoreMs;
 };
 
 type ProofKeyBinding = {
   readonly key: ProofKey;
   readonly state: "bound";
-  /** When it was bound. Tokens that were issued earlier may have holders without the key. */
+  /** When the key was bound. Tokens that were issued earlier may be held by somebody without the key. */
   readonly since: StoreMs;
 };
 

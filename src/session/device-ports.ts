@@ -6,7 +6,10 @@ import type { StoreMs } from "./time.ts";
 
 export type { DeviceKey } from "./device-key.ts";
 
-/** At registration the proof brings its key. At renewal it must be made with the key that the session is bound to. */
+/**
+ * The key that a proof must be made with. At registration the proof contains its key. At renewal it must be the key that the session is
+ * bound to.
+ */
 export type DeviceProofExpectation =
   | { readonly kind: "registration" }
   | { readonly kind: "renewal"; readonly key: DeviceKey };
@@ -44,13 +47,13 @@ export type DeviceProofResult =
     }
   | { readonly ok: false; readonly reason: DeviceProofRefusal };
 
-/** `expired`, or from the future by more than the maximum age. */
+/** `expired` also means that the challenge is from the future by more than the maximum age. */
 export type DeviceChallengeCheck =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "other_session" | "expired" };
 
 export interface DeviceChallenges {
-  /** A new challenge for a session, 92 characters of base64url. */
+  /** Returns a new challenge for a session, 92 characters of base64url. */
   issue(sid: SessionId, now: StoreMs): string;
   check(challenge: string, sid: SessionId, now: StoreMs): DeviceChallengeCheck;
 }
@@ -61,13 +64,13 @@ type DeviceCookieResult =
       readonly sid: SessionId;
       /** The thumbprint of the key that the cookie was issued for, 32 bytes. */
       readonly thumbprint: Uint8Array;
-      /** Decides whether the cookie is fresh. A cookie that is not fresh still shows that its holder had the profile. */
+      /** Decides whether the cookie is fresh. A stale cookie still shows that it came from the bound browser profile. */
       readonly issuedAtMs: StoreMs;
     }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
 export interface DeviceCookies {
-  /** A new cookie value, 124 characters of base64url. */
+  /** Returns a new cookie value, 124 characters of base64url. */
   issue(sid: SessionId, thumbprint: Uint8Array, now: StoreMs): string;
   /** Parses and verifies a cookie value. */
   read(value: string): DeviceCookieResult;

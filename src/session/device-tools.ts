@@ -1,4 +1,6 @@
-/** The parts of a refresh that device binding adds: what is presented, and what is offered. There is no I/O. */
+/**
+ * The parts of a refresh that concern the device: reading what the request presents, and offering a challenge. This module does no I/O.
+ */
 import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
 import { type KeyProof, thumbprintOf } from "./device-key.ts";
 import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
@@ -6,7 +8,7 @@ import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
 import { type StoreMs, storeMs } from "./time.ts";
 
-/** Remembers the keys of sessions that proofs were presented for: their thumbprints, by session. It may forget them. */
+/** Remembers by session the thumbprint of its key. It may forget entries. */
 interface SessionKeys {
   get(sid: SessionId): string | undefined;
   set(sid: SessionId, thumbprint: string): void;
@@ -16,7 +18,7 @@ interface SessionKeys {
 export type DeviceTools = {
   /**
    * Whether sessions without a key are offered one. Nothing else depends on this switch: every instance demands the key that a session
-   * has. Otherwise an instance with the switch off would serve, and unbind, anybody who has copied the cookies.
+   * has. Otherwise an instance with the switch off would serve anybody who has copied the cookies, and remove the key.
    */
   readonly offers: boolean;
   readonly verifyProof: (jwt: string, expected: DeviceProofExpectation) => DeviceProofResult;
@@ -24,24 +26,27 @@ export type DeviceTools = {
   readonly cookies: DeviceCookies;
   /** How long a device cookie is fresh, in ms. */
   readonly lifeMs: number;
-  /** R, in ms. */
+  /** The reuse interval R, in ms. */
   readonly reuseIntervalMs: number;
   /**
    * The store's time, which stamps challenges. The clocks of the instances that serve a browser may differ; the store's time is the same
    * for all.
    */
   readonly now: SessionStore["now"];
-  /** Keeps the limit of a session's key apart from that of everybody who has no more than its tokens. */
+  /**
+   * Remembers the keys of sessions, so that refreshes that prove the key have a rate limit of their own. Somebody with a stolen token,
+   * but without the key, cannot use that limit up.
+   */
   readonly sessionKeys: SessionKeys;
 };
 
-/** What a request presents of a device. */
+/** The device's part of a request, before it is verified. */
 export type PresentedDevice = {
-  /** The values of the device cookies, before those of the marks (device.ts). The first value that belongs to the session counts. */
+  /** The values of the device cookies, followed by those of the marks (device.ts). The first value that belongs to the session counts. */
   readonly cookies: readonly string[];
   /** The sessions for which the browser reports that it could not renew. */
   readonly skipped: readonly string[];
-  /** The proof of a key that came along. */
+  /** The proof of possession that came with the request. */
   readonly proof?: KeyProof | undefined;
 };
 
@@ -78,17 +83,18 @@ export function refreshLimitKey(
   return cookie !== undefined && Math.abs(now(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
 }
 
-/**
- * Notes the key of a session that has one. Each reply of the store about a proof, or the lack of one, tells it: whoever uses up the count of
- * the others has made it known.
- */
+/** Remembers the key of a session, if it has one. Every outcome that depends on a proof, or on its absence, names the key. */
 export function noteSessionKey({ sessionKeys }: DeviceTools, { sid, device }: Session): void {
   if (device === undefined) return;
   const thumbprint = thumbprintOf(device);
   if (sessionKeys.get(sid) !== thumbprint) sessionKeys.set(sid, thumbprint);
 }
 
-/** Returns a challenge to register a key with, if the refreshed session should have one. @param at the time of the refresh */
+/**
+ * Returns a challenge for the registration of a key, if the refreshed session should have one.
+ *
+ * @param at the time of the refresh
+ */
 export function registrationOffer(
   { offers, challenges, reuseIntervalMs, now }: DeviceTools,
   { sid, device }: Pick<Session, "sid" | "device">,

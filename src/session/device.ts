@@ -10,10 +10,9 @@ import { type AuthenticTokens, newestFirst, type PresentedTokens } from "./prese
 import type { StoreMs } from "./time.ts";
 
 /**
- * A device cookie to set, and a challenge for the next renewal.
- *
- * A browser drops a cookie that has expired, but the mark stays. It is a device cookie that was never fresh, and shows that its holder
- * has had the profile. So a copied profile is refused, but does not end the session as stolen.
+ * A device cookie to set, and a challenge for the next renewal. The browser deletes the device cookie when it expires, but keeps the
+ * mark: a device cookie that was never fresh. The mark shows that the request comes from the bound profile, or a copy of it. So a copied
+ * profile is refused, but the session does not end as stolen.
  */
 export type DeviceGranted = {
   readonly ok: true;
@@ -23,7 +22,7 @@ export type DeviceGranted = {
   readonly challenge: string;
 };
 
-/** The proof is absent or refused, or its key is. The next attempt needs a proof of this challenge. */
+/** The proof or its key is absent or refused. The next attempt needs a proof of this challenge. */
 export type ProofRequired = {
   readonly ok: false;
   readonly reason: "proof_required";
@@ -36,8 +35,8 @@ export type NothingToRenew = { readonly ok: false; readonly reason: "nothing_to_
 const NOTHING_TO_RENEW: NothingToRenew = { ok: false, reason: "nothing_to_renew" };
 
 /**
- * The session cannot be determined now. Either a sibling domain has planted a second token, or another instance made the token with a key
- * that this one does not know yet. A refusal would make the browser end its key, and log it out for good.
+ * The session cannot be determined now. Either a sibling domain has planted a second token, or another instance signed the token with a
+ * key that this instance has not loaded yet. After a definite refusal the browser would delete its key, and so lose the session.
  */
 export type Undecided = { readonly ok: false; readonly reason: "undecided" };
 const UNDECIDED: Undecided = { ok: false, reason: "undecided" };
@@ -115,7 +114,7 @@ export async function renewDevice(
   if (named === undefined) return NOTHING_TO_RENEW;
   const { sid } = named;
   const found = await deps.store.find(sid);
-  // The session is found even without a proof, so that one request shows whether there is anything to prove.
+  // The session is looked up even without a proof, so that one request shows whether there is anything to renew.
   if (!found.ok || found.session.device === undefined || isProofKey(found.session.device)) return NOTHING_TO_RENEW;
   const { session, now } = found;
   const { key } = found.session.device;
@@ -130,7 +129,7 @@ export async function renewDevice(
   return grant(tools, session, key.thumbprint, now);
 }
 
-/** Removes the device key of a session; undefined if there is no live session. */
+/** Removes the device key of a session. Returns undefined if there is no live session. */
 export async function unbindDevice(
   deps: Pick<Deps<"unbind">, "store" | "audit">,
   sid: SessionId,
@@ -145,7 +144,7 @@ export async function unbindDevice(
 
 type Checked =
   | Extract<DeviceProofResult, { readonly ok: true }>
-  /** Verifies a proof; undefined if there is none. */
+  /** Verifies a proof. Returns undefined if there is none. */
   | { readonly ok: false; readonly reason: DeviceRefusalReason | undefined };
 
 function checkProof(

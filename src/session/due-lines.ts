@@ -1,13 +1,13 @@
 /**
- * Converts audit events and due records to the events that are kept. A due record gives the same event as the instance that asked would
- * have written.
+ * Converts audit events and due records to the events that the store keeps. A due record yields the same event as the instance that
+ * created the record would have written.
  */
 import type { AuditEvent, Requester } from "./audit.ts";
 import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./events.ts";
 import type { SessionStore } from "./ports.ts";
 import { storeMs, toWallClock, type WallClock } from "./time.ts";
 
-/** The part of a due record that its caller knows. A step that creates or ends sessions stores it. */
+/** Returns the part of a due record that describes the request. The step that creates or ends a session stores it. */
 export function originOf(requester: Requester): Origin {
   const address = requester.address();
   const { adminName: admin } = requester;
@@ -18,7 +18,7 @@ export function originOf(requester: Requester): Origin {
 /** The clock that stamps kept events, and the conversion of the store's times to it. */
 export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStore["shiftMs"] };
 
-/** Returns the event to keep for an audit event; undefined if it is not kept. Every refresh calls this. */
+/** Returns the event to keep for an audit event, or undefined if that kind is not kept. It runs in every refresh. */
 export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping): EventRecord | undefined {
   switch (event.event) {
     case "session_created": {
@@ -71,7 +71,7 @@ export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, 
   return { event: { ...rest, ...until, time: toWallClock(time, shift) }, dueKey: key };
 }
 
-/** Returns the audit lines that are due. */
+/** Returns the audit lines that have to be written for a due record. */
 export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
   const { type, sid, subject = "", reason, revokedUntil = storeMs(0), time: happenedAt, client, clientId = "" } = event;
   if (type === "all_ended") return [{ event: "all_sessions_ended", revokedUntil, happenedAt }];
@@ -85,7 +85,7 @@ export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
   return [{ event: "authn_token_reuse", sid, subject, ...(cause && { cause }), happenedAt }, ended];
 }
 
-/** Returns the requester that a due record names. */
+/** Returns the requester that a due record describes. */
 export function requesterOf({ event, ids }: DueRecord): Requester {
   const { requestId, traceId } = ids;
   return {

@@ -38,7 +38,7 @@ export class ServiceError extends Error {
   /** With `E400_INVALID_REQUEST`: what is wrong with which field. */
   readonly fieldViolations: readonly FieldViolation[];
 
-  /** @param message public text more specific than that of the table, such as the name of an invalid field */
+  /** @param message a public text that is more specific than that of the table, such as one that names an invalid field */
   constructor(
     code: ErrorCode,
     message: string = ERRORS[code].message,
@@ -50,18 +50,22 @@ export class ServiceError extends Error {
   }
 }
 
-/** A bad field of a request: `field` is its path by the names of the contract. */
+/**
+ * Returns the error for one bad field of a request.
+ *
+ * @param field its path by the names of the contract
+ */
 export function invalidRequest(field: string, description: string): ServiceError {
   return invalidFields([{ field, description, ruleId: "" }]);
 }
 
-/** A request with one or more bad fields. */
+/** Returns the error for a request with one or more bad fields. */
 export function invalidFields(fieldViolations: readonly FieldViolation[]): ServiceError {
   const message = fieldViolations.map(({ field, description }) => (field ? `${field}: ${description}` : description));
   return new ServiceError("E400_INVALID_REQUEST", message.join("; "), { fieldViolations });
 }
 
-/** Why a credential was refused. For the log and the metrics only; the caller gets `E001_AUTH_FAILURE`. */
+/** Why a credential was refused. Only the log and the metrics have the reason; the caller gets `E001_AUTH_FAILURE`. */
 export type RefusalReason =
   | "absent"
   | "ambiguous"
@@ -84,8 +88,8 @@ export type RefusalReason =
   | "unknown_session";
 
 /**
- * Refusals of authentic credentials, which do not count towards the failure limit of an address: when all sessions are ended, many clients
- * of one address present such credentials.
+ * Refusals of authentic credentials. They do not count towards the failure limit of an address: when all sessions are ended, many clients
+ * behind one address present such credentials.
  */
 export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   ...(["expired", "idle", "revoked", "unknown_session", "reuse"] as const),
@@ -96,18 +100,18 @@ export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalRea
 ]);
 
 /**
- * Refusals of normal operation, at times for many clients at once: tokens age, sessions end, keys are lost. All other refusals come from
- * manufactured credentials.
+ * Refusals that occur in normal operation, at times for many clients at once: tokens age, sessions end, keys are lost. All other refusals
+ * are caused by made-up credentials.
  */
 export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>(["absent", ...UNCOUNTED_REFUSALS]);
 
-/** A credential that is proven invalid. */
+/** The refusal of a credential that is proven invalid. */
 export type Refused = { readonly ok: false; readonly reason: RefusalReason; readonly sid?: SessionId | undefined };
 
 /** The operations that have a rate limit. */
 export type RateLimitName = "refresh" | "failures" | "create";
 
-/** Over a rate limit, until `retryAfterMs` have passed. */
+/** The rate limit is exceeded until `retryAfterMs` have passed. */
 export type Limited = {
   readonly ok: false;
   readonly reason: "rate_limited";

@@ -1,60 +1,62 @@
 /**
- * What is kept of the life of sessions, for a bounded time: so that support can see why one ended. Never a refresh.
+ * The history of sessions, which the store keeps for a bounded time so that support can see why a session ended. Refreshes are not part
+ * of it. Every creation and every ending is recorded exactly once, even if the response to its caller is lost.
  *
- * Every creation and every ending is recorded once, whatever the response to its caller. The step that creates or ends a session leaves,
- * in the same step, a *due record*: what is to be recorded, and who asked for it. The instance that asked writes the line of the
- * audit as soon as the store has replied, then the event; writing the event takes the due record away in one step, and nothing is
- * written where it is not there any more. A due record that stays (the reply was lost, the acknowledgement failed, the instance has
- * died) is claimed by an instance, one of them, which writes both (record-events.ts).
+ * The step that creates or ends a session also writes a *due record*: what is to be recorded, and which request caused it. As soon as the
+ * store has replied, the instance that ran the step writes the audit line and then the event. Writing the event deletes the due record in
+ * the same step; without its due record, an event is not written.
+ *
+ * A due record stays if the reply was lost, the event could not be written or the instance has died. Then exactly one instance claims it,
+ * and writes both the line and the event (record-events.ts).
  */
 import type { Correlation } from "./audit.ts";
 import type { ClientData, EndReason, SessionId } from "./model.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
-/** An event as it is kept and shown: its times are the wall clock's. A due record has it in the store's time. */
+/** An event as it is kept and returned: its times are the wall clock's. In a due record the times are the store's. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
-  /** The time by the clock of the instance that recorded it. An event that was found later has the time of its step. */
+  /** When it happened, by the clock of the instance that recorded it. If the event was found later, this is the time of its step. */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
-  /** Absent for the end of all. */
+  /** Absent when all sessions were ended. */
   readonly sid?: SessionId;
-  /** Absent where it was not known. */
+  /** Absent if the subject is not known. */
   readonly subject?: string;
   /** Why the session ended. */
   readonly reason?: EndReason;
-  /** The end of all: sessions that were created at this time or before have ended. */
+  /** For a logout of everyone: sessions that were created at this time or before have ended. */
   readonly revokedUntil?: Time;
-  /** The network address of the request that it belongs to. */
+  /** The network address of the request that caused the event. */
   readonly address?: string;
-  /** The credential of the admin API that was used, by its name. */
+  /** The name of the admin API credential that was used. */
   readonly admin?: string;
-  /** What the session was created with. */
+  /** The device data that the session was created with. */
   readonly client?: ClientData;
   readonly clientId?: string;
 };
 
-/** Whose events: of a session, or of the last sessions of a subject. */
+/** Selects events: those of a session, or those of a subject's most recent sessions. */
 export type EventsOf = { readonly sid: SessionId } | { readonly subject: string };
 
-/** Events of one session that are kept; of what comes later, only its end. */
+/** How many events of one session are kept. Beyond that only its end is added. */
 export const MAX_EVENTS_PER_SESSION = 32;
-/** Sessions of one subject whose events are found by the subject: the last ones. */
+/** How many of a subject's most recent sessions are found by the subject. */
 export const MAX_EVENT_SESSIONS = 64;
-/** Ends of all that are kept. */
+/** How many logouts of everyone are kept. */
 export const MAX_ENDS_OF_ALL = 16;
 
-/** Who asked for a step: what its record tells of the request. */
+/** The request that caused a step. */
 export type Origin = Partial<Correlation> & {
   readonly address?: string;
   readonly admin?: string;
-  /** Whose session it is, where the caller has proven it: then its ending is recorded even if the store has lost the session. */
+  /** The subject of the session, if the caller has proven it. The ending is then recorded even if the store has lost the session. */
   readonly subject?: string;
 };
 
-/** Names a due record. A session is created once and ends once, all sessions up to a time end once. */
+/** Names a due record. Each session is created once and ends once, and all sessions up to one time end once, so the name is unique. */
 type DueKey = string;
 
-/** The due record that a step leaves for an event; undefined for events that leave none. */
+/** Returns the name of the due record that belongs to an event, or undefined for events that have none. */
 export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent<StoreMs>, "time">): DueKey | undefined {
   switch (type) {
     case "created":
@@ -68,7 +70,7 @@ export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent<StoreMs>
   }
 }
 
-/** What a step has left to be recorded. */
+/** A record of something that happened and has not been recorded as an event yet. */
 export type DueRecord = {
   readonly key: DueKey;
   /** When the due record was written, or when an instance last began to record its event. */
@@ -79,11 +81,11 @@ export type DueRecord = {
   readonly cause?: "two_holders";
 };
 
-/** Some due records of one part of the store, which is available or not as a whole. */
+/** Due records of one part of the store. A part is available or unavailable as a whole. */
 export type DueRecords = {
   /** The name of the part. */
   readonly part: string;
-  /** When they were read. */
+  /** When the records were read. */
   readonly now: StoreMs;
   readonly records: readonly DueRecord[];
 };
@@ -91,27 +93,31 @@ export type DueRecords = {
 /** An event to write. */
 export type EventRecord = {
   readonly event: SessionEvent;
-  /** The due record that it takes away; absent for events that leave none. */
+  /** The due record that is deleted when the event is written; absent for events that have none. */
   readonly dueKey?: DueKey | undefined;
-  /** Tells apart events that leave no due record and are equal in everything else; written twice, one is kept once. */
+  /** Distinguishes events that have no due record and are otherwise equal. An event that is written twice is kept once. */
   readonly id?: string;
 };
 
 export interface SessionEventLog {
   /**
-   * Keeps events, each for `retentionMs` (0: not at all), and takes their due records away. An event whose due record is not there
-   * is recorded already: nothing is written.
+   * Keeps events, each for `retentionMs` (0: not at all), and deletes their due records. An event whose due record is gone is recorded
+   * already, so it is not written.
    *
-   * @returns those that the store did not take, or may not have taken: to be written again
+   * @returns the events that the store did not accept, or may not have accepted; they are to be written again
    */
   recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]>;
 
-  /** In no particular order, with the ends of all among them. */
+  /** Returns the selected events in no particular order, and the logouts of everyone. */
   events(of: EventsOf): Promise<readonly SessionEvent[]>;
 
-  /** A bounded number of due records of each part of the store that is available. @throws StoreUnavailable when none is */
+  /**
+   * Returns a bounded number of due records of each part of the store that is available.
+   *
+   * @throws StoreUnavailable if no part is
+   */
   dueRecords(): Promise<readonly DueRecords[]>;
 
-  /** Claims a due record: true for one instance alone, and the record counts as left anew. */
+  /** Claims a due record. Returns true to exactly one instance; the age of the record then starts again. */
   claimRecord(record: DueRecord): Promise<boolean>;
 }

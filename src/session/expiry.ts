@@ -1,16 +1,16 @@
 /**
- * Expiry is an ending: whoever has to know that a session ended learns that it expired. Every instance looks for such sessions; the
- * store has each of them end once, and leaves the due record with which it is recorded even if this process dies.
+ * Ends sessions that have expired, so that everyone who is notified of endings is notified of expiries. Every instance looks for such
+ * sessions. The store ends each of them once, and leaves a due record, so that the ending is recorded even if this process dies.
  */
 import { type Audit, UNKNOWN_REQUESTER } from "./audit.ts";
 import type { SessionStore } from "./ports.ts";
 
 /**
- * How often expired sessions are looked for, in ms. With the time for which an instance holds a part of the store (30 s), an expiry is
- * found within a minute, even if that instance has died.
+ * How often expired sessions are looked for, in ms. An instance holds a part of the store for 30 s, so even if it dies, an expiry is
+ * found within a minute.
  */
 const LOOK_FOR_EXPIRED_MS = 10_000;
-/** The pause after a step that has left something to be done, in ms: what it has ended is recorded meanwhile. */
+/** The pause after a step that did not find everything, in ms. What the step has ended is recorded in the meantime. */
 const PAUSE_MS = 50;
 
 type Deps = {

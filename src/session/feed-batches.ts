@@ -2,23 +2,23 @@ import type { FeedLog } from "./feed-log.ts";
 import type { Revocation } from "./model.ts";
 import type { StoreMs } from "./time.ts";
 
-/** Revocations in one batch: some 60 KiB. */
+/** How many revocations one batch has at most: some 60 KiB. */
 const MAX_BATCH = 1000;
-/** Positions whose batches are shared: that of the watchers that have everything, and some of those that catch up. */
+/** For how many positions the batches are shared: that of the watchers that have everything, and some of those that are catching up. */
 const MAX_SHARED = 16;
 
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
   readonly cursor: string;
-  /** All sessions that were created at this time or before have ended; 0: none. */
+  /** All sessions that were created at this time or before have ended; 0 if there was no such logout. */
   readonly revokedUntil: StoreMs;
-  /** Whether everything that was revoked at `asOf` has been delivered, and that is recent. False while the store does not respond. */
+  /** Whether everything that was revoked at `asOf` has been delivered, and `asOf` is recent. False while the store does not respond. */
   readonly caughtUp: boolean;
   /** When the log was last read. */
   readonly asOf: StoreMs;
 };
 
-/** What is true of the feed now, whatever the position of a watcher. */
+/** The part of a batch that is the same for all watchers. */
 type FeedFacts = Pick<FeedBatch, "revokedUntil" | "asOf"> & { readonly isCurrent: boolean };
 
 export type NextBatch = {

@@ -8,12 +8,12 @@ export class FeedLog {
   readonly #latestExpiry = new Map<SessionId, StoreMs>();
   #start = 0;
 
-  /** Position of the oldest entry. */
+  /** The position of the oldest entry. */
   get start(): number {
     return this.#start;
   }
 
-  /** Position after the newest entry. */
+  /** The position after the newest entry. */
   get end(): number {
     return this.#start + this.#entries.length;
   }

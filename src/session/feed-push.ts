@@ -10,7 +10,7 @@ export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
 /** A watcher's position in the log, and whether a batch is due for it. */
 export type Place = { readonly position: number; readonly isBehind: boolean };
 
-/** Why batches are not passed on any more: `taking` is to be awaited, more batches are due, or the watch ends. */
+/** Why no more batches are passed on for now: `taking` must be awaited, more batches are due, or the watch ends. */
 type HeldUp = Pick<NextBatch, "position" | "isComplete"> & {
   readonly wakeCount: number;
   readonly taking: Promise<void> | undefined;
@@ -23,8 +23,8 @@ type Feed = {
 };
 
 /**
- * Passes on batches as they come, until `take` holds it up or the watch ends. A watcher that keeps up costs one call of `take` for each
- * batch: promises and async iterables would cost several times as much as the writing of its bytes.
+ * Passes on batches as they arrive, until `take` returns a promise or the watch ends. A watcher that keeps up costs one call of `take`
+ * for each batch: promises and async iterables would cost several times as much as writing the bytes.
  */
 export function pushAtOnce(
   { position, isBehind }: Place,

@@ -1,6 +1,6 @@
 import type { Clock } from "./ports.ts";
 
-/** Watchers that are woken in one turn of the event loop. Requests are served between two turns. */
+/** How many watchers are woken in one turn of the event loop. Requests are served between two turns. */
 const WATCHERS_PER_TURN = 50;
 /** The longest pause after a round, in ms. */
 const MAX_PAUSE_MS = 25;
@@ -9,12 +9,15 @@ const MAX_PAUSE_MS = 25;
  * process. Longer ones take more.
  */
 const PAUSE_PER_COST = 3;
-/** Node's timers are no finer, in ms. A shorter pause is left out: rounds that cost nearly nothing follow each other at once. */
+/**
+ * The smallest pause, in ms: Node's timers are no finer. A shorter pause is left out, so rounds that cost almost nothing follow each
+ * other at once.
+ */
 const MIN_PAUSE_MS = 1;
 
 /**
- * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. After a round with news there is a pause that
- * grows with what the round cost, and what happens meanwhile is delivered together.
+ * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. A round with news is followed by a pause in
+ * proportion to the round's cost, and revocations that arrive during the pause are delivered together.
  */
 export class FeedWakes {
   readonly #cpuMs: Clock;
@@ -26,14 +29,14 @@ export class FeedWakes {
   #hasNews = false;
 
   /**
-   * @param cpuMs the processor time of this process. On a busy machine a round takes long although it costs little, and a pause after
-   * it would hold news up for nothing
+   * @param cpuMs the processor time of this process. Elapsed time would be wrong: on a busy machine a cheap round takes long, and the
+   * pause after it would delay news for no reason
    */
   constructor(cpuMs: Clock) {
     this.#cpuMs = cpuMs;
   }
 
-  /** How many wakes there have been. A watcher that was busy sees by it that it has missed one. */
+  /** The number of wakes so far. A watcher that was busy compares it to see whether it has missed one. */
   get count(): number {
     return this.#count;
   }
@@ -67,14 +70,14 @@ export class FeedWakes {
     else this.#begin(true);
   }
 
-  /** Wakes everybody who waits, without news. No pause follows the round: news that come next are not held up by a heartbeat. */
+  /** Wakes everybody who waits, without news. No pause follows, so that the next news are not delayed by a heartbeat. */
   beat(): void {
     this.#count++;
     if (!this.#isBusy) this.#begin(false);
     else if (this.#wanted === "nothing") this.#wanted = "beat";
   }
 
-  /** Wakes everybody who waits, now. */
+  /** Wakes everybody who waits, at once even during a pause. */
   wakeNow(): void {
     this.#count++;
     for (const wake of this.#waiting) wake();
@@ -91,7 +94,7 @@ export class FeedWakes {
     const end = at + WATCHERS_PER_TURN;
     // A watcher may have left since the round began.
     for (const wake of round.slice(at, end)) if (this.#waiting.has(wake)) wake();
-    // What the watchers wrote leaves the process before the next turn, so its cost is part of the round's.
+    // The bytes that the watchers wrote are sent before the next turn, so their cost is part of the round's.
     setImmediate(() => (end < round.length ? this.#wakeFrom(round, end, beganAtMs) : this.#pause(beganAtMs)));
   }
 

@@ -16,14 +16,14 @@ import type { Revocation } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
 import { latest, storeMs } from "./time.ts";
 
-/** How long a lost hint can delay a revocation; half of the promised heartbeat. */
+/** How often batches are sent without news, in ms: half of the promised heartbeat. It limits how long a lost hint delays a revocation. */
 const HEARTBEAT_INTERVAL_MS = 500;
 /**
- * How long ago the last reading may have begun while batches claim to be complete. A new watcher cannot tell the age of its first
- * batch, so this adds to what it takes for fresh. Less than the silence after which watchers leave (verifier: 3 s).
+ * How long ago the last reading may have begun, in ms, if batches claim to be complete. A new watcher cannot tell the age of its first
+ * batch, so this adds to the age that it considers fresh. It is less than the silence after which watchers leave (verifier: 3 s).
  */
 const MAX_READING_AGE_MS = 2000;
-/** How long a watcher may take to accept a batch. It can resume where it was. */
+/** How long a watcher may take to accept a batch, in ms. After that the watch ends, and the watcher can resume at its cursor. */
 const WATCHER_TIMEOUT_MS = 10_000;
 
 export type { FeedBatch } from "./feed-batches.ts";
@@ -32,16 +32,16 @@ export type { TakeBatch } from "./feed-push.ts";
 export type RevocationFeed = {
   /**
    * @param cursor of the last batch seen; empty for everything that is revoked now
-   * @param take gets every batch but the first, which is yielded. Without it all are yielded, which costs several times as much
+   * @param take receives every batch except the first, which is yielded. Without it all are yielded, at several times the cost
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
   watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
   /** Does the same for a part of this service, which does not count as a watcher. */
   watchHere: RevocationFeed["watch"];
-  /** Sends the watchers a batch at once (because of news outside the log, such as a revoked key), also in an outage. */
+  /** Sends the watchers a batch at once, even in an outage. It is for news that are not in the log, such as a revoked key. */
   wakeWatchers(): void;
   state(): FeedState;
-  /** Ends every watch, and the following. */
+  /** Ends all watches, and makes new ones end at once. */
   close(): Promise<void>;
 };
 
@@ -49,24 +49,24 @@ export type FeedState = {
   readonly watchers: number;
   /** How long ago the last reading of the log to its end began, ms; undefined: never. */
   readonly ageMs: number | undefined;
-  /** Revocations in memory. */
+  /** The number of revocations in memory. */
   readonly entries: number;
 };
 
 type Deps = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
-  /** Measures how old the last reading is: ms, never set. */
+  /** Measures how old the last reading is: a clock in ms that is never set. */
   readonly clock: Clock;
-  /** Measures how long watchers take: ms in which this process ran, and could see that they had taken it. */
+  /** Measures how long watchers take: the time in ms that this process was running, and so could notice that they took a batch. */
   readonly ranMs: Clock;
   /** Measures what waking the watchers costs: the processor time of this process, ms. */
   readonly cpuMs: Clock;
-  /** A name that no other process has, nor this one after a restart: base64url. */
+  /** A name in base64url that no other process has, nor this one after a restart. */
   readonly instance: string;
   readonly onError: (error: unknown) => void;
-  /** How often the log is read beside the hints, in ms. 0: a reading itself waits until there is something to read. */
+  /** How often the log is read without a hint, in ms. 0 means that a reading itself waits until there is something to read. */
   readonly readIntervalMs?: number;
-  /** Returns how old the last reading is, in ms, where it was not made here. By default its age counts from its beginning. */
+  /** Returns how old the last reading is, in ms, if another process made it. By default its age counts from its beginning. */
   readonly ageMs?: () => number;
 };
 
@@ -87,7 +87,7 @@ class Feed implements RevocationFeed {
   #asOf = storeMs(0);
   #watchers = 0;
   #readAt: number | undefined;
-  /** Never decreases: a watcher that came before it changed still has to learn it. */
+  /** This never decreases: a watcher that connected before the last change has not received it yet. */
   #revokedUntil = storeMs(0);
   #storeResponds = false;
   #hasReadAll = false;
@@ -127,7 +127,7 @@ class Feed implements RevocationFeed {
     return this.#deps.ageMs?.() ?? this.#deps.clock() - this.#readAt;
   }
 
-  /** Whether the last reading may be taken for the present. A store or a process that stalls falls behind before an error shows it. */
+  /** Returns whether the last reading is recent. If the store or the process stalls, readings become old before an error shows it. */
   #isCurrent(): boolean {
     return this.#storeResponds && this.#hasReadAll && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
@@ -143,7 +143,7 @@ class Feed implements RevocationFeed {
       const offeredAt = this.#deps.ranMs();
       yield next.batch;
       this.#requirePace(offeredAt);
-      // There may be news since the watcher began to take the batch.
+      // There may be news that arrived after the watcher began to take the batch.
       const isBehind = !next.isComplete || wakeCount !== this.#wakes.count;
       if (take !== undefined) await this.#push({ position, isBehind }, take, signal);
       else if (!isBehind) await this.#wakes.next(signal);
@@ -204,7 +204,7 @@ class Feed implements RevocationFeed {
     }
   }
 
-  /** Reads what is new and wakes the watchers. In an outage the feed falls silent, and reports the first error. */
+  /** Reads new entries and wakes the watchers. In an outage the feed sends no batches, and reports the first error. */
   async #read(): Promise<void> {
     const { store, clock, onError } = this.#deps;
     const startedAt = clock();
@@ -228,7 +228,7 @@ class Feed implements RevocationFeed {
     this.#firstRead.resolve();
   }
 
-  /** A cursor is a position in the memory of one instance. From another one, everything is delivered again. */
+  /** Parses a cursor: a position in the memory of one instance. With the cursor of another instance, everything is delivered again. */
   #parseCursor(text: string): number {
     if (text === "") return this.#log.start;
     const [, givenBy, at] = /^([\w-]+)\.(\d{1,15})$/.exec(text) ?? [];
@@ -236,7 +236,7 @@ class Feed implements RevocationFeed {
     return givenBy === this.#deps.instance ? Math.min(Number(at), this.#log.end) : this.#log.start;
   }
 
-  /** @throws ServiceError if the watcher took too long for the batch that it was offered */
+  /** Checks that the watcher accepted a batch in time. @throws ServiceError if it did not */
   #requirePace(offeredAt: number): void {
     if (this.#deps.ranMs() - offeredAt > WATCHER_TIMEOUT_MS) {
       throw new ServiceError("E429_RATE_LIMITED", "the watcher does not keep up: resume from its last cursor");

@@ -4,16 +4,16 @@ import type { StoreMs } from "./time.ts";
 
 /** A session matches if it meets every condition that is given. */
 export type SessionFilter = {
-  /** The beginning of the subject. */
+  /** The text that the subject starts with. */
   readonly subjectPrefix?: string;
   readonly clientId?: string;
-  /** A part of the user agent or of the display name, in any case. */
+  /** A text that the user agent or the display name contains; case does not matter. */
   readonly device?: string;
-  /** The device's address at the login. An address that ends in `.` or `:` matches all addresses that begin with it. */
+  /** The address of the device at login. A text that ends with `.` or `:` matches all addresses that start with it. */
   readonly ipAddress?: string;
-  /** Created at this time or later. */
+  /** Sessions created at this time or later match. */
   readonly createdFrom?: StoreMs;
-  /** Created before this time. */
+  /** Sessions created before this time match. */
   readonly createdBefore?: StoreMs;
 };
 

@@ -28,9 +28,9 @@ export type Introspection =
 const INACTIVE: Introspection = { active: false };
 
 /**
- * Whether a token of either kind would be accepted now (RFC 7662 section 2.2). Asks, never rotates:
- * a refresh token that would end its session as reused is inactive, and its session lives on. One that needs a proof of a key would be
- * accepted with it.
+ * Returns whether a token of either kind would be accepted now (RFC 7662 section 2.2). Nothing is rotated. A refresh token whose use
+ * would end its session as reused is inactive, and the session continues. A token that is bound to a key is active if it would be
+ * accepted with a proof of the key.
  */
 export async function introspect(deps: Deps, text: string): Promise<Introspection> {
   const parsed = deps.refreshTokens.parse(text);

@@ -12,24 +12,24 @@ export type SessionId = string & { readonly __brand: "SessionId" };
 /** Names the part of the store that has a session, or all sessions of a subject. */
 export type Place = { readonly sid: SessionId } | { readonly subject: string };
 
-/** The device of a session, as shown to its user. */
+/** The device data of a session, as its user sees it. */
 export type ClientData = {
   readonly userAgent: string;
   readonly ipAddress: string;
   readonly displayName: string;
 };
 
-/** Who access tokens are for, as `aud` has it (RFC 7519 section 4.1.3): one, or several in a list. */
+/** The audience of access tokens, in the form of `aud` (RFC 7519 section 4.1.3): one, or several in a list. */
 export type Audience = string | readonly [string, ...string[]];
 
-/** The audiences one by one. */
+/** Returns the audiences as a list. */
 export function audiencesOf(audience: Audience): readonly [string, ...string[]] {
   return typeof audience === "string" ? [audience] : audience;
 }
 
-/** When and how the user of a session last authenticated: what services ask for before they let a user do more (RFC 9470). */
+/** When and how the user of a session last authenticated. Services check this before they permit sensitive operations (RFC 9470). */
 export type Authentication = {
-  /** As the login page reports it; 0 when unknown. It is compared with no other time but that of a later authentication. */
+  /** The time that the login page reports; 0 if unknown. It is compared only with the time of a later authentication. */
   readonly time: WallMs;
   /** `amr` (RFC 8176); empty when unknown. */
   readonly methods: readonly string[];
@@ -40,39 +40,39 @@ export type Authentication = {
 /** How a refresh token is presented: in a cookie, or in the body of a request to the token endpoint. */
 export type Transport = "cookie" | "token";
 
-/** What a session is created with. */
+/** The values that a session is created with. */
 export type NewSession = {
   readonly sid: SessionId;
   readonly subject: string;
   readonly clientId: string;
   readonly audience: Audience;
-  /** Further claims of its access tokens: the text of a JSON object, within its size limit. */
+  /** Further claims of the session's access tokens: the text of a JSON object that is within the size limit. */
   readonly claims: string;
   readonly client: ClientData;
   readonly idleTimeoutMs: number;
   readonly absoluteLifetimeMs: number;
-  /** Absent when nothing is known of it. */
+  /** Absent if nothing is known about the authentication. */
   readonly authentication?: Authentication;
-  /** Whether it must be bound to the key of a device; absent if it need not. */
+  /** Present if the session must be bound to a device key. */
   readonly deviceRequired?: true;
   /** The only way in which its refresh token may be presented; absent if both are allowed. */
   readonly transport?: Transport;
-  /** The thumbprint of the key that each request must prove (RFC 9449 section 10), base64url; absent if it has none yet. */
+  /** The thumbprint of the key that each request must prove (RFC 9449 section 10), base64url; absent if the session has none yet. */
   readonly dpopJkt?: string;
 };
 
-/** A session as the store holds it. */
+/** A session as the store keeps it. */
 export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly createdAt: StoreMs;
   readonly lastRefreshedAt: StoreMs;
   /** Never later than `absoluteExpiresAt`. */
   readonly idleExpiresAt: StoreMs;
   readonly absoluteExpiresAt: StoreMs;
-  /** Absent while it has no key. */
+  /** Absent if the session has no key. */
   readonly device?: DeviceBinding;
 };
 
-/** Returns what is stored of a session with its key, if it is created with one. */
+/** Returns what the store keeps of a new session: its key, if it has one, is bound. */
 export function bindAtCreation(
   { dpopJkt, ...session }: NewSession,
   createdAt: StoreMs,
@@ -82,12 +82,17 @@ export function bindAtCreation(
   return { ...session, device: { key, state: "bound", since: createdAt } };
 }
 
-/** Whether refreshing it needs a key that cannot leave its device. A key of DPoP may be anywhere. */
+/**
+ * Returns whether a refresh of the session needs a key that cannot leave its device. A DPoP key does not count: it may have been copied.
+ */
 export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
   return device?.state === "bound" && !isProofKey(device);
 }
 
-/** Why a session ended, as in the revocation log, the audit events and the feed. A closed list: test/server/endings.test.ts has every way. */
+/**
+ * Why a session ended, in the revocation log, the audit events and the feed. The list is closed: test/server/endings.test.ts tries every
+ * reason.
+ */
 export type EndReason =
   | "logout"
   | "revoked_by_owner"
@@ -103,14 +108,14 @@ export type EndReason =
 export type Revocation = {
   readonly sid: SessionId;
   readonly revokedAt: StoreMs;
-  /** When the last access token of the session has expired. */
+  /** When the last access token of the session expires. */
   readonly expiresAt: StoreMs;
   readonly reason: EndReason;
 };
 
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
 
-/** The session id in a text, or undefined: 17 bytes leave two spare bits, which must be zero. */
+/** Returns the session id in a text, or undefined if the text is none. 17 bytes leave two spare bits, which must be zero. */
 export function parseSessionId(text: string): SessionId | undefined {
   return SESSION_ID.test(text) ? (text as SessionId) : undefined;
 }

@@ -1,4 +1,4 @@
-/** The operations of the holder of an access token on sessions: log out, list, revoke. */
+/** The operations of a session's owner, who holds an access token: log out, list sessions, end other sessions. */
 import type { Audit, Requester } from "./audit.ts";
 import type { KeyProof } from "./device-key.ts";
 import { originOf } from "./due-lines.ts";
@@ -12,17 +12,17 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 type Credentials = {
   readonly accessTokens: Pick<AccessTokens, "verify">;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
-  /** Whose access tokens may act on sessions here: a token that was meant for another service must not. */
+  /** The audiences whose access tokens may act on sessions here. A token that was issued for another service may not. */
   readonly audiences: ReadonlySet<string>;
 };
 
 /** How a request presents its access token. */
 export type PresentedAccessToken = {
-  /** Undefined if there is none. */
+  /** Undefined if the request has no access token. */
   readonly token: string | undefined;
-  /** The proof that came with it. A token that is bound to a key needs it. */
+  /** The proof that came with the access token. A token that is bound to a key needs it. */
   readonly proof?: KeyProof | undefined;
-  /** Whether a token that is not bound to the key of a proof is refused, as the scheme DPoP wants it. */
+  /** Whether a token that is not bound to the key of a proof is refused, as the authentication scheme DPoP requires. */
   readonly needsProof?: boolean;
 };
 
@@ -47,7 +47,10 @@ export function authenticate(
   return requireKey(requireAudience(verified, audiences), presented);
 }
 
-/** Refuses a token that is not bound to the key of the proof (RFC 9449 section 7.1), and an unbound one only if it needs a proof. */
+/**
+ * Refuses a token that is not bound to the key of the proof (RFC 9449 section 7.1). A token that is bound to no key is refused only if a
+ * proof is required.
+ */
 function requireKey(
   authenticated: Authenticated | Refused,
   { proof, needsProof = false }: PresentedAccessToken,
@@ -71,9 +74,9 @@ const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoke
 type LogoutCredential = {
   readonly ok: true;
   readonly caller: AccessClaims;
-  /** If this is undefined, `byCookie` has the session of the caller. */
+  /** Whether the access token has expired. If it has, `byCookie` contains the session of the caller. */
   readonly isExpired: boolean;
-  /** The sessions of the refresh tokens that came along. */
+  /** The sessions of the refresh tokens in the request. */
   readonly byCookie: readonly SessionId[];
 };
 
@@ -101,8 +104,8 @@ export function authenticateLogout(
 
 /**
  * Ends the session of an access token, and those of the same subject whose refresh tokens are in the cookies of the request: the response
- * clears these cookies. A session that the store has lost is marked nevertheless: its access tokens may be valid. An expired token counts
- * only while its session lives.
+ * clears these cookies. If the store has lost the session, it is marked as ended nevertheless, because its access tokens may still be
+ * valid. An expired access token counts only while its session is live.
  */
 export async function logout(
   deps: Deps<"end" | "endOwned">,
@@ -124,9 +127,9 @@ export async function logout(
 }
 
 /**
- * Ends the sessions of the refresh tokens in a cookie, of any generation: only their client and an attacker that stole them can have
- * them, and both may end the sessions. A session that has ended already is no error. One that is bound to a key which each request proves
- * ends only with its proof.
+ * Ends the sessions of the refresh tokens in a cookie, of any generation. Only their client and an attacker that stole them can present
+ * them, and both may end the sessions. Ending a session that has already ended is no error. A session that is bound to a key which each
+ * request must prove ends only with that proof.
  */
 export async function logoutByCookie(
   deps: Deps<"end" | "find">,
@@ -161,7 +164,7 @@ export async function listOwn(
   return { ok: true, page: await deps.store.list(caller.sub, limit, from) };
 }
 
-/** @param target undefined for a text that can be no session's id: the response must be that for an unknown id */
+/** @param target undefined for a text that cannot be a session's id; the response must be the same as for an unknown id */
 export async function revokeOwn(
   deps: Deps<"find" | "endOwned">,
   caller: AccessClaims,
@@ -175,7 +178,7 @@ export async function revokeOwn(
   return DONE;
 }
 
-/** Ends every session of the caller but the one that asks. */
+/** Ends every session of the caller except the one that calls. */
 export async function revokeOthers(
   deps: Deps<"endAll">,
   caller: AccessClaims,

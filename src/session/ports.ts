@@ -1,6 +1,6 @@
 /**
- * The interfaces that the domain needs from outside. Each store verb is one atomic step (one script, one transaction): nothing is ever
- * read through this port in order to be written back.
+ * The interfaces that the domain needs from outside. Each method of the store is one atomic step (one script or one transaction): nothing
+ * is read through this port in order to be written back.
  */
 
 import type { DevicePresentation } from "./device-binding.ts";
@@ -27,31 +27,33 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 export type * from "./store-outcomes.ts";
 
-/** The store cannot respond: unreachable, loading, read-only, out of memory, timed out. The outcome is unknown, never negative. */
+/** The store cannot respond: it is unreachable, loading, read-only, out of memory or timed out. Whether the step was done is unknown. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 }
 
-/** The store was not asked, because too many commands wait for it. */
+/** The command was not sent to the store, because too many commands are waiting. */
 export class StoreBusy extends StoreUnavailable {
   override readonly name = "StoreBusy";
 }
 
-/** The store responds but must not be used until an operator has fixed it. At the start, the start fails; later it is an outage. */
+/**
+ * The store responds but must not be used until an operator has fixed it. During the start, the service does not start; later, this is an
+ * outage.
+ */
 export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
 
 /**
- * All times that go through this port are the store's own (time.ts).
- *
- * A step that is given an `origin` leaves a due record of every session that it creates or ends, in the same step (events.ts); a
- * reuse always does. Its caller may never learn that the step was done: the record does not depend on it.
+ * All times that go through this port are the store's own (time.ts). A step that is given an `origin` also writes a due record of every
+ * session that it creates or ends (events.ts); a step that finds a reuse always does. So the ending is recorded even if the caller does
+ * not learn that the step was done.
  */
 export interface SessionStore extends SessionEventLog {
   /**
-   * Creates a session at `firstState(childNonce)`; beyond `cap` live sessions of the subject, the oldest end. Before all this
-   * ends `replaces` (`replaced`): in the same step if it is of the same subject.
+   * Creates a session in the state `firstState(childNonce)`. If the subject has more than `cap` live sessions, the oldest end. Before
+   * that the session `replaces` ends with the reason `replaced`, in the same step if it has the same subject.
    */
   create(
     session: NewSession,
@@ -65,7 +67,7 @@ export interface SessionStore extends SessionEventLog {
    * The rotation of rotation.ts on the stored state, after the precondition of device-binding.ts; `reuse` and `two_holders` also
    * end the session. Rotating slides the idle expiry.
    *
-   * @param device what is presented of a device; undefined: nothing, as NO_PRESENTATION has it
+   * @param device the device's part of the request; undefined means the same as NO_PRESENTATION
    */
   rotate(
     sid: SessionId,
@@ -74,25 +76,25 @@ export interface SessionStore extends SessionEventLog {
     device?: DevicePresentation,
   ): Promise<RotateOutcome>;
 
-  /** Gives a session the key of its device, unless it has another one that is not replaceable. */
+  /** Registers a device key for a session, unless the session has another key that cannot be replaced. */
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome>;
 
-  /** Takes the device key of a session away. */
+  /** Removes the device key of a session. */
   unbind(sid: SessionId): Promise<UnbindOutcome>;
 
-  /** A session, its rotation state, and the store's time to compare it with. */
+  /** Returns a session, its rotation state, and the store's time to compare them with. */
   find(sid: SessionId): Promise<Found>;
 
   /** Returns the subject's live sessions, newest first (by creation, then sid). `from` is the `next` of the previous page. */
   list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage>;
 
   /**
-   * Returns the live sessions of all subjects. Its cost is bounded: a page may have fewer than `limit` sessions, or none, and still a
-   * `next`.
+   * Returns the live sessions of all subjects. The cost of a page is bounded, so that it may have fewer than `limit` sessions, or none,
+   * and still a `next`.
    */
   listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage>;
 
-  /** How many sessions are live: an estimate where counting them all would cost too much. */
+  /** Returns how many sessions are live. The number is an estimate if an exact count would cost too much. */
   count(): Promise<number>;
 
   /**
@@ -102,52 +104,57 @@ export interface SessionStore extends SessionEventLog {
    */
   end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome>;
 
-  /** Ends `target` for the live session `actor` of the same subject. */
+  /** Ends the session `target` on behalf of the live session `actor` of the same subject. */
   endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
   /**
-   * Ends what `subject` has at this moment but `except`; a login after it lives. With `actor`, only
-   * while that session is live.
+   * Ends all sessions that `subject` has at this moment, except the session `except`. A login after it stays. With `actor`, they end only
+   * if that session is live.
    */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
 
   /**
-   * Ends every session that was created before `createdBefore`, or all that there are now; one that is created after this
-   * began lives. Not one step: what throws may have ended some of them, which is recorded then, and is repeated.
+   * Ends every session that was created before `createdBefore`, or all that exist now. A session that is created after this began stays.
+   * This is not one atomic step: if it throws, some sessions may have ended; they are recorded, and the call can be repeated.
    *
-   * @returns the time of creation up to which they have ended
+   * @returns the time of creation up to which the sessions have ended
    */
   revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs>;
 
   /**
-   * Ends sessions that are past their lifetimes (`expired`): a bounded number, each once, whatever number of instances look for them.
-   * An instance looks at a part of the store while it holds that part; another one takes over half a minute later at the latest.
+   * Ends a bounded number of sessions that are past their lifetimes (reason `expired`). Each ends once, however many instances look for
+   * them. An instance looks at a part of the store while it holds that part; if it dies, another instance takes over after at most half a
+   * minute.
    */
   expire(): Promise<ExpireOutcome>;
 
-  /** Replaces what a session knows of its user's authentication, unless that is later. */
+  /** Replaces the authentication of a session, unless the stored one is later. */
   elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome>;
 
-  /** The log after `cursor`, at least what was appended since; without a cursor all that it holds. */
+  /** Returns the log after `cursor`, at least the entries that were appended since; without a cursor, everything that it contains. */
   revocations(cursor: string | undefined): Promise<RevocationBatch>;
 
   /**
    * Calls `wake` soon after entries were appended to the log, by any instance, with those that are known;
-   * an empty hint means that entries may have been missed. A hint only: it may arrive late, twice or never,
-   * and the log is the truth, to be read after an empty hint and at least once a second. Returns how to stop.
+   * an empty hint means that entries may have been missed. This is only a hint: it may arrive late, twice or never. Only the log is
+   * complete; callers read it after an empty hint and at least once a second. Returns a function that stops the calls.
    */
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void;
 
-  /** Returns the time in the part of the store that has a session, as far as it is known here. No I/O. */
+  /** Returns the current time of the part of the store that has a session, as far as this process knows it. It does no I/O. */
   now(sid: SessionId): StoreMs;
 
   /**
-   * Returns by how much the wall clock is ahead of the store's time, ms: at a place, or where all sessions are meant. It changes when
-   * that clock is set. No I/O.
+   * Returns by how many ms the wall clock is ahead of the store's time: at a place, or if no place is given, for all sessions. It changes
+   * when the wall clock is set. It does no I/O.
    */
   shiftMs(place?: Place): number;
 
-  /** Resolves when the store responds now. @throws StoreUnavailable */
+  /**
+   * Resolves if the store responds.
+   *
+   * @throws StoreUnavailable
+   */
   ping(): Promise<void>;
 
   close(): Promise<void>;
@@ -162,7 +169,7 @@ export type EndAllOptions = {
   readonly origin?: Origin;
 };
 
-/** A cursor that this store did not make. */
+/** Thrown for a cursor that this store did not make. */
 export class InvalidCursor extends Error {
   override readonly name = "InvalidCursor";
 }
@@ -177,7 +184,7 @@ export type RefreshTokenResult =
 export interface RefreshTokens {
   /** Returns the canonical text of a token, under the current MAC key. */
   mint(token: RefreshToken): string;
-  /** Parses and verifies a token. There is no I/O: a forged token is refused here. */
+  /** Parses and verifies a token. It does no I/O: a forged token is refused without the store. */
   parse(text: string): RefreshTokenResult;
 }
 
@@ -187,11 +194,11 @@ export type AccessToken = { readonly token: string; readonly expiresAt: WallMs }
 export type AccessClaims = {
   readonly sid: SessionId;
   readonly sub: string;
-  /** Who it is for; never empty. */
+  /** The audiences of the token; never empty. */
   readonly aud: readonly string[];
   readonly exp: number;
   readonly jti: string;
-  /** All of its claims, by their JWT names. */
+  /** All claims of the token, by their JWT names. */
   readonly all: Readonly<Record<string, unknown>>;
 };
 
@@ -200,7 +207,7 @@ export type AuthenticAccessToken =
   | { readonly ok: true; readonly claims: AccessClaims }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "wrong_issuer" };
 
-/** The token has expired but is authentic in everything else. */
+/** `expired` means that the token is authentic but has expired. */
 export type AccessTokenResult =
   | AuthenticAccessToken
   | { readonly ok: false; readonly reason: "expired"; readonly claims: AccessClaims };
@@ -218,22 +225,22 @@ export interface AccessTokens {
 
 /** Limits how often something may be done, by key. */
 export interface RateLimit {
-  /** Counts one event for `key`. Returns undefined within the limit; over it, how long to wait, in ms. */
+  /** Counts one event for `key`. Returns undefined within the limit, otherwise how long to wait, in ms. */
   take(key: string): number | undefined;
-  /** Takes back one event that had no result through no fault of its caller. */
+  /** Takes back one counted event. It is for events that failed through no fault of their caller. */
   giveBack(key: string): void;
 }
 
 export interface PeekableRateLimit extends RateLimit {
-  /** Returns how long to wait, in ms, if one more event for `key` would be over the limit. Counts nothing. */
+  /** Returns how long to wait, in ms, if one more event for `key` would exceed the limit. It counts nothing. */
   peek(key: string): number | undefined;
 }
 
-/** Randomness, injected. */
+/** The source of randomness, injected. */
 export interface Random {
-  /** A session id in the subject's partition. */
+  /** Returns a session id in the subject's partition. */
   sessionId(subject: string): SessionId;
-  /** A nonce: 11 characters of base64url, 8 bytes. */
+  /** Returns a nonce: 11 characters of base64url, 8 bytes. */
   nonce(): string;
 }
 

@@ -2,22 +2,22 @@
  * The refresh token cookie of a request: which session a browser means that sends several values.
  *
  * A browser keeps a cookie of the same name for each domain and path in which it was set, and sends all of them. So a changed
- * `COOKIE_DOMAIN` or `COOKIE_PATH` leaves an old one beside the new one, and a sibling domain can plant one. Values that are no
- * tokens of ours mean nothing. Of one session the newest token counts: the others are what its browser had before.
+ * `COOKIE_DOMAIN` or `COOKIE_PATH` leaves an old one beside the new one, and a sibling domain can plant one. Values that are not tokens
+ * of this service are ignored. If several tokens belong to one session, the newest counts: the browser had the others before.
  */
 import type { Refused } from "./errors.ts";
 import type { RefreshToken, RefreshTokens, SessionStore } from "./ports.ts";
 import type { PresentedToken } from "./rotation.ts";
 
-/** The value, nearly always a single one. A list holds different values. */
+/** The value of the cookie, nearly always a single one. A list has several different values. */
 export type PresentedCookie = string | undefined | readonly string[];
 
-/** How many sessions the tokens of one request may belong to: the store is asked for each. */
+/** How many sessions the tokens of one request may belong to. The store is read once for each. */
 const MAX_SESSIONS = 4;
 
 const AMBIGUOUS: Refused = { ok: false, reason: "ambiguous" };
 
-/** The newest token of each session in a cookie. */
+/** The newest token of each session that a cookie names. */
 export type PresentedTokens = readonly [RefreshToken, ...RefreshToken[]];
 export type AuthenticTokens = { readonly ok: true; readonly tokens: PresentedTokens };
 
@@ -56,11 +56,11 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
 }
 
 /**
- * The tokens, that of the newest live session first. Live sessions of different subjects are refused: one of them may be planted, and
- * nobody can say which. One that is not live decides nothing. The store decides again whether a session is live, in the step that acts
- * on it.
+ * Returns the tokens, with that of the newest live session first. If live sessions have different subjects, the request is refused: one
+ * of them may be planted, and nothing tells which. Sessions that are not live are ignored. The step that acts on a session checks again
+ * that it is live.
  *
- * @returns a promise only where the store has to be asked
+ * @returns a promise only if the store has to be read
  */
 export function newestFirst(
   store: Pick<SessionStore, "find">,

@@ -1,10 +1,10 @@
 /**
- * Records what happens to sessions: a line of the audit at once, and an event that is kept. Operations never wait for it.
- * Creations and endings are recorded once, whatever the responses to their callers (events.ts). This module finds the due records that
- * stay.
- * A due record is taken over when it is old enough and its part of the store has been readable all that time. By then an instance that
- * has written the line, lives and reaches the store has taken its due record away. So nothing is recorded twice, unless an instance dies,
- * or is cut off from a store that others reach, between its line and the event: some 20 ms.
+ * Records what happens to sessions: an audit line at once, and an event that the store keeps. Operations never wait for it. Creations and
+ * endings are recorded exactly once, even if the responses to their callers are lost (events.ts).
+ *
+ * This module also finds due records that were left behind. It takes one over when the record is old enough and its part of the store has
+ * been readable all that time: a live instance that reaches the store has deleted its due record by then. So an event is recorded twice
+ * only if an instance dies, or loses a store that others reach, in the some 20 ms between writing the line and writing the event.
  */
 import type { Audit } from "./audit.ts";
 import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";
@@ -12,24 +12,27 @@ import type { DueRecord, EventRecord } from "./events.ts";
 import type { Clock, SessionStore } from "./ports.ts";
 import { later, type WallClock } from "./time.ts";
 
-/** How long events wait, in ms, to be written together with others. */
+/** How long events wait in memory, in ms, so that several are written together. */
 const GATHER_MS = 20;
-/** How long events wait, in ms, for a store that did not accept them. */
+/** How long to wait, in ms, before events that the store did not accept are written again. */
 const RETRY_MS = 2_000;
-/** How many events may wait. Further ones are lost. */
+/** How many events may wait in memory. Further ones are lost. */
 const MAX_WAITING = 5_000;
 /** How often due records are looked for, in ms; and the longest pause between readings that still count as continuous. */
 const LOOK_MS = 5_000;
 const MAX_GAP_MS = 3 * LOOK_MS;
-/** How often this process checks whether it was stopped, in ms, and how long a gap counts as a stop. */
+/** How often this process checks whether it was suspended, in ms. A gap of this length counts as a suspension. */
 const TICK_MS = 1_000;
 const MAX_STALL_MS = 5_000;
-/** A due record is taken over when it is older than a step may take, plus this time, in ms, for a stall and for writing the event. */
+/**
+ * A due record is taken over when it is older than the longest step of the store plus this time, in ms, which allows for a stall and for
+ * writing the event.
+ */
 const PATIENCE_MS = 20_000;
 
 type Deps = {
   readonly log: Pick<SessionStore, "recordEvents" | "dueRecords" | "claimRecord" | "shiftMs">;
-  /** Receives the lines of the audit. */
+  /** Writes the audit lines. */
   readonly lines: Audit;
   readonly clock: WallClock;
   /** The process's own clock, which is never set, in ms. */
@@ -38,7 +41,7 @@ type Deps = {
   readonly newId: () => string;
   /** How long events are kept, in ms; 0 keeps none. */
   readonly retentionMs: number;
-  /** How long a step of the store may take, in ms, in a process that is not stopped. */
+  /** How long a step of the store may take, in ms, if the process is not suspended. */
   readonly maxStepMs: number;
   readonly onLost: (count: number) => void;
 };
@@ -64,7 +67,7 @@ class Recorder implements EventRecorder {
   readonly #ticking: NodeJS.Timeout;
   readonly #looking: NodeJS.Timeout;
   #waiting: EventRecord[] = [];
-  /** Events that were sent and are not confirmed yet. */
+  /** Events that were sent to the store and are not confirmed yet. */
   #sent: readonly EventRecord[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -73,7 +76,7 @@ class Recorder implements EventRecorder {
   #closed = false;
   #tickedAt: number;
   #doubtfulUntil = Number.NEGATIVE_INFINITY;
-  /** Since when each part of the store has been readable, and when it was read last, in ms by the process's own clock. */
+  /** For each part of the store, since when it has been readable, and when it was last read, in ms by the process's own clock. */
   #readable = new Map<string, { readonly since: number; readonly last: number }>();
 
   constructor(deps: Deps) {
@@ -89,8 +92,8 @@ class Recorder implements EventRecorder {
     const { lines } = this.#deps;
     const kept = keptOf(event, requester, this.#keeping);
     const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
-    // The step may be so long ago that another instance has claimed its record. If the record still exists, no instance has.
-    // An event that cannot be kept now would be recorded again when its due record is found.
+    // The step may be so long ago that another instance has claimed its record; if the record still exists, no instance has. And an event
+    // that cannot be kept now is recorded when its due record is found, so that it must not be recorded here as well.
     if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;
@@ -120,7 +123,7 @@ class Recorder implements EventRecorder {
   }
 
   #schedule(delayMs: number): void {
-    if (this.#isWriting) return; // a later call goes on with the waiting events
+    if (this.#isWriting) return; // A later call writes the waiting events.
     this.#timer ??= setTimeout(() => {
       this.#writing = this.#write();
     }, delayMs).unref();
@@ -137,7 +140,7 @@ class Recorder implements EventRecorder {
     try {
       if (rest.length > 0) rest = await log.recordEvents(rest, retentionMs);
     } catch {
-      // Whatever the error was, the events are written again.
+      // The events are written again, whatever the error was.
     }
     this.#sent = [];
     this.#keep([...rest, ...this.#waiting]);
@@ -156,7 +159,7 @@ class Recorder implements EventRecorder {
     this.#tickedAt = this.#deps.steady();
   }
 
-  /** Whether a step that seems to be done now may be old: this process was stopped, and has not handled everything that it found. */
+  /** Returns whether a step that seems to be done just now may be old, because this process was suspended and has not caught up yet. */
   #isDoubtful(): boolean {
     const now = this.#deps.steady();
     if (now - this.#tickedAt > MAX_STALL_MS) this.#doubtfulUntil = now + this.#deps.maxStepMs;
@@ -170,7 +173,7 @@ class Recorder implements EventRecorder {
     return this.#look;
   }
 
-  /** The loop goes on while there are due records to take over. */
+  /** Takes over due records, until there are no more. */
   async #takeOver(): Promise<void> {
     try {
       let claimed = Number.POSITIVE_INFINITY;

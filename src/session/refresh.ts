@@ -43,11 +43,11 @@ type Refreshed = {
   readonly sid: SessionId;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
-  /** Whether the access token is of use only with a proof of the session's key (DPoP). */
+  /** Whether the access token is usable only with a proof of the session's key (DPoP). */
   readonly isKeyBound: boolean;
-  /** Seconds until the refresh token expires. */
+  /** The seconds until the refresh token expires. */
   readonly secondsLeft: number;
-  /** A challenge to register a key with, if the session may be bound to a device. */
+  /** A challenge for the registration of a device key, if the session may have one. */
   readonly offer: string | undefined;
 };
 
@@ -70,12 +70,12 @@ type RenewalDue =
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
-/** A session that requires a key and has none gets an offer at any time. */
+/** A session that requires a key and has none is offered one, however old its token is. */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
-/** What a request to the token endpoint presents beside the refresh token. */
+/** What a request to the token endpoint presents besides the refresh token. */
 type TokenRequest = { readonly clientId: string; readonly proof?: KeyProof | undefined };
 
 /**
@@ -99,8 +99,8 @@ export async function refresh(
   if (!ordered.ok) return ordered;
   const [token, ...others] = ordered.tokens;
 
-  // The limit is checked after the MAC, so that only its client uses up a session's limit, and before the store, so that nothing is
-  // rotated over the limit.
+  // The limit is checked after the MAC, so that only the session's own client can use it up, and before the store, so that nothing is
+  // rotated beyond the limit.
   const { device } = deps;
   const presentation =
     tokenRequest === undefined
@@ -125,7 +125,7 @@ export async function refresh(
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
-  // A repeated request with the right client gets the same child: a wrong one does no harm. It has bound no key.
+  // The wrong client does no harm: it has bound no key, and when the right client presents the token, it gets the same child.
   if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
     return { ok: false, reason: "wrong_client", sid };
   }
@@ -147,7 +147,7 @@ export async function refresh(
  * Refuses a refresh before its message is read, if its session has used up its limit. This costs as little as refusing a bad token.
  * Nothing is counted: `refresh` does that.
  *
- * @param presentsDevice whether something may prove a key. Such requests have a limit of their own, which `refresh` knows
+ * @param presentsDevice whether the request may prove a key. Such requests have a separate limit, which `refresh` checks
  */
 export function refuseOverLimit(
   { refreshLimit, audit }: { readonly refreshLimit: Pick<PeekableRateLimit, "peek">; readonly audit: Audit },
@@ -171,7 +171,7 @@ function tokenPresentation({ lifeMs }: DeviceTools, { clientId, proof }: TokenRe
   return { lifeMs, cookie: undefined, skipped: false, transport: "token", ...(proof && { proof, clientId }) };
 }
 
-/** Ends the older sessions of the same browser, because the response leaves it only the cookie of this one. */
+/** Ends the older sessions of the same browser, because the response replaces their cookie by that of this session. */
 async function replace(
   { store, audit }: Deps,
   { sid, subject }: Pick<Session, "sid" | "subject">,
@@ -184,7 +184,7 @@ async function replace(
   }
 }
 
-/** Whether one of the cookies was a fresh device cookie once. The mark, which a copied profile keeps, never was. */
+/** Returns whether one of the cookies was a fresh device cookie once. The mark, which a copied profile keeps, never was fresh. */
 function isStale({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }

@@ -7,8 +7,8 @@ import type { RefreshTokens } from "./ports.ts";
 type Deps = Parameters<typeof logout>[0] & Parameters<typeof logoutByCookie>[0] & Parameters<typeof authenticate>[0];
 
 /**
- * Ends the session of a refresh token, of any generation, or of an access token (RFC 7009). A session that has ended already is refused
- * for an access token, and is no error for a refresh token. A token that is bound to a key needs its proof.
+ * Ends the session of an access token, or of a refresh token of any generation (RFC 7009). If the session has already ended, an access
+ * token is refused, but a refresh token is no error. A token that is bound to a key needs a proof of that key.
  *
  * @throws StoreUnavailable
  */
@@ -20,7 +20,7 @@ export async function revokeToken(
 ): Promise<{ readonly ok: true } | Refused> {
   const parsed = deps.refreshTokens.parse(text);
   if (parsed.ok) return logoutByCookie(deps, [parsed.token], requester, proof);
-  // An access token is no refresh token of any key.
+  // An access token would be malformed as a refresh token. For any other reason the token is a refused refresh token.
   if (parsed.reason !== "malformed") return parsed;
   const authenticated = authenticate(deps, { token: text, proof });
   if (!authenticated.ok) return authenticated;

@@ -18,7 +18,7 @@
 
 import { type StoreMs, storeMs } from "./time.ts";
 
-/** The part of a session that rotation reads and writes: O(1), and nothing in it can be presented. */
+/** The part of a session that rotation reads and writes. Its size is constant, and nothing in it can be used as a token. */
 export type RotationState = {
   /** `g`: generation of the confirmed token, the newest that its client has used. */
   readonly generation: number;
@@ -90,7 +90,8 @@ export function decide(
   const child =
     ahead === 1 && (isHeld || token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseIntervalMs);
   const confirmed =
-    (ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince)) || (isHeld && ahead <= 0); // the holder of the key may have kept any token
+    // The holder of the key may still have any earlier token.
+    (ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince)) || (isHeld && ahead <= 0);
   // The request left before its tab received the token that is confirmed now.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
 
@@ -114,5 +115,5 @@ export function decide(
   // Rule 4: the response was lost, however long ago that was.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
-  return { outcome: "reuse" }; // rule 5
+  return { outcome: "reuse" }; // Rule 5: the token was used before.
 }

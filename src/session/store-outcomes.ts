@@ -1,4 +1,4 @@
-/** The results of the store's verbs (ports.ts). */
+/** The outcomes of the store's methods (ports.ts). */
 import type { ProofRefusal, ServingVerdict } from "./device-binding.ts";
 import type { Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
@@ -6,13 +6,13 @@ import type { StoreMs } from "./time.ts";
 
 export type CreateOutcome = {
   readonly session: Session;
-  /** The subject's oldest sessions, ended because the subject had too many (`session_limit`). */
+  /** The subject's oldest sessions, which ended because the subject had too many (`session_limit`). */
   readonly evicted: readonly SessionId[];
   /** Whether the session to replace was live and has ended now. */
   readonly replaced: boolean;
 };
 
-/** `outdated`: the session has a later authentication already. */
+/** `outdated`: the session already has a later authentication. */
 export type ElevateOutcome =
   | { readonly ok: true; readonly session: Session }
   | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
@@ -41,13 +41,16 @@ export type RotateOutcome =
       readonly device: ServingVerdict;
     }
   /**
-   * The same step has ended the session: the token was used before (`reuse`), or is in the hands of somebody who has never had the
-   * device key (`two_holders`).
+   * The session ended in the same step: the token was used before (`reuse`), or is held by somebody who has never had the device key
+   * (`two_holders`).
    */
   | { readonly ok: false; readonly reason: "reuse" | "two_holders"; readonly subject: string }
-  /** Nothing was changed: a fresh device cookie of the session's key is missing, or the session requires a key and has none. */
+  /**
+   * The refresh was refused, and nothing was changed: a fresh device cookie of the session's key is missing, or the session requires a
+   * key and has none.
+   */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
-  /** Nothing was changed: the session is bound to a key, and the request proves none, or another one. */
+  /** The refresh was refused, and nothing was changed: the session is bound to a key, and the request proves no key or another one. */
   | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
   /**
    * - `revoked`: the session has been ended and its marker is still there.
@@ -62,9 +65,9 @@ export type RotateOutcome =
     };
 
 /**
- * `wasLive`: a live session has ended. Otherwise there was no session, but access tokens of it may live (the store lost its
- * last writes): the marker and the log entry are written nevertheless. `already_ended`: the marker was there.
- * `proof_missing`, `other_key`: nothing was changed, because the session is bound to a key that its client must prove.
+ * `wasLive`: a live session has ended. If false, there was no session, but its access tokens may still be valid because the store lost
+ * its last writes: the marker and the log entry are written nevertheless. `already_ended`: the marker existed. `proof_missing`,
+ * `other_key`: nothing was changed, because the session is bound to a key that its client must prove.
  */
 export type EndOutcome =
   | { readonly ok: true; readonly wasLive: true; readonly subject: string }
@@ -72,14 +75,17 @@ export type EndOutcome =
   | { readonly ok: false; readonly reason: "already_ended" }
   | { readonly ok: false; readonly reason: ProofRefusal; readonly subject: string };
 
-/** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session that asks is not live. */
+/**
+ * `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session on whose behalf the call was made is not
+ * live.
+ */
 export type EndOwnedOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
 
 /**
- * `count` sessions have ended. Those in `ended`, oldest first, are to be recorded by the caller. The rest is left to be claimed: others
- * did it, or it is too long ago (events.ts).
+ * `count` sessions have ended. The caller records those in `ended`, oldest first. The others are recorded from their due records: another
+ * step ended them, or it was too long ago (events.ts).
  */
 export type EndAllOutcome =
   | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }
@@ -88,14 +94,14 @@ export type EndAllOutcome =
 /** A session that ended because it is past its lifetimes. */
 export type ExpiredSession = {
   readonly sid: SessionId;
-  /** Absent where the store does not know it any more: nobody looked for expired sessions for minutes. */
+  /** Absent if the store does not know the subject any more, because no instance looked for expired sessions for minutes. */
   readonly subject?: string;
 };
 
 export type ExpireOutcome = {
-  /** These are to be recorded by the caller. */
+  /** The sessions that have ended, which the caller must record. */
   readonly ended: readonly ExpiredSession[];
-  /** Whether there is nothing left to look at for now. */
+  /** Whether no expired sessions are left for now. */
   readonly isDone: boolean;
 };
 
@@ -111,12 +117,18 @@ export type Found =
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
-  /** All sessions that were created at this time or before have ended, as far as the part of the log that was read shows; 0: none. */
+  /**
+   * All sessions that were created at this time or before have ended, as far as the entries that were read show; 0 if there was no such
+   * logout.
+   */
   readonly revokedUntil: StoreMs;
-  /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
+  /** The cursor to resume after this batch. The domain does not interpret it, and every instance on the same store accepts it. */
   readonly cursor: string;
-  /** When this was read; the earliest time, if several nodes were read. */
+  /** When the batch was read. If several nodes were read, it is the earliest of their times. */
   readonly now: StoreMs;
-  /** False if more had been revoked by then than has been read: a relay may have received a part. Absent: everything has been read. */
+  /**
+   * False if there were more revocations at that time than the batch contains, for example if a relay has received only a part of them.
+   * Absent means that everything has been read.
+   */
   readonly isComplete?: boolean;
 };

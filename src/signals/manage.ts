@@ -1,4 +1,4 @@
-/** What operators do with subscriptions. */
+/** The operations of an operator on subscriptions. */
 import { randomBytes } from "node:crypto";
 import type { Audit, Requester } from "../session/audit.ts";
 import { invalidRequest, ServiceError } from "../session/errors.ts";
@@ -28,7 +28,7 @@ export type ManagementDeps = AttemptDeps & {
   readonly wallClock: WallClock;
 };
 
-/** What shows how late signals are. */
+/** What is needed to determine how late signals are. */
 export type OversightDeps = {
   readonly subscriptions: SubscriptionStore;
   readonly log: Pick<SignalLog, "oldestWaiting">;
@@ -40,13 +40,13 @@ export type NewSubscription = {
   readonly endpoint: string;
   readonly filter: SignalFilter;
   readonly audience: readonly string[];
-  /** Empty for none; a webhook then gets one. */
+  /** The secret; empty for none. A webhook without one gets a generated secret. */
   readonly secret: string;
 };
 
 const ID_BYTES = 8;
 const SECRET_BYTES = 32;
-/** A session id has 17 bytes. */
+/** The length of a session id, in bytes. */
 const SESSION_ID_BYTES = 17;
 
 /** Creates a subscription. `generatedSecret` is empty unless a secret was made. @throws ServiceError */
@@ -72,7 +72,11 @@ export async function createSubscription(
   return { subscription: await getSubscription(deps, id), generatedSecret };
 }
 
-/** @throws ServiceError if there is no such subscription */
+/**
+ * Returns a subscription.
+ *
+ * @throws ServiceError if it does not exist
+ */
 export async function getSubscription(
   { subscriptions }: Pick<ManagementDeps, "subscriptions">,
   id: string,
@@ -82,10 +86,15 @@ export async function getSubscription(
   return subscription;
 }
 
-/** A subscription, and when the session ended whose signal has waited longest; undefined: nothing waits. */
+/** A subscription, and the end time of the session whose signal has waited longest; undefined if nothing waits. */
 export type Overseen = { readonly subscription: Subscription; readonly oldestWaitingAt: WallMs | undefined };
 
-/** Returns subscriptions with what waits for them. @param id the only one; all if absent @throws ServiceError if it is not there */
+/**
+ * Returns subscriptions, each with the signal that has waited longest.
+ *
+ * @param id the only one to return; all if absent
+ * @throws ServiceError if it does not exist
+ */
 export async function overseeSubscriptions(deps: OversightDeps, id?: string): Promise<readonly Overseen[]> {
   const { subscriptions, log, store } = deps;
   const listed = id === undefined ? await subscriptions.list() : [await getSubscription(deps, id)];
@@ -97,13 +106,17 @@ export async function overseeSubscriptions(deps: OversightDeps, id?: string): Pr
   });
 }
 
-/** Deletes a subscription, if there is one of that id. */
+/** Deletes a subscription, if it exists. */
 export async function deleteSubscription(deps: ManagementDeps, id: string, requester: Requester): Promise<void> {
   if (!(await deps.subscriptions.delete(id))) return;
   deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
 }
 
-/** Pauses or resumes a subscription. @throws ServiceError if there is none of that id */
+/**
+ * Pauses or resumes a subscription.
+ *
+ * @throws ServiceError if it does not exist
+ */
 export async function setSubscriptionState(
   deps: ManagementDeps,
   id: string,
@@ -111,7 +124,7 @@ export async function setSubscriptionState(
   requester: Requester,
 ): Promise<Subscription> {
   const before = await getSubscription(deps, id);
-  // A stream goes back to what its receiver wants.
+  // A resumed stream gets the status that its receiver asked for.
   const wanted = change === "resumed" ? before.stream?.wanted : undefined;
   const because = change === "paused" ? "operator" : wanted === "paused" ? "receiver" : wanted;
   const state: SubscriptionState = because === undefined ? { state: "active" } : { state: "paused", because };
@@ -122,7 +135,7 @@ export async function setSubscriptionState(
   return getSubscription(deps, id);
 }
 
-/** Sends a signal of a session that never existed, once. Returns why it was not accepted, or undefined if it was. */
+/** Sends one signal for a session that never existed. Returns why the receiver did not accept it, or undefined if it did. */
 export async function testSubscription(
   deps: ManagementDeps,
   id: string,
@@ -155,7 +168,7 @@ function checkSecret(kind: PushKind, secret: string): void {
   try {
     parseWebhookSecrets(secret);
   } catch {
-    // The reason may quote the secret.
+    // The original reason may quote the secret.
     throw invalidRequest("secret", "is not a list of secrets of Standard Webhooks");
   }
 }

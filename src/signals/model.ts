@@ -1,44 +1,45 @@
 /**
- * The model of signals: what reports that a session ended to those who do not watch the feed. Plain data, as in the model of sessions.
+ * The model of signals. A signal notifies receivers that do not watch the revocation feed that a session has ended. As the model of
+ * sessions, this is plain data.
  */
 import { hash } from "node:crypto";
 import type { EndReason, SessionId } from "../session/model.ts";
 import type { StoreMs, WallMs } from "../session/time.ts";
 
-/** Why a session ended. `revoked_all`: it ended with all others (RevokeAllSessions). */
+/** Why a session ended. `revoked_all`: all sessions ended (RevokeAllSessions). */
 export type SignalReason = EndReason | "revoked_all";
 
-/** The end of one session. Whoever creates it twice, for example after a crash, creates it with the same id. */
+/** The end of one session. If it is created twice, for example after a crash, both have the same id. */
 export type Signal = {
-  /** 22 characters of base64url: see `signalId`. Receivers recognise a repeated delivery by it. */
+  /** 22 characters of base64url (see `signalId`), by which receivers recognise a repeated delivery. */
   readonly id: string;
   readonly sessionId: SessionId;
-  /** Absent where the store had lost the session before it ended. */
+  /** Absent if the store had lost the session before it ended. */
   readonly subject?: string;
-  /** Absent where the session has no client, or the store had lost it. */
+  /** Absent if the session has no client, or the store had lost it. */
   readonly clientId?: string;
   readonly reason: SignalReason;
-  /** The time in the part of the store that had the session. It is converted where the signal is sent (time.ts). */
+  /** The time in the part of the store that had the session. It is converted to the wall clock when the signal is sent (time.ts). */
   readonly endedAt: StoreMs;
 };
 
-/** Returns the id of a signal, which depends on nothing but the ending. */
+/** Returns the id of a signal, which depends only on the ending. */
 export function signalId({ sessionId, reason, endedAt }: Omit<Signal, "id">): string {
   return hash("sha256", `${sessionId} ${reason} ${endedAt}`, "base64url").slice(0, 22);
 }
 
 export type SubscriptionKind = "webhook" | "backchannel" | "ssf_push" | "ssf_poll";
 
-/** Which endings a subscription is about. An absent part allows all. */
+/** Selects the endings that a subscription is about. An absent field allows all. */
 export type SignalFilter = {
   readonly subject?: string;
   readonly clientId?: string;
   readonly reasons?: readonly SignalReason[];
-  /** Subjects that are left out. */
+  /** The subjects that are excluded. */
   readonly exceptSubjects?: readonly string[];
 };
 
-/** Returns whether a filter lets a signal through. */
+/** Returns whether a signal passes a filter. */
 export function passes(signal: Signal, { subject, clientId, reasons, exceptSubjects }: SignalFilter): boolean {
   if (subject !== undefined && signal.subject !== subject) return false;
   if (clientId !== undefined && signal.clientId !== clientId) return false;
@@ -46,18 +47,18 @@ export function passes(signal: Signal, { subject, clientId, reasons, exceptSubje
   return reasons === undefined || reasons.includes(signal.reason);
 }
 
-/** What a subscription of SSF has because its receiver manages it, as a stream (streams/). */
+/** The settings of an SSF subscription that its receiver manages as a stream (streams/). */
 export type StreamSettings = {
-  /** The name of the credential that has created the stream. Other credentials do not see it. */
+  /** The name of the credential that created the stream. Other credentials do not see the stream. */
   readonly owner: string;
   readonly description?: string;
-  /** Absent if the receiver wants every type. */
+  /** Absent if the receiver wants all types of events. */
   readonly eventsRequested?: readonly string[];
-  /** The status that the receiver has asked for; absent: enabled. When an operator resumes a stream, it gets this status. */
+  /** The status that the receiver has asked for; absent means enabled. A stream gets this status when an operator resumes it. */
   readonly wanted?: "paused" | "disabled";
-  /** Why its receiver has changed the status, in its own words. */
+  /** Why the receiver has changed the status, as the receiver worded it. */
   readonly statusReason?: string;
-  /** Events about the stream itself that a receiver by poll has not acknowledged. */
+  /** Events about the stream itself that a polling receiver has not acknowledged yet. */
   readonly pending?: readonly PendingEvent[];
 };
 
@@ -70,28 +71,31 @@ export type StreamEvent =
 
 export type PendingEvent = { readonly id: string; readonly createdAt: WallMs; readonly event: StreamEvent };
 
-/** What an operator or a receiver defines. It is replaced as a whole. */
+/** The part of a subscription that an operator or a receiver defines. It is replaced as a whole. */
 export type SubscriptionDefinition = {
   readonly kind: SubscriptionKind;
-  /** The URL that receives; absent for `ssf_poll`, whose receivers ask. */
+  /** The URL of the receiver; absent for `ssf_poll`, whose receivers poll. */
   readonly endpoint?: string;
-  /** Sealed by the key ring; absent where the kind needs none. It is never shown. */
+  /** The secret, encrypted with the key ring; absent if the kind needs none. No response contains it. */
   readonly sealedSecret?: string;
   readonly filter: SignalFilter;
   /** The `aud` of signed signals; empty for webhooks. */
   readonly audience: readonly string[];
-  /** Present if a receiver manages it. */
+  /** Present if a receiver manages the subscription. */
   readonly stream?: StreamSettings;
 };
 
-/** Why nothing is delivered: an operator paused it, it failed for a day, or the receiver asked for it; `disabled`: nothing is kept, either. */
+/**
+ * Why nothing is delivered: an operator paused it, deliveries failed for a day, or the receiver asked for it. With `disabled`, signals
+ * are not kept either.
+ */
 export type PauseReason = "operator" | "failing" | "receiver" | "disabled";
 
 export type SubscriptionState =
   | { readonly state: "active" }
   | { readonly state: "paused"; readonly because: PauseReason };
 
-/** Why a delivery failed. A closed list: a receiver's text is never kept. */
+/** Why a delivery failed. The list is closed: the text of a receiver is never stored. */
 export type DeliveryError =
   | "address_refused"
   | "unreachable"
@@ -104,21 +108,21 @@ export type DeliveryError =
   | "invalid_response"
   | "behind_retention";
 
-/** A subscription without what is counted. */
+/** A subscription without its counters. */
 export type KnownSubscription = SubscriptionDefinition & SubscriptionState & { readonly id: string };
 
 export type Subscription = KnownSubscription & {
   readonly createdAt: WallMs;
-  /** Failed attempts in a row. */
+  /** The number of failed attempts in a row. */
   readonly failures: number;
   readonly lastError?: DeliveryError;
   readonly lastErrorAt?: WallMs;
-  /** Signals that the receiver has accepted, and those that were given up. */
+  /** How many signals the receiver has accepted, and how many were given up. */
   readonly delivered: number;
   readonly deadLetters: number;
 };
 
-/** What a store adds to the definition of a subscription. */
+/** The fields that a store adds to the definition of a subscription. */
 const STATUS = [
   "id",
   "createdAt",
@@ -131,11 +135,11 @@ const STATUS = [
   "deadLetters",
 ];
 
-/** Returns the definition of a subscription, with the same JSON text as the one that is stored. */
+/** Returns the definition of a subscription. Its JSON text is the same as that of the stored definition. */
 export function definitionOf(subscription: KnownSubscription): SubscriptionDefinition {
   const entries = Object.entries(subscription).filter(([name]) => !STATUS.includes(name));
   return Object.fromEntries(entries) as SubscriptionDefinition;
 }
 
-/** Subscriptions that a store holds at the most. */
+/** How many subscriptions a store has at most. */
 export const MAX_SUBSCRIPTIONS = 256;

@@ -8,8 +8,8 @@ type Seal = {
 };
 
 /**
- * Seals secrets under the current key that are sealed under an earlier one, before the ring removes that key. A secret whose key is gone
- * is left as it is, and does not keep the others from being sealed.
+ * Encrypts again, with the current key, the secrets that were encrypted with an earlier one, before the ring removes that key. A secret
+ * whose key is gone stays as it is, and the other secrets are encrypted nevertheless.
  */
 export async function sealAnew(
   subscriptions: Pick<SubscriptionStore, "known" | "define">,
@@ -21,7 +21,7 @@ export async function sealAnew(
     const secret = opened(open, sealedSecret);
     if (secret === undefined) continue;
     const before = definitionOf(subscription);
-    // A change at the same time wins: the next round seals its secret.
+    // If the definition is changed at the same time, that change is kept: the next round encrypts its secret.
     await subscriptions.define(id, { ...before, sealedSecret: seal(secret) }, before);
   }
 }

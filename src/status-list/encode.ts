@@ -21,6 +21,6 @@ export function setBits(indices: Iterable<number>): Uint8Array {
   return bytes;
 }
 
-/** The lists of which no session and of which every session is revoked. */
+/** Two encoded lists: one in which no session is revoked, and one in which every session is. */
 export const NONE_REVOKED = encodeList(setBits([]));
 export const ALL_REVOKED = encodeList(setBits([]).fill(EVERY_BIT));

@@ -1,9 +1,9 @@
 /**
- * Where a session is in the status lists: its id says it, so that the store keeps nothing more, and every instance finds the place of a
- * session that has ended in the revocation log.
+ * The place of a session in the status lists. It is a part of the session id, so that the store keeps nothing more, and every instance
+ * finds the place of an ended session in the revocation log.
  *
- * A session id is 17 bytes in base64url. Its characters 4 to 11 name the list, 48 random bits, and the low 20 bits of its characters 12
- * to 15 are the index. Every id can be read in this way: one that was made while the option was off has a list of its own.
+ * A session id is 17 bytes in base64url. Its characters 4 to 11 (48 random bits) are the name of the list, and the low 20 bits of its
+ * characters 12 to 15 are the index. Every id has a place. An id that was made while the option was off has a list of its own.
  */
 import type { SessionId } from "../session/model.ts";
 
@@ -20,7 +20,7 @@ export function placeOf(sid: SessionId): Place {
   return { list: sid.slice(4, 12), index: Buffer.from(sid.slice(12, 16), "base64url").readUIntBE(0, 3) % LIST_SIZE };
 }
 
-/** Returns the session id with its place in another list, at the same index. */
+/** Returns the session id moved to another list, at the same index. */
 export function moveToList(sid: SessionId, list: string): SessionId {
   return `${sid.slice(0, 4)}${list}${sid.slice(12)}` as SessionId;
 }

@@ -3,14 +3,14 @@ import type { Clock } from "../session/ports.ts";
 import { latest, type StoreMs, storeMs, type WallClock, type WallMs } from "../session/time.ts";
 import { placeOf } from "./place.ts";
 
-/** How long the feed is left alone after it has failed, in ms. */
+/** How long to wait before the feed is watched again after it has failed, in ms. */
 const RETRY_MS = 500;
 /** How often expired entries are removed, in ms. */
 const SWEEP_INTERVAL_MS = 10_000;
 
 /** The revoked sessions of one list. */
 type Revoked = {
-  /** Changes with each revocation; no two lists have the same one. */
+  /** A number that changes with each revocation and is unique among all lists. */
   version: number;
   /** Maps an index to the time when the last access token of its session has expired. */
   readonly indices: Map<number, StoreMs>;
@@ -46,7 +46,7 @@ export class RevokedIndices {
     return this.#revokedUntil;
   }
 
-  /** Returns when everything that was revoked was known; undefined if that is longer ago than `maxAgeMs`. */
+  /** Returns the last time at which all revocations were known; undefined if that is longer ago than `maxAgeMs`. */
   knownAt(maxAgeMs: number): WallMs | undefined {
     const known = this.#knownAt;
     return known === undefined || this.#deps.clock() - known.steady > maxAgeMs ? undefined : known.wall;
@@ -91,7 +91,7 @@ export class RevokedIndices {
 
   #forgetExpired(now: StoreMs): void {
     for (const [list, { indices }] of this.#lists) {
-      // They are in the order of their revocations, so that those which expire first are mostly first.
+      // The entries are in the order of their revocations, so those that expire first are mostly first.
       for (const [index, expiresAt] of indices) {
         if (expiresAt > now) break;
         indices.delete(index);

@@ -33,7 +33,7 @@ function serveGet({ lists, wallClock, notFound, unavailable }: Deps, request: Re
   const [name = "", query = ""] = (request.url ?? "").slice(LISTS_PATH.length).split("?", 2);
   const list = lists.get(name);
   if (list === undefined) notFound(request, response);
-  // Lists of the past are not kept (section 8.4).
+  // Past versions of a list are not kept (section 8.4).
   else if (new URLSearchParams(query).has("time")) respond(response, 501, {});
   else if (!accepts(headers.accept)) respond(response, 406, SHARED);
   else if (list === "unavailable") {
@@ -48,12 +48,12 @@ function serveGet({ lists, wallClock, notFound, unavailable }: Deps, request: Re
   }
 }
 
-/** Returns for how many seconds caches may keep a list. */
+/** Returns how many seconds caches may keep a list. */
 function maxAge({ nextAt }: SignedList, now: number): number {
   return Math.max(1, Math.ceil((nextAt - now) / 1000));
 }
 
-/** Whether a client accepts lists in the form of a JWT, the only one here (RFC 9110 section 12.5.1). */
+/** Returns whether a client accepts a list as a JWT, the only form here (RFC 9110 section 12.5.1). */
 function accepts(accept = "*/*"): boolean {
   const ranges = accept.split(",").map((range) => range.trim().toLowerCase());
   return ranges.some((range) => {
@@ -63,7 +63,7 @@ function accepts(accept = "*/*"): boolean {
   });
 }
 
-/** Compares entity tags weakly (RFC 9110 section 13.1.2). */
+/** Returns whether two entity tags are equal in the weak comparison (RFC 9110 section 13.1.2). */
 function isSame(given: string | undefined, etag: string): boolean {
   if (given === undefined) return false;
   const opaque = etag.slice(2);

@@ -2,21 +2,21 @@ import type { SessionId } from "../session/model.ts";
 import type { Random } from "../session/ports.ts";
 import { LIST_SIZE, moveToList, placeOf } from "./place.ts";
 
-/** A list takes this many sessions, so that two random indices on average find one that is free. */
+/** The number of sessions in one list. At half of the capacity, two random indices on average find a free one. */
 const MAX_TAKEN = LIST_SIZE / 2;
 
 /**
- * Makes session ids whose places in the status lists are all different. The lists belong to this process, so that no step of the store
- * is needed, and no failover of a store gives an index twice. The indices are random: neighbours have nothing in common.
+ * Makes session ids whose places in the status lists are all different. Each process uses lists of its own, so no step of the store is
+ * needed, and no failover of a store assigns an index twice. The indices are random, so neighbouring indices reveal nothing.
  *
- * @param newList makes a name that no other process makes
+ * @param newList makes a list name that no other process makes
  */
 export function createListedRandom(random: Random, newList: () => string): Random {
   const taken = Buffer.alloc(LIST_SIZE / 8);
   let list = newList();
   let count = 0;
 
-  /** Returns whether the index was free. */
+  /** Takes an index. Returns whether it was free. */
   const take = (index: number): boolean => {
     const at = index >> 3;
     const bit = 1 << (index & 7);

@@ -10,13 +10,13 @@ import type { RevokedIndices } from "./revoked-indices.ts";
 /** The path of the lists, to which the name of a list is appended. */
 export const LISTS_PATH = "/v1/status-lists/";
 
-/** No list is served when what is known of revocations is older than this, in ms: the feed has a batch every half second. */
+/** No list is served if the revocations were last known longer ago than this, in ms. The feed has a batch every half second. */
 const MAX_AGE_MS = 5_000;
-/** A list that has changed is signed again when it is this old, in ms. So a list costs a bounded time, however many logouts there are. */
+/** A changed list is signed again when it is at least this old, in ms. This bounds the cost of a list, however many logouts there are. */
 const MIN_AGE_MS = 1_000;
-/** A list may be used for so many times its time to live, in case that it cannot be fetched. */
+/** A list may be used for this many times its time to live, in case a newer one cannot be fetched. */
 const LIVES = 3;
-/** How many signed lists are kept, and how long they may be all together. */
+/** How many signed lists are kept, and their total length. */
 const MAX_SIGNED = 1_000;
 const MAX_SIGNED_BYTES = 16 * 1024 * 1024;
 
@@ -26,13 +26,13 @@ const TYP = "statuslist+jwt";
 export type SignedList = {
   readonly token: string;
   readonly etag: string;
-  /** When the next one can be had, in ms since the epoch. */
+  /** When the next version is available, in ms since the epoch. */
   readonly nextAt: number;
 };
 
 type Kept = SignedList & { readonly slice: number; readonly lst: string };
 
-/** The bits of a list, compressed. */
+/** The compressed bits of a list. */
 type Encoded = { readonly lst: string; readonly version: number; readonly madeAtMs: number };
 
 type Deps = {
@@ -57,10 +57,8 @@ export class StatusLists {
   }
 
   /**
-   * Returns the claim `status` of a session's access tokens, as a JSON member to append.
-   *
-   * If all sessions were ended before this one was created, the name of its list contains the time of that end. Lists with another time
-   * in their name say nothing of this session.
+   * Returns the claim `status` of a session's access tokens as a JSON member to append. If everyone was logged out before the session was
+   * created, the name of its list contains the time of that logout, so that lists with an earlier time do not apply to it.
    */
   memberOf({ sid, createdAt }: Pick<Session, "sid" | "createdAt">): string {
     const { list, index } = placeOf(sid);
@@ -68,7 +66,7 @@ export class StatusLists {
     return `,"status":{"status_list":{"idx":${index},"uri":${uri}}}`;
   }
 
-  /** Returns a list; "unavailable" while revocations are not known, undefined if there is no such list. */
+  /** Returns a list; "unavailable" if the revocations are not known; undefined if there is no such list. */
   get(name: string): SignedList | "unavailable" | undefined {
     const [, list, suffix] = NAME.exec(name) ?? [];
     if (list === undefined) return undefined;
@@ -86,7 +84,7 @@ export class StatusLists {
     return made;
   }
 
-  /** Anybody may ask for a list with any suffix, so it is compressed once for all of them. */
+  /** The suffix of a list's name can be anything, so a list is compressed once for all suffixes. */
   #encodedOf(list: string): string {
     const { revoked, clock } = this.#deps;
     const { version, indices } = revoked.of(list);
@@ -101,15 +99,15 @@ export class StatusLists {
     return lst;
   }
 
-  /** Returns the latest end of all sessions before a time of creation, as far as it is known. */
+  /** Returns the latest logout of everyone before a time of creation, as far as it is known. */
   #horizonOf(createdAt: StoreMs): number {
     const { revokedUntil } = this.#deps.revoked;
-    // Before the feed has been read, there may be one at any time: only the moment before is certainly later.
+    // Before the feed has been read, there may have been a logout at any time. The latest possible one is the moment before.
     if (revokedUntil === undefined) return createdAt - 1;
     return revokedUntil < createdAt ? revokedUntil : 0;
   }
 
-  /** All instances give a list the same times and the same entity tag, so that any of them can confirm it. */
+  /** All instances give a list the same times and the same entity tag, so that any of them can revalidate it. */
   #sign(name: string, lst: string, slice: number): SignedList {
     const { issuer, ttlMs, signClaims } = this.#deps;
     const iat = secondsOf(wallMs(slice * ttlMs));

@@ -1,4 +1,7 @@
-/** Due records as stores keep them: the requester, as a line of JSON with short names, and the facts that the step itself knows. */
+/**
+ * The form of due records in the stores: a line of JSON with short names that describes the request, and the facts that the step itself
+ * knows.
+ */
 import type { DueRecord, Origin } from "../session/events.ts";
 import type { EndReason, NewSession, SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
@@ -10,21 +13,25 @@ type Short = {
   readonly q?: string | undefined;
   readonly t?: string | undefined;
   readonly c?: ReturnType<typeof shortClient> | undefined;
-  /** Present for a reuse only: whether two holders were found. */
+  /** Present only for a reuse: whether two holders were found. */
   readonly h?: 1 | undefined;
 };
 
-/** The word for the kind of a record that is not an ending. */
+/** The kind of a due record for a created session. For an ended session the kind is the reason. */
 export const CREATED = "created";
 export const ENDED_ALL = "revoked_all";
 
-/** The note of a reuse. A refresh brings no note along, because that would cost every refresh. lua/rotate.lua writes the same. */
+/** The notes of a reuse. They are constant, because building one would cost every refresh. lua/rotate.lua writes the same texts. */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
-/** The note of an expiry: nobody asked for it. */
+/** The note of an expiry, which no request has caused. */
 export const EXPIRED_NOTE = "{}";
 
-/** Returns the note of a step; '' if nothing is to be recorded. @param created the session that the step creates */
+/**
+ * Returns the note of a step, or '' if nothing is to be recorded.
+ *
+ * @param created the session that the step creates
+ */
 export function noteOf(origin: Origin | undefined, created?: NewSession): string {
   if (origin === undefined) return "";
   const { address: a, admin: b, requestId: q, traceId: t } = origin;
@@ -33,8 +40,8 @@ export function noteOf(origin: Origin | undefined, created?: NewSession): string
 }
 
 /**
- * How long a step may take, in ms, if its caller records everything that it has ended. After a longer step other instances may have
- * claimed some due records, so all are left to be claimed.
+ * How long a step may take, in ms, if its caller is to record everything that it has ended. After a longer step other instances may have
+ * claimed some of the due records, so its caller leaves all of them to be claimed.
  */
 export const RECORDED_WITHIN_MS = 5_000;
 
@@ -42,7 +49,7 @@ export type DueText = {
   readonly key: string;
   readonly since: StoreMs;
   readonly at: StoreMs;
-  /** The reason of an ending, or one of the words above. */
+  /** The reason of an ending, or the kind of another record. */
   readonly what: string;
   readonly note: string;
   readonly subject: string;

@@ -1,4 +1,4 @@
-/** Events of sessions as stores keep them: each is a line of JSON, without empty fields. */
+/** The form of session events in the stores: each is a line of JSON without empty fields. */
 import type { EventRecord, SessionEvent } from "../session/events.ts";
 import type { ClientData, EndReason, SessionId } from "../session/model.ts";
 import type { WallMs } from "../session/time.ts";
@@ -22,7 +22,7 @@ type Short = {
 
 type ShortClient = readonly [clientId: string, userAgent: string, address: string, name: string];
 
-/** The facts about a client that are kept. */
+/** Returns the facts about a client that are kept. */
 export function shortClient({ clientId = "", client }: { clientId?: string; client: ClientData }): ShortClient {
   const texts = [clientId, client.userAgent, client.ipAddress, client.displayName];
   return texts.map((text) => text.slice(0, MAX_TEXT)) as unknown as ShortClient;

@@ -1,4 +1,4 @@
-/** Pages of a subject's sessions: newest first by (creation, sid), as both stores order them. */
+/** Pages of a subject's sessions, newest first by (creation, sid). Both stores use this order. */
 
 import { parseSessionId, type Session, type SessionId } from "../session/model.ts";
 import { InvalidCursor } from "../session/ports.ts";
@@ -10,7 +10,11 @@ export type PagePosition = { readonly createdAt: StoreMs; readonly sid: SessionI
 /** The position before every session, where the first page starts. */
 const TOP: PagePosition = { createdAt: storeMs(Number.MAX_SAFE_INTEGER), sid: "" as SessionId };
 
-/** @throws InvalidCursor */
+/**
+ * Parses a position.
+ *
+ * @throws InvalidCursor
+ */
 export function parsePosition(text: string | undefined): PagePosition {
   if (text === undefined) return TOP;
   const [, createdAt, sid] = /^(\d{1,15})\.(.*)$/.exec(text) ?? [];

@@ -1,19 +1,19 @@
-/** The search for sessions of all subjects: newest first, and of bounded cost, whatever it looks for. */
+/** Searches the sessions of all subjects, newest first, at a bounded cost whatever the filter is. */
 
 import { isSelective, matches, type SessionFilter } from "../session/filter.ts";
 import type { Session } from "../session/model.ts";
 import type { SessionPage } from "../session/ports.ts";
 import { formatPosition, type PagePosition, parsePosition } from "./page.ts";
 
-/** The greatest number of sessions that one page examines. So a page may have fewer sessions than wanted, and still a next page. */
+/** How many sessions one page examines at most. So a page may have fewer sessions than requested, and still a next page. */
 export const MAX_EXAMINED = 1_000;
 /** How many sessions are read at once while it is not known how many of them match. */
 const BATCH = 128;
 
-/** A place in the order of creation, and the session that is there if it is live. */
+/** A position in the order of creation, and the session at it if it is live. */
 export type Candidate = { readonly position: PagePosition; readonly session: Session | undefined };
 
-/** The next candidates, newest first; fewer than `count` are the last ones. */
+/** Returns the next candidates, newest first. If there are fewer than `count`, they are the last ones. */
 type TakeCandidates = (count: number) => Promise<readonly Candidate[]>;
 
 /** Returns the position at which a search starts. @throws InvalidCursor */
@@ -23,7 +23,11 @@ export function startOf(from: string | undefined, { createdBefore }: SessionFilt
   return { createdAt: createdBefore, sid: "" as PagePosition["sid"] };
 }
 
-/** @param take begins at the position of `startOf` */
+/**
+ * Returns one page.
+ *
+ * @param take begins at the position of `startOf`
+ */
 export async function search(take: TakeCandidates, limit: number, filter: SessionFilter): Promise<SessionPage> {
   const sessions: Session[] = [];
   const selective = isSelective(filter);

@@ -1,4 +1,4 @@
-/** What both stores hold of subscriptions, and the texts of cursors. */
+/** The form of subscriptions and cursors in both stores. */
 import type { SessionId } from "../session/model.ts";
 import { storeMs, wallMs } from "../session/time.ts";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../signals/model.ts";
 import type { Cursor, DeliveryCounts } from "../signals/ports.ts";
 
-/** The number of the last signal before a cursor, and its session; `-` where there was none. */
+/** The number and the session of the last signal before a cursor; the session is `-` if there was none. */
 export type Position = { readonly number: number; readonly sid: string };
 
 export const NO_SESSION = "-";
@@ -44,7 +44,7 @@ export function signalOf({ sid, reason, endedAt, client, subject }: Known): Sign
   };
 }
 
-/** What changes without the operator. */
+/** The part of a subscription that the service itself changes. */
 type StatusText = {
   readonly createdAt: number;
   readonly state: string;

@@ -2,7 +2,7 @@ import type { Revocation } from "../session/model.ts";
 
 type Wake = (hint: readonly Revocation[]) => void;
 
-/** The listeners for revocations. Calls back when the first one is added and when the last one is removed. */
+/** The listeners for revocations. It calls back when the first listener is added and when the last one is removed. */
 export class Wakers {
   readonly #wakes = new Set<Wake>();
   readonly #first: () => void;
@@ -14,7 +14,7 @@ export class Wakers {
   }
 
   add(wake: Wake): () => void {
-    const own: Wake = (hint) => wake(hint); // the same function may come twice
+    const own: Wake = (hint) => wake(hint); // A function may be added twice, so each gets a wrapper.
     this.#wakes.add(own);
     if (this.#wakes.size === 1) this.#first();
     return () => {

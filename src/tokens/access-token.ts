@@ -12,14 +12,14 @@ import { KnownSignatures } from "../verifier/known-signatures.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 
-/** A key that signs. `header` is the encoded header segment of its tokens. */
+/** A key that signs tokens. `header` is the encoded header segment of its tokens. */
 export type SigningKey = { readonly kid: string; readonly header: string; readonly sign: Signer };
 
 /** Returns the current keys. It is called for every token, so that a changed key ring takes effect at once. */
 export type SigningKeys = {
   readonly current: {
     readonly signing: SigningKey;
-    /** The signature checks of every key in force, by the header segment of its tokens. */
+    /** The signature checks of all valid keys, by the header segment of their tokens. */
     readonly checks: ReadonlyMap<string, SignatureCheck>;
   };
 };
@@ -32,17 +32,17 @@ type AccessTokenOptions = {
   readonly entropy: Entropy;
   /** Returns the store's time, and by how much the wall clock is ahead of it. The times in tokens are those of the wall clock. */
   readonly time: Pick<SessionStore, "now" | "shiftMs">;
-  /** Returns the claim `status` of a session's tokens, as a JSON member to append; absent where STATUS_LIST is off. */
+  /** Returns the claim `status` of a session's tokens, as a JSON member to append; absent if STATUS_LIST is off. */
   readonly statusOf?: ((session: Session) => string) | undefined;
 };
 
 /**
- * A life is shortened by a random share, up to this one. Refreshes then neither come all at once nor are easy to predict
+ * The life of a token is shortened by a random share of up to this much. So refreshes neither arrive all at once nor are easy to predict
  * (docs/rotation.md: the limit of theft detection).
  */
 const JITTER = 0.2;
 
-/** A longer text is not a token of this service: 4 KiB of claims, escaped and encoded, are much shorter. */
+/** A longer text is not a token of this service: even 4 KiB of claims, escaped and encoded, are much shorter. */
 const MAX_LENGTH = 16_384;
 
 const MALFORMED = { ok: false, reason: "malformed" } as const;
@@ -60,7 +60,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
     statusOf === undefined ? [sessionMembers, RESERVED_CLAIMS] : [withStatus(statusOf), RESERVED_WITH_STATUS];
   const signatures = new KnownSignatures<SignatureCheck>();
 
-  /** Verifies everything but the expiry. */
+  /** Verifies everything except the expiry. */
   function verifyAuthentic(text: string): AuthenticAccessToken {
     if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return MALFORMED;
     const dot = text.indexOf(".");
@@ -78,7 +78,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
   return {
     /**
      * Signs a token. `exp` is rounded down to whole seconds so that it never passes an expiry of the session. If less than a second of
-     * the session is left, the token has expired already and its holder must log in, which is correct.
+     * the session is left, the token has expired already, and its holder must log in as it should.
      */
     issue(session: Session, now: StoreMs, deviceProven = false): AccessToken {
       const { signing } = keys.current;
@@ -112,20 +112,20 @@ function withStatus(statusOf: (session: Session) => string): typeof sessionMembe
 }
 
 /**
- * Returns the session's own claims, and those of its authentication, as JSON members to append. A reserved name is dropped, whatever its
- * source.
+ * Returns the session's own claims, and those of its authentication, as JSON members to append. A claim with a reserved name is dropped,
+ * whatever its source.
  */
 function furtherClaims({ claims, authentication }: Session, reserved: readonly string[]): string {
   if (claims === "{}" && authentication === undefined) return "";
   const own: Record<string, unknown> = JSON.parse(claims);
   for (const name of reserved) delete own[name];
-  // The claims of the authentication come last, so that newer values win over those of the creation.
+  // The claims of the authentication come last, because they are newer than those from the creation.
   if (authentication !== undefined) Object.assign(own, authenticationClaims(authentication));
   const members = JSON.stringify(own).slice(1, -1);
   return members === "" ? "" : `,${members}`;
 }
 
-/** Tells whether a text is a token under a key that is not, or no longer, in the ring. It is used for the log only. */
+/** Returns whether a text is a token of a key that is not in the ring (any more). It is used only for the log. */
 function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
   const header = parseObject(segment);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";

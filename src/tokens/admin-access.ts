@@ -10,9 +10,9 @@ import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-en
 export type FullToken = { readonly name: string; readonly token: string };
 
 type AdminAccessEvents = {
-  /** Called when a changed file has come into force. */
+  /** Called when a changed file has been applied. */
   readonly onChange: (names: readonly string[]) => void;
-  /** Called when the file is broken or missing; the old entries stay in force. Each fault is reported once. */
+  /** Called when the file is broken or missing; the old entries stay valid. Each fault is reported once. */
   readonly onRefusal: (fault: AdminTokensFault) => void;
 };
 
@@ -81,7 +81,7 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
   }
 }
 
-/** Others may read the file, which holds only hashes of random tokens. With write access they could admit any caller. */
+/** Others may read the file, because it has only hashes of random tokens. With write access they could grant access to any caller. */
 async function readEntries(path: string): Promise<string> {
   try {
     const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });

@@ -1,4 +1,4 @@
-/** The text of ADMIN_TOKENS_FILE: the callers of the admin API and their scopes. It holds hashes, never a token. */
+/** Parses ADMIN_TOKENS_FILE: the callers of the admin API and their scopes. The file has hashes, never a token. */
 import { SCOPES, type Scope } from "../session/admin-access.ts";
 
 export type AdminEntry = {
@@ -8,7 +8,7 @@ export type AdminEntry = {
   readonly credential: { readonly sha256: Buffer } | { readonly certificate: string };
 };
 
-/** The list of admins cannot be used. The message names the place, and never repeats a value of the text. */
+/** The list of admins cannot be used. The message names the place in the file, and never repeats a value. */
 export class AdminTokensFault extends Error {
   override readonly name = "AdminTokensFault";
 }

@@ -8,7 +8,7 @@ const NONCE_LENGTH = 8;
 const CHALLENGE = 0xc1;
 const PROOF_NONCE = 0xc2;
 
-/** How many of the first bytes of a challenge are authenticated. */
+/** The authenticated part of a challenge is this many of its first bytes. */
 export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
 
 type DeviceChallengesDeps = {
@@ -22,12 +22,15 @@ const OTHER_SESSION = { ok: false, reason: "other_session" } as const;
 const EXPIRED = { ok: false, reason: "expired" } as const;
 const FRESH = { ok: true } as const;
 
-/** Creates and checks challenges without storing them: each carries its session and its time, authenticated. */
+/** Creates and checks challenges without storing them: each contains its session and its time, authenticated. */
 export function createDeviceChallenges(deps: DeviceChallengesDeps): DeviceChallenges {
   return createChallenges(CHALLENGE, deps);
 }
 
-/** Creates and checks the nonces of DPoP proofs (RFC 9449 section 8) in the same way. Neither is ever taken for the other. */
+/**
+ * Creates and checks the nonces of DPoP proofs (RFC 9449 section 8) in the same way. A nonce is never accepted as a challenge, nor a
+ * challenge as a nonce.
+ */
 export function createProofNonces(deps: DeviceChallengesDeps): DeviceChallenges {
   return createChallenges(PROOF_NONCE, deps);
 }

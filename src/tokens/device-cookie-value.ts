@@ -4,7 +4,7 @@ import { createSealed, sealedBodyLength } from "./sealed.ts";
 
 const THUMBPRINT_LENGTH = 32;
 
-/** How many of the first bytes of a device cookie are authenticated. */
+/** The authenticated part of a device cookie is this many of its first bytes. */
 export const DEVICE_COOKIE_MAC_AT = sealedBodyLength(THUMBPRINT_LENGTH);
 
 /** Creates and checks device cookies. They authenticate themselves, so checking one needs no access to the store. */

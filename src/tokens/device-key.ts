@@ -3,15 +3,15 @@ import type { DeviceKey } from "../session/device-ports.ts";
 import { readProofKey, thumbprintInput } from "../verifier/dpop/proof-key.ts";
 import { importProofKey } from "../verifier/dpop/verify-proof.ts";
 
-/** A device key, and the key object that verifies with it. */
+/** A device key, and the key object that verifies its signatures. */
 export type ReadyDeviceKey = { readonly key: DeviceKey; readonly object: KeyObject };
 
 const COORDINATE_LENGTH = 32;
 const POINT_LENGTH = 2 * COORDINATE_LENGTH;
 
 /**
- * Imports a public JWK (RFC 7517) for an algorithm. Undefined unless it is P-256 with a point on the curve, or RSA with 2,048 to 4,096
- * bits, in canonical encoding and without a private member.
+ * Imports a public JWK (RFC 7517) for an algorithm. Returns undefined unless it is a P-256 key with a point on the curve, or an RSA key
+ * of 2,048 to 4,096 bits, in canonical encoding and without private members.
  */
 export function keyFromJwk(algorithm: DeviceKey["algorithm"], value: unknown): ReadyDeviceKey | undefined {
   const key = readProofKey(algorithm, value);

@@ -6,10 +6,10 @@ import { keyFromBytes, keyFromJwk, type ReadyDeviceKey } from "./device-key.ts";
 /** The type of a proof (DBSC, "DBSC Proof JWT Syntax"). */
 const TYP = "dbsc+jwt";
 
-/** A longer text is not a proof: with an RSA key of 4,096 bits and a long URL a proof has less than 3,000 characters. */
+/** A longer text is not a proof: even with an RSA key of 4,096 bits and a long URL, a proof is shorter than 3,000 characters. */
 const MAX_LENGTH = 4096;
 
-/** Matches a structured-field string (RFC 9651). Browsers have sent that, and a bare token. */
+/** Matches a structured-field string (RFC 9651). Some browsers send the proof as one, others as a bare token. */
 const QUOTED = /^"([^"]*)"$/;
 
 /**

@@ -1,4 +1,4 @@
-/** The file of the keys of security event tokens. It is followed, so that keys are rotated while the service runs. */
+/** The file of the keys that sign security event tokens. The file is followed, so that keys are rotated while the service runs. */
 import { readFile } from "node:fs/promises";
 import { errorCode } from "../files/error-code.ts";
 import { followFile, type Taken } from "../files/follow.ts";
@@ -6,9 +6,9 @@ import { protectionFault } from "../files/protection.ts";
 import { type EventKeys, EventKeysFault, parseEventKeys } from "./event-keys.ts";
 
 type FileEvents = {
-  /** Called when the keys of a changed file have come into force. */
+  /** Called when the keys of a changed file are in use. */
   readonly onChange: (keys: EventKeys) => void;
-  /** Called when the file is broken or missing; the keys before stay in force. Each fault is reported once. */
+  /** Called when the file is broken or missing; the earlier keys stay in use. Each fault is reported once. */
   readonly onRefusal: (fault: EventKeysFault) => void;
 };
 
@@ -20,7 +20,11 @@ export interface EventKeyFile {
   watch(events: FileEvents, everyMs?: number): () => void;
 }
 
-/** Reads the file. An operator as root may read that of the service's user. @throws EventKeysFault */
+/**
+ * Reads the file. An operator who is root may read the file of the service's user.
+ *
+ * @throws EventKeysFault
+ */
 export async function loadEventKeys(path: string, reader: Reader = "service"): Promise<EventKeyFile> {
   let inForce = await readText(path, reader);
   let current = parseAt(path, inForce);

@@ -1,4 +1,4 @@
-/** The RSA keys of SIGNALS_RSA_KEY_FILE, which sign security event tokens by RS256 (RFC 7518 section 3.3). */
+/** The RSA keys of SIGNALS_RSA_KEY_FILE, which sign security event tokens with RS256 (RFC 7518 section 3.3). */
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { promisify } from "node:util";
 import { thumbprint } from "./generate-key.ts";
@@ -6,20 +6,20 @@ import type { PublicJwk } from "./keys.ts";
 import type { Jwk } from "./ring.ts";
 import { signingInput } from "./signed-claims.ts";
 
-/** 2048 is what the CAEP interoperability profile requires; a larger key than 4096 costs too much. */
+/** The CAEP interoperability profile requires 2048 bits; a key of more than 4096 bits would be too expensive. */
 const RSA_BITS = { min: 2048, max: 4096 } as const;
-/** One that signs, its successor and its predecessor, and one to spare. */
+/** How many keys a file may have: the one that signs, its successor, its predecessor, and one more. */
 const MAX_KEYS = 4;
 const PEM_BLOCK = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----[^-]+-----END \1PRIVATE KEY-----/g;
 
 export type EventKeys = {
-  /** All keys of the file, for receivers to verify with. */
+  /** All keys of the file, with which receivers verify. */
   readonly jwks: readonly PublicJwk[];
-  /** Signs by the first key, outside of the event loop's thread: a signature takes some 0.4 ms of a processor. */
+  /** Signs with the first key. It runs outside of the event loop's thread, because a signature takes some 0.4 ms. */
   readonly sign: (typ: string, claims: Readonly<Record<string, unknown>>) => Promise<string>;
 };
 
-/** The file cannot be used. The message never quotes it. */
+/** The file cannot be used. The message never quotes its contents. */
 export class EventKeysFault extends Error {
   override readonly name = "EventKeysFault";
 }
@@ -42,7 +42,7 @@ export function parseEventKeys(pem: string): EventKeys {
   };
 }
 
-/** `sign` pads by PKCS #1 v1.5, as RS256 does. */
+/** `sign` uses the padding of PKCS #1 v1.5, as RS256 requires. */
 const signInBackground = promisify<string, Buffer, KeyObject, Buffer>(sign);
 
 function importKey(pem: string): { readonly key: KeyObject; readonly jwk: PublicJwk } {

@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import type { SigningAlg } from "./jws.ts";
 import type { Jwk, Ring, RingKey } from "./ring.ts";
 
-/** Makes a new signing key, `published`. Its kid is its thumbprint (RFC 7638). */
+/** Makes a new signing key in the state `published`. Its kid is its thumbprint (RFC 7638). */
 export function generateSigningKey(alg: SigningAlg, now: number): RingKey {
   const { privateKey } =
     alg === "ES256" ? generateKeyPairSync("ec", { namedCurve: "P-256" }) : generateKeyPairSync("ed25519");
@@ -12,13 +12,13 @@ export function generateSigningKey(alg: SigningAlg, now: number): RingKey {
   return kid.startsWith("-") ? generateSigningKey(alg, now) : { kid, alg, state: "published", since: now, jwk };
 }
 
-/** Makes a new MAC key, `published`. Its kid is four random bytes, which every refresh token carries. */
+/** Makes a new MAC key in the state `published`. Its kid is four random bytes, which every refresh token contains. */
 export function generateMacKey(now: number): RingKey {
   const jwk = { kty: "oct", k: randomBytes(32).toString("base64url") };
   return { kid: randomBytes(4).toString("hex"), alg: "HS256", state: "published", since: now, jwk };
 }
 
-/** Makes a ring for a new service. Each kind has a key that signs and a published successor. */
+/** Makes a ring for a new service. Each kind has a signing key and a published successor. */
 export function generateRing(alg: SigningAlg, now: number): Ring {
   const pair = (generate: () => RingKey): RingKey[] => [{ ...generate(), state: "signing" }, generate()];
   return { signing: pair(() => generateSigningKey(alg, now)), mac: pair(() => generateMacKey(now)) };
@@ -26,6 +26,7 @@ export function generateRing(alg: SigningAlg, now: number): Ring {
 
 /** Returns the thumbprint of a key (RFC 7638). */
 export function thumbprint({ crv, e, kty, n, x, y }: Jwk): string {
-  // The members are in lexicographic order, without spaces (section 3). Those that the type of key does not have are left out by stringify.
+  // The members are in lexicographic order, without spaces (section 3). Members that this type of key lacks are undefined, so `stringify`
+  // omits them.
   return createHash("sha256").update(JSON.stringify({ crv, e, kty, n, x, y })).digest("base64url");
 }

@@ -1,7 +1,7 @@
 import { type KeyObject, sign, verify } from "node:crypto";
 import { joinedText } from "./der-signature.ts";
 
-/** The signature algorithms of the service: ES256 by default (fastest to sign), EdDSA (Ed25519) by configuration. */
+/** The signature algorithms of the service: ES256 by default (the fastest to sign), or EdDSA (Ed25519) by configuration. */
 const SIGNING_ALGS = ["ES256", "EdDSA"] as const;
 export type SigningAlg = (typeof SIGNING_ALGS)[number];
 
@@ -11,10 +11,13 @@ export function isSigningAlg(value: unknown): value is SigningAlg {
 
 const DIGEST = { ES256: "sha256", EdDSA: null } as const;
 
-/** Both algorithms make signatures of 64 bytes, which are 86 characters. The last one has four spare bits that must be zero. */
+/**
+ * Matches a signature. Both algorithms make signatures of 64 bytes, which are 86 characters. The last character has four spare bits that
+ * must be zero.
+ */
 export const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
 
-/** The type of our tokens (RFC 9068 §2.1). */
+/** The type of the service's access tokens (RFC 9068 §2.1). */
 export const TYP = "at+jwt";
 
 /** Returns the header segment of every token of a key. */
@@ -22,7 +25,7 @@ export function headerSegment(alg: SigningAlg, kid: string): string {
   return Buffer.from(JSON.stringify({ typ: TYP, alg, kid })).toString("base64url");
 }
 
-/** Returns a function that makes the signature segment of a signing input (RFC 7515 §5.1; ECDSA as r ‖ s, RFC 7518 §3.4). */
+/** Returns the signature segment for a signing input (RFC 7515 §5.1; ECDSA as r ‖ s, RFC 7518 §3.4). */
 export type Signer = (input: string) => string;
 
 export function createSigner(alg: SigningAlg, privateKey: KeyObject): Signer {

@@ -6,29 +6,29 @@ import { KeyRingFault, parseRing } from "./ring.ts";
 import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
 type RingEvents = {
-  /** Called when a changed ring has come into force. */
+  /** Called when a changed ring is in use. */
   readonly onChange: (keys: Keys) => void;
-  /** Called when the file is broken or missing; the old ring stays in force. Each fault is reported once. */
+  /** Called when the file is broken or missing; the old ring stays in use. Each fault is reported once. */
   readonly onRefusal: (fault: KeyRingFault) => void;
   /** Called when the file is valid again. */
   readonly onRecovery?: () => void;
 };
 
-/** A key ring in force. It follows its file once it is watched. */
+/** The key ring in use. It follows its file after `watch` has been called. */
 export interface KeyRing {
-  /** Returns the current keys. */
+  /** The current keys. */
   readonly current: Keys;
   /**
-   * Whether the file was missing in two readings in a row. Tokens issued now become invalid when this process ends, unless it is
-   * restored.
+   * Whether the file was missing in two readings in a row. Tokens that are issued now become invalid when this process ends, unless the
+   * file is restored.
    */
   readonly lost: boolean;
   /**
    * Follows the file until the returned function is called. It does not keep the process running.
-   * A file that is replaced in one step, as `session-service keys` does, is read at once. A file that is written in parts is taken when
-   * it is complete.
+   * A file that is replaced in one step, as `session-service keys` does, is read at once. A file that is written in parts is read when it
+   * is complete.
    *
-   * @param everyMs how often the file is read without a notice of the file system
+   * @param everyMs how often the file is read without a notification of the file system
    */
   watch(events: RingEvents, everyMs?: number): () => void;
 }
@@ -42,11 +42,11 @@ export async function loadKeyRing(path: string): Promise<KeyRing> {
 type NewRing = {
   readonly alg: SigningAlg;
   readonly now: number;
-  /** Whether sessions exist already. A new ring would end them all, so none is made then. */
+  /** Returns whether sessions exist already. A new ring would end them all, so none is made in that case. */
   readonly hasSessions: () => boolean | Promise<boolean>;
 };
 
-/** Works as loadKeyRing, but makes the ring when a service starts for the first time. */
+/** Works as loadKeyRing, but makes the ring if the service starts for the first time. */
 export async function loadOrCreateKeyRing(path: string, { alg, now, hasSessions }: NewRing): Promise<KeyRing> {
   try {
     return await loadKeyRing(path);

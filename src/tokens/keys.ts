@@ -20,7 +20,7 @@ export type Keys = SigningKeys["current"] &
     readonly jwks: Jwks;
     /** All keys without their secrets. */
     readonly states: readonly KeySummary[];
-    /** Signing keys that were revoked in an emergency. No verifier may accept their tokens. */
+    /** The ids of signing keys that were revoked in an emergency. No verifier may accept their tokens. */
     readonly revokedKids: readonly string[];
   };
 
@@ -72,12 +72,12 @@ function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, 
   };
 }
 
-/** Creates a MAC under a key of its own. */
+/** Creates a MAC with a separate key. */
 function derivedMac(secret: Uint8Array, purpose: string, length: number): Mac {
   return createMac(derivedKey(secret, purpose), length);
 }
 
-/** Derives a key for one purpose alone (RFC 5869). */
+/** Derives a key for one purpose (RFC 5869). */
 function derivedKey(secret: Uint8Array, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, "", purpose, 32));
 }

@@ -1,4 +1,4 @@
-/** The admin token that a service makes for itself, once, in its DATA_DIR, if no tokens are configured. */
+/** The admin token that a service generates once, in its DATA_DIR, if no tokens are configured. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,11 @@ export class AdminTokenFault extends Error {
   override readonly name = "AdminTokenFault";
 }
 
-/** Returns the token in `dataDir`, and makes it if there is none. @throws AdminTokenFault, and errors of the file system */
+/**
+ * Returns the token in `dataDir`; generates it if there is none.
+ *
+ * @throws AdminTokenFault, and errors of the file system
+ */
 export async function ownAdminToken(dataDir: string): Promise<string> {
   const path = join(dataDir, ADMIN_TOKEN_FILE);
   const text = await readToken(path).catch(async (error: unknown) => {

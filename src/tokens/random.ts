@@ -12,7 +12,10 @@ export interface Entropy {
 
 const POOL = 4096;
 
-/** The system's randomness, fetched in blocks: one call into the kernel per nonce would cost more than the nonce. */
+/**
+ * Returns the system's randomness. It is read in blocks, because one call into the kernel per nonce would cost more than the nonce
+ * itself.
+ */
 export function systemEntropy(): Entropy {
   const pool = Buffer.alloc(POOL);
   let used = POOL;

@@ -4,7 +4,7 @@ import type { RefreshToken, RefreshTokenResult, RefreshTokens } from "../session
 import { storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
 
-/** A key that authenticates the service's own tokens. `id` is its kid as a token carries it (u32). */
+/** A key that authenticates the service's own tokens. `id` is its kid in the form that a token contains (u32). */
 export type MacKey = {
   readonly id: number;
   /** The MAC of refresh tokens. */
@@ -27,7 +27,7 @@ const SID = 5;
 const GENERATION = 22;
 const NONCE = 26;
 const ISSUED_AT = 34;
-/** How many of the first bytes of a token are authenticated. */
+/** The authenticated part of a token is this many of its first bytes. */
 export const MAC_AT = 40;
 const LENGTH = 72;
 
@@ -39,8 +39,8 @@ const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 const FORGED = { ok: false, reason: "forged" } as const;
 
 /**
- * Encodes and decodes refresh tokens. There is no I/O, and only `mint` can throw, on impossible input.
- * All work happens in one scratch buffer. That is safe because both functions are synchronous.
+ * Encodes and decodes refresh tokens. It does no I/O, and only `mint` can throw, on impossible input. Both functions use the same scratch
+ * buffer, which is safe because they are synchronous.
  */
 export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   const token = Buffer.alloc(LENGTH);
@@ -72,7 +72,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
       return {
         ok: true,
         token: {
-          sid: token.toString("base64url", SID, GENERATION) as SessionId, // the encoding of these 17 bytes is canonical
+          sid: token.toString("base64url", SID, GENERATION) as SessionId, // The encoding of these 17 bytes is canonical.
           generation: token.readUInt32BE(GENERATION),
           nonce: token.toString("base64url", NONCE, ISSUED_AT),
           issuedAt: storeMs(token.readUIntBE(ISSUED_AT, MAC_AT - ISSUED_AT)),
@@ -99,6 +99,6 @@ export function decodeRefreshToken(
 }
 
 function writeText(token: Buffer, text: string, from: number, to: number): void {
-  // After a short text the scratch buffer would still hold bytes of another token.
+  // If the text were too short, the scratch buffer would still contain bytes of another token.
   if (token.write(text, from, to - from, "base64url") !== to - from) throw new RangeError("an id of the wrong length");
 }

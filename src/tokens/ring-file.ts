@@ -7,9 +7,9 @@ import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 type RingReader = "service" | "operator";
 
 /**
- * Returns the text of a ring file. An operator as root may read the ring of the service's user.
+ * Returns the text of a ring file. An operator who is root may read the ring of the service's user.
  *
- * @throws KeyRingFault if the file is missing, not readable, or open to others
+ * @throws KeyRingFault if the file is missing, not readable, or accessible to others
  */
 export async function readRingText(path: string, reader: RingReader = "operator"): Promise<string> {
   try {
@@ -61,7 +61,7 @@ export function createRingFile(path: string, ring: Ring): Promise<boolean> {
 
 /**
  * Changes the ring in a file. Only one process changes it at a time, and readers see the old ring or the new one.
- * Owner and mode stay: an operator as root must not lock the service out.
+ * Its owner and mode stay, so that a change by root does not lock the service out.
  *
  * @throws KeyRingFault, and any error of `change`; the file is then unchanged
  */
@@ -76,7 +76,7 @@ export async function changeRingFile(path: string, change: (ring: Ring) => Ring)
   try {
     const ring = change(await readRing(path));
     const text = writeRing(ring);
-    parseRing(text); // a ring that cannot be read must not be written
+    parseRing(text); // A ring that cannot be parsed must not be written.
     await unlessItFails(path, "changed", () => replaceFile(path, text));
     return ring;
   } finally {
@@ -84,7 +84,7 @@ export async function changeRingFile(path: string, change: (ring: Ring) => Ring)
   }
 }
 
-/** An error of the file system becomes a fault of the ring, reported in a line. */
+/** Converts an error of the file system to a fault of the ring, which is reported in one line. */
 async function unlessItFails<T>(path: string, what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -19,7 +19,10 @@ export class StepRefused extends Error {
   override readonly name = "StepRefused";
 }
 
-/** The next step that a key may take, and from when (ms since the epoch). A `signing` key has none: it stays until it is replaced. */
+/**
+ * The next step of a key, and the time from which it is possible (ms since the epoch). A `signing` key has none: it stays until it is
+ * replaced.
+ */
 type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
 
 export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextStep | undefined {
@@ -27,20 +30,21 @@ export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextSte
   const tokenLifeMs = kind === "signing" ? accessTokenTtlMs : sessionIdleTtlMs;
   const jwksLifeMs = kind === "signing" ? jwksMaxAgeMs : 0;
   switch (key.state) {
-    case "published": // before its first token every verifier must know the key: instances by the ring, others by the JWKS
+    case "published": // Every verifier must know the key before its first token: instances from the ring, others from the JWKS.
       return { step: "sign", from: key.since + pickUpMs + jwksLifeMs };
     case "signing":
       return undefined;
-    case "retired": // an instance signs with it until it has read the new ring, and that token lives its whole life
+    case "retired": // An instance signs with the key until it has read the new ring, and that token is valid for its whole life.
       return { step: "leave", from: key.since + pickUpMs + tokenLifeMs };
-    case "revoked": // a verifier may still have a JWKS that contains the key
+    case "revoked": // A verifier may still have a JWKS that contains the key.
       return { step: "leave", from: key.since + pickUpMs + tokenLifeMs + jwksLifeMs };
   }
 }
 
 /**
- * Rotates: the published successor signs, the key that signed is retired, a new successor is published, and keys that are not needed any
- * more are removed.
+ * Rotates the keys: the published successor becomes the signing key, the previous signing key is retired, a new successor is published,
+ * and keys that are not needed any more are removed.
+ *
  * @throws StepRefused while the successor is too young, unless `force` is set
  */
 export function rotate(
@@ -55,7 +59,7 @@ export function rotate(
   for (const kind of kinds) {
     const successor = successorOf(ring[kind]);
     if (successor === undefined) {
-      next[kind] = withSuccessor(ring[kind], kind, generate); // this key signs after the next rotation
+      next[kind] = withSuccessor(ring[kind], kind, generate); // This key signs after the next rotation.
       continue;
     }
     const from = nextStep(kind, successor, times)?.from ?? now;
@@ -84,7 +88,8 @@ export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
 
 /**
  * Removes one key.
- * @throws StepRefused while a token may need it, unless `force` is set; always for the key that signs
+ *
+ * @throws StepRefused while a token may need the key, unless `force` is set; always for the signing key
  */
 export function remove(
   ring: Ring,
@@ -105,8 +110,8 @@ export function remove(
 }
 
 /**
- * Revokes a key in an emergency: its secret is deleted at once, its name stays as `revoked`. If the key signed, its successor signs from
- * now on, however young it is.
+ * Revokes a key in an emergency: its secret is deleted at once, and its name stays as `revoked`. If it was the signing key, its successor
+ * signs from now on, however young it is.
  */
 export function revoke(ring: Ring, kid: string, generate: GenerateKey, now: number): Ring {
   const { kind, key } = findKey(ring, kid);
@@ -119,7 +124,7 @@ export function revoke(ring: Ring, kid: string, generate: GenerateKey, now: numb
   };
 }
 
-/** Makes the successor sign, or a new key if there is none, and publishes the next successor. */
+/** Makes the successor the signing key, or a new key if there is none, and publishes the next successor. */
 function promote(keys: readonly RingKey[], kind: KeyKind, generate: GenerateKey, now: number): readonly RingKey[] {
   const ready = withSuccessor(keys, kind, generate);
   const successor = successorOf(ready);

@@ -41,7 +41,7 @@ export class KeyRingFault extends Error {
   }
 }
 
-/** The members of a JWK by its algorithm (RFC 7517, 7518 §6, 8037 §2): those with a fixed value, and those of 32 bytes. */
+/** The members of a JWK by its algorithm (RFC 7517, 7518 §6, 8037 §2): those with a fixed value, and those that are 32 bytes. */
 const JWK_FORM = {
   ES256: { fixed: { kty: "EC", crv: "P-256" }, bytes: ["x", "y", "d"] },
   EdDSA: { fixed: { kty: "OKP", crv: "Ed25519" }, bytes: ["x", "d"] },
@@ -56,7 +56,11 @@ export function writeRing(ring: Ring): string {
   return `${JSON.stringify({ version: 1, signing: out(ring.signing), mac: out(ring.mac) }, null, 2)}\n`;
 }
 
-/** Reads a ring. No member may be missing or unknown. @throws KeyRingFault */
+/**
+ * Parses a ring. No member may be missing or unknown.
+ *
+ * @throws KeyRingFault
+ */
 export function parseRing(text: string): Ring {
   let value: unknown;
   try {

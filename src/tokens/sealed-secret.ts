@@ -1,8 +1,8 @@
-/** Encrypts secrets that the service has to use again, such as those of receivers. */
+/** Encrypts secrets that the service must be able to read again, such as the secrets of receivers. */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { MacKeys } from "./refresh-token.ts";
 
-// The layout: version ‖ key id ‖ nonce ‖ tag ‖ AES-256-GCM of the text. Version and key id are authenticated, too.
+// The layout: version ‖ key id ‖ nonce ‖ tag ‖ AES-256-GCM of the text. The version and the key id are authenticated as well.
 const VERSION = 1;
 const HEAD = 5;
 const NONCE_LENGTH = 12;
@@ -10,11 +10,15 @@ const TAG_LENGTH = 16;
 const TEXT_AT = HEAD + NONCE_LENGTH + TAG_LENGTH;
 
 interface SecretSeal {
-  /** Encrypts a text under the current MAC key of the ring. */
+  /** Encrypts a text with the current MAC key of the ring. */
   seal(text: string): string;
-  /** @throws Error if the text was not sealed under a key of the ring */
+  /**
+   * Decrypts a text.
+   *
+   * @throws Error if it was not encrypted with a key of the ring
+   */
   open(sealed: string): string;
-  /** Returns whether a sealed text is under another key than the current one, which a later ring may not have. */
+  /** Returns whether a text was encrypted with another key than the current one, which a later ring may not contain. */
   isOutdated(sealed: string): boolean;
 }
 

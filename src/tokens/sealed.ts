@@ -14,8 +14,8 @@ const CONTENT = 29;
 const MAC_LENGTH = 32;
 
 /**
- * A kind of text that the service issues for a session and recognizes again. Each kind has its own `kind` byte and its own key, so that a
- * text of one kind is never taken for another.
+ * A kind of text that the service issues for a session and recognizes later. Each kind has its own `kind` byte and its own key, so that a
+ * text of one kind is never accepted as another.
  */
 type SealedKind = {
   readonly kind: number;
@@ -45,7 +45,7 @@ export function sealedBodyLength(contentLength: number): number {
   return CONTENT + contentLength;
 }
 
-/** All work happens in one scratch buffer. That is safe because both functions are synchronous. */
+/** Creates the functions of one kind. Both use the same scratch buffer, which is safe because they are synchronous. */
 export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: SealedKind): Sealed {
   const macAt = sealedBodyLength(contentLength);
   const length = macAt + MAC_LENGTH;
@@ -82,7 +82,7 @@ export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: Seal
       if (!timingSafeEqual(expected, presented)) return FORGED;
       return {
         ok: true,
-        sid: bytes.toString("base64url", SID, ISSUED_AT) as SessionId, // the encoding of these 17 bytes is canonical
+        sid: bytes.toString("base64url", SID, ISSUED_AT) as SessionId, // The encoding of these 17 bytes is canonical.
         issuedAtMs: storeMs(bytes.readUIntBE(ISSUED_AT, CONTENT - ISSUED_AT)),
         content: new Uint8Array(bytes.subarray(CONTENT, macAt)),
       };

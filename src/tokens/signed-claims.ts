@@ -1,8 +1,8 @@
 import type { SigningKeys } from "./access-token.ts";
 
 /**
- * Returns a function that signs claims by the current key (RFC 7515 section 7.1). A token of another type is never an access token: those
- * are recognised by their whole header.
+ * Returns a function that signs claims with the current key (RFC 7515 section 7.1). A token of another type is never accepted as an
+ * access token, because access tokens are recognised by their whole header.
  */
 export function createClaimsSigner(keys: SigningKeys) {
   return (typ: string, claims: Readonly<Record<string, unknown>>): string => {
@@ -13,7 +13,7 @@ export function createClaimsSigner(keys: SigningKeys) {
   };
 }
 
-/** Returns what a signature of claims is made of (RFC 7515 section 5.1). */
+/** Returns the text that is signed for a set of claims (RFC 7515 section 5.1). */
 export function signingInput(header: object, claims: object): string {
   return [header, claims].map(segment).join(".");
 }

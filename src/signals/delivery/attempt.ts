@@ -4,7 +4,7 @@ import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
 import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
-/** By this status of Standard Webhooks a receiver asks for no more. */
+/** With this status of Standard Webhooks a receiver asks for no further signals. */
 const GONE = 410;
 
 /** A subscription whose signals are sent. */
@@ -18,7 +18,9 @@ export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecr
   readonly events: Pick<DeliveryDeps["events"], "onFailure">;
 };
 
-/** Returns why the signal was not accepted, and whether the receiver asks for a pause. Never rejects. */
+/**
+ * Makes the attempt. Returns why the signal was not accepted, if it was not, and whether the receiver asks for a pause. It never rejects.
+ */
 export async function attempt(
   { issuer, signClaims, openSecret, sender, wallClock, events }: AttemptDeps,
   subscription: PushSubscription,
@@ -33,7 +35,8 @@ export async function attempt(
     const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;
     return { error: errorOfStatus(kind, result.status), because };
   } catch (error) {
-    // Its secret cannot be opened. It is retried as what the receiver refuses: an operator may restore the key ring.
+    // The subscription's secret cannot be decrypted. The signal is tried again like one that the receiver refused, because an operator
+    // may restore the key ring.
     events.onFailure(error);
     return { error: "refused" };
   }

@@ -1,6 +1,6 @@
 /**
  * Delivers signals. One instance at a time reads a partition of the log, for all subscriptions, while it holds the partition's lease.
- * Each signal is delivered at least once: cursors move after receivers have accepted, and whoever holds the lease next reads on from them.
+ * Each signal is delivered at least once: cursors move after receivers have accepted, and the next holder of the lease continues there.
  */
 import type { Cursor, Lease } from "../ports.ts";
 import { isPushed } from "./attempt.ts";
@@ -12,9 +12,9 @@ import type { DeliveryDeps } from "./ports.ts";
 
 const LEASE_MS = 10_000;
 const RENEW_MS = 3_000;
-/** How often subscriptions are read again, and cursors stored. */
+/** How often subscriptions are read again and cursors are stored, in ms. */
 const REFRESH_MS = 5_000;
-/** How many signals are read at once for a subscription that leaves some of them out. */
+/** How many signals are read at once for a subscription with a filter. */
 const FILTERED_LIMIT = 256;
 
 type Held = { readonly lease: Lease; readonly until: number };
@@ -24,9 +24,9 @@ export class Delivery {
   readonly #dispatch: Dispatch;
   readonly #destinations = new Map<string, Destination>();
   readonly #held = new Map<number, Held>();
-  /** Partitions that are being read; true if they must be read again. */
+  /** The partitions that are being read; true for those that must be read again. */
   readonly #reading = new Map<number, boolean>();
-  /** The ends of the partitions up to which everything was read. */
+  /** For each partition, the end up to which everything was read. */
   readonly #seen = new Map<number, Cursor>();
   #renewedAt = Number.NEGATIVE_INFINITY;
   #refreshedAt = Number.NEGATIVE_INFINITY;
@@ -39,12 +39,12 @@ export class Delivery {
     });
   }
 
-  /** Requests under way. */
+  /** The number of requests under way. */
   get inFlight(): number {
     return [...this.#destinations.values()].reduce((sum, { lane }) => sum + lane.inFlight, 0);
   }
 
-  /** Does what is due: leases, subscriptions, cursors, and what no hint has announced. Called about once a second. */
+  /** Does what is due, about once a second: extends leases, reads subscriptions, stores cursors, and reads partitions without a hint. */
   async round(): Promise<void> {
     const now = this.#deps.clock();
     try {
@@ -63,13 +63,13 @@ export class Delivery {
     for (const destination of this.#destinations.values()) this.#dispatch.wake(destination);
   }
 
-  /** Reads a partition soon: something was appended to it. */
+  /** Reads a partition soon, because something was appended to it. */
   hint(partition: number): void {
     if (!this.#held.has(partition)) return;
     void this.#read(partition).catch(this.#deps.events.onFailure);
   }
 
-  /** Stores how far receivers have accepted. */
+  /** Stores the cursors, up to which receivers have accepted signals. */
   async flush(): Promise<void> {
     const lines = [...this.#destinations.values()].flatMap((destination) =>
       [...destination.lane.lines].map((line) => ({ destination, line })),
@@ -88,7 +88,7 @@ export class Delivery {
 
   async #renew(now: number): Promise<void> {
     const { log, holder } = this.#deps;
-    // Without subscriptions nothing is read, and another instance that has some is not kept waiting.
+    // Without subscriptions this instance takes no leases, so that another instance which knows of some need not wait.
     const partitions = this.#destinations.size === 0 ? [] : Array.from({ length: log.partitions }, (_, index) => index);
     if (partitions.length === 0) return;
     const leases = await log.lease(partitions, holder, LEASE_MS);
@@ -131,7 +131,7 @@ export class Delivery {
     }
   }
 
-  /** Opens the lines of partitions that this instance holds, for subscriptions that have none there. */
+  /** Opens lines: for each subscription, one in each partition that this instance holds. */
   async #openLines(): Promise<void> {
     const all = [...this.#destinations.values()];
     const missing = [...this.#held].filter(([partition]) => all.some(({ lane }) => lane.line(partition) === undefined));
@@ -158,7 +158,7 @@ export class Delivery {
     });
   }
 
-  /** Reads a partition for all subscriptions. While it is being read, a call has it read once more. @returns whether it was read */
+  /** Reads a partition for all subscriptions. A call during a reading causes another one. @returns whether the partition was read */
   async #read(partition: number): Promise<boolean> {
     if (this.#reading.has(partition)) {
       this.#reading.set(partition, true);
@@ -180,12 +180,12 @@ export class Delivery {
     for (const destination of [...this.#destinations.values()]) {
       const line = destination.lane.line(partition);
       if (line === undefined) continue;
-      // A crash repeats what was delivered since the cursor was stored.
+      // After a crash, what was delivered since the cursor was stored is delivered again.
       await this.#advance(destination, line, MAX_LINE);
       if (destination.lane.room(line) > 0) open.push({ destination, line });
       else line.more = true;
     }
-    // Subscriptions that have read equally far share one reading.
+    // Subscriptions at the same position share one reading.
     for (const [after, readers] of Map.groupBy(open, ({ line }) => line.position)) {
       const outcome = await this.#deps.log.read(
         partition,
@@ -198,14 +198,14 @@ export class Delivery {
         if (!line.open || line.position !== after) continue;
         if (outcome.ok) lane.add(line, outcome.signals, outcome.more, subscription.filter);
         else await this.#skipLost(destination, line, outcome);
-        // What was skipped may leave room at once.
+        // Signals that were filtered out leave room, so the next ones can be read at once.
         if (line.more && lane.room(line) > 0) this.#reading.set(partition, true);
         this.#dispatch.wake(destination);
       }
     }
   }
 
-  /** The log is shorter than the subscription needed: the loss is counted and reported, and reading goes on from the oldest entry. */
+  /** Counts and reports the loss if the log begins after the position of a subscription, and continues at the oldest entry. */
   async #skipLost(
     { lane, subscription: { id } }: Destination,
     line: Line,
@@ -222,7 +222,7 @@ export class Delivery {
     await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
   }
 
-  /** Stores how far a line has come, if by as many entries of the log. */
+  /** Stores the progress of a line, if it is at least a number of log entries. */
   async #advance({ lane, subscription }: Destination, line: Line, least?: number): Promise<void> {
     const progress = lane.progress(line, least);
     const lease = this.#held.get(line.partition)?.lease;

@@ -1,4 +1,4 @@
-/** Sends what lanes have to deliver, a bounded amount in each turn of the event loop, so that no logout waits for it. */
+/** Sends the signals of lanes, a bounded number in each turn of the event loop, so that no logout is delayed. */
 import { toWallClock } from "../../session/time.ts";
 import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import { attempt, type PushSubscription } from "./attempt.ts";
@@ -6,23 +6,26 @@ import type { Lane } from "./lane.ts";
 import type { Item, Line } from "./line.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
-/** A subscription that is delivered to. */
+/** A subscription whose signals are delivered. */
 export type Destination = {
   readonly lane: Lane;
   subscription: PushSubscription;
-  /** Whether the result of an attempt is being stored; another result waits for the next attempt. */
+  /** Whether the result of an attempt is being stored. Another result is then stored with the next attempt. */
   recording: boolean;
 };
 
-/** Requests that are begun in one turn: each may need a signature, which takes some 0.1 ms. */
+/** How many requests begin in one turn. Each may need a signature, which takes some 0.1 ms. */
 const PER_TURN = 8;
-/** So many, one for each ms that a turn came late, if the store or calls keep the thread busy: there are few turns then. */
+/**
+ * The highest number of requests that begin in one turn. One more is allowed for each ms that a turn is late, because a busy thread has
+ * few turns.
+ */
 const MAX_PER_TURN = 32;
 
 interface DispatchListener {
-  /** More may be read into a line. */
+  /** Called when there is room for more signals in a line. */
   onRoom(line: Line): void;
-  /** Nothing more is delivered to a subscription. */
+  /** Called when nothing more is delivered to a subscription. */
   onPaused(subscription: KnownSubscription): void;
 }
 
@@ -39,7 +42,7 @@ export class Dispatch {
     this.#listener = listener;
   }
 
-  /** Sends what is due, from the next turn on. */
+  /** Sends what is due to a subscription, from the next turn on. */
   wake(destination: Destination): void {
     this.#awake.add(destination);
     if (this.#scheduledAt !== undefined || this.#stopped) return;
@@ -47,7 +50,7 @@ export class Dispatch {
     setImmediate(() => this.#turn());
   }
 
-  /** Begins nothing more. Resolves when the requests under way have ended, each by its deadline at the latest. */
+  /** Begins no more requests. Resolves when the requests under way have ended, each at its deadline at the latest. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#awake.clear();
@@ -63,7 +66,7 @@ export class Dispatch {
       const items = destination.lane.take(now, left);
       left -= items.length;
       for (const item of items) this.#begin(destination, item);
-      // It may have more. It goes to the end, so that all have their turn.
+      // The destination may have more signals. It is put at the end, so that all have their turn.
       if (items.length > 0) this.#awake.add(destination);
       if (left === 0) break;
     }
@@ -107,12 +110,12 @@ export class Dispatch {
     try {
       isPaused = await subscriptions.setState(subscription.id, { state: "paused", because }, { state: "active" });
     } catch (error) {
-      // It stays active, and the next failure pauses it.
+      // The subscription stays active, and the next failure pauses it.
       return events.onFailure(error);
     }
     lane.closeAll();
     this.#listener.onPaused(subscription);
-    // Otherwise an operator or the receiver has paused or deleted it meanwhile, and their reason stands.
+    // If this is false, an operator or the receiver has paused or deleted the subscription in the meantime, and their reason is kept.
     if (isPaused) events.onPause(subscription.id, because);
   }
 }

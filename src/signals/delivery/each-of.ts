@@ -1,7 +1,7 @@
-/** How many operations, each with a command to the store, run at the same time. */
+/** How many operations run at the same time. Each sends a command to the store. */
 const MAX_COMMANDS = 16;
 
-/** Calls an operation for each value, some at the same time. Rejects with the first failure after all have ended. */
+/** Runs an operation for each value, several at the same time. After all have ended, rejects with the first failure. */
 export async function eachOf<T>(values: readonly T[], operation: (value: T) => Promise<void>): Promise<void> {
   const left = values.values();
   const work = async () => {

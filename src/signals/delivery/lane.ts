@@ -9,20 +9,20 @@ import { type DeliveryError, passes, type SignalFilter } from "../model.ts";
 import type { Cursor, LoggedSignal } from "../ports.ts";
 import { hasEarlier, type Item, type Line, merge, nothingUpTo, openLine, type Progress, settleInto } from "./line.ts";
 
-/** Requests to one receiver at the same time, and while it fails. */
+/** How many requests to one receiver run at the same time, normally and while it fails. */
 const MAX_IN_FLIGHT = 8;
 const MAX_IN_FLIGHT_FAILING = 1;
-/** Failed attempts in a row, refusals excepted, from which a receiver counts as failing. */
+/** After this many failed attempts in a row, refusals not counted, a receiver counts as failing. */
 const FAILING_FROM = 5;
-/** Signals of a line that are held in memory and were not tried in vain. */
+/** How many signals of a line are kept in memory, besides those that have failed. */
 export const MAX_LINE = 16;
-/** Signals that are held in memory. */
+/** How many signals of a lane are kept in memory. */
 const MAX_LANE = 512;
-/** How many signals behind one that the receiver refuses are delivered before it, at the most. */
+/** At most this many signals are delivered ahead of one that the receiver refuses. */
 const MAX_AHEAD = 10_000;
 /** A receiver that has failed for this time, in ms, is paused. A signal that has failed for this time is given up. */
 export const GIVE_UP_MS = 86_400_000;
-/** A signal that the receiver has refused so often, and accepted others in between, is given up. */
+/** A signal is given up after the receiver has refused it this many times while accepting others in between. */
 const MAX_REFUSALS = 10;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 3_600_000;
@@ -34,18 +34,18 @@ export function backoffMs(failures: number, fraction: number): number {
 
 export class Lane {
   readonly #lines = new Map<number, Line>();
-  /** In the order of reading. */
+  /** The signals that wait, in the order in which they were read. */
   readonly #waiting = new Set<Item>();
   #held = 0;
   #inFlight = 0;
   #failures = 0;
-  /** Those of them in a row that were no refusals. */
+  /** How many of the last failed attempts in a row were not refusals. */
   #silent = 0;
   #failingSince: number | undefined;
   #retryAt = 0;
   #lastAcceptedAt: number | undefined;
 
-  /** Failed attempts in a row. */
+  /** The number of failed attempts in a row. */
   get failures(): number {
     return this.#failures;
   }
@@ -80,13 +80,13 @@ export class Lane {
     for (const partition of [...this.#lines.keys()]) this.close(partition);
   }
 
-  /** Returns how many signals may be read into a line, beside those that the filter leaves out. */
+  /** Returns how many more signals may be read into a line, besides those that the filter excludes. */
   room(line: Line): number {
     if (line.ahead >= MAX_AHEAD) return 0;
     return Math.max(0, Math.min(MAX_LINE + line.tried - line.items.length, MAX_LANE - this.#held));
   }
 
-  /** Takes signals that were read after the line's position, as many as there is room for. */
+  /** Adds signals that were read after the line's position, as many as there is room for. */
   add(line: Line, signals: readonly LoggedSignal[], more: boolean, filter: SignalFilter): void {
     for (const { signal, cursor } of signals) {
       if (this.room(line) === 0) {
@@ -108,7 +108,7 @@ export class Lane {
     this.#held++;
   }
 
-  /** Returns at most `limit` signals to be sent now. Each must be settled. */
+  /** Returns at most `limit` signals to send now. The caller must settle each of them. */
   take(now: number, limit: number): Item[] {
     const failing = this.#silent >= FAILING_FROM;
     if (failing && now < this.#retryAt) return [];
@@ -143,7 +143,7 @@ export class Lane {
     }
     this.#failures++;
     this.#failingSince ??= now;
-    // Who refuses a signal may accept another. So only that signal waits.
+    // A receiver that refuses one signal may accept another, so only that signal waits.
     this.#silent = error === "refused" ? 0 : this.#silent + 1;
     if (this.#silent >= FAILING_FROM) this.#retryAt = now + backoffMs(this.#silent - FAILING_FROM + 1, fraction);
     this.#fail(item, error, now, fraction);
@@ -152,7 +152,7 @@ export class Lane {
 
   #fail(item: Item, error: DeliveryError, now: number, fraction: number): void {
     const acceptedAt = this.#lastAcceptedAt ?? -1;
-    // A lane that is full of what is refused has no other signals that could be accepted in between.
+    // If a lane is full of refused signals, no other signal can be accepted in between.
     const since = this.#held >= MAX_LANE ? item.firstFailedAt : item.lastFailedAt;
     if (error === "refused" && acceptedAt >= (since ?? now)) item.refusals++;
     if (item.attempts++ === 0) item.line.tried++;
@@ -175,17 +175,17 @@ export class Lane {
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
-    // What came after it was counted as ahead already, or is not any more.
+    // The settled entries after this signal are counted as ahead already, or are no longer ahead.
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 
-  /** Returns what is to be stored: undefined if nothing, or less than `least` entries of the log. */
+  /** Returns the progress to store: undefined if there is none, or less than `least` entries of the log. */
   progress({ settled }: Line, least = 1): Progress | undefined {
     const { to, entries, delivered, deadLetters } = settled;
     return entries < least ? undefined : { to, entries, counts: { delivered, deadLetters } };
   }
 
-  /** Forgets what is behind the stored cursor. */
+  /** Forgets the entries behind the stored cursor. */
   stored({ settled }: Line, { entries, counts }: Progress): void {
     settled.entries -= entries;
     settled.delivered -= counts.delivered;

@@ -1,45 +1,45 @@
-/** One partition of the log, as far as a subscription has read it and the receiver has not accepted it. */
+/** The part of a log partition that a subscription has read but the receiver has not accepted yet. */
 import type { Signal } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal } from "../ports.ts";
 
-/** Entries of the log that need nothing any more: accepted, given up or left out by the filter. */
+/** Log entries that are done: accepted, given up or excluded by the filter. */
 type Settled = { to: Cursor; entries: number; delivered: number; deadLetters: number };
 
-/** A signal that is to be delivered. */
+/** A signal to deliver. */
 export type Item = LoggedSignal & {
   readonly line: Line;
   state: "waiting" | "sending";
   attempts: number;
-  /** Refusals before which the receiver had accepted another signal since the attempt before. */
+  /** How many times the receiver refused this signal after it had accepted another one since the previous attempt. */
   refusals: number;
   firstFailedAt: number | undefined;
   lastFailedAt: number | undefined;
   retryAt: number;
-  /** What comes after it in the log, up to the next item. The cursor cannot move there before this item is settled. */
+  /** The settled entries after this signal, up to the next item. The cursor cannot move past them before this item is settled. */
   readonly after: Settled;
 };
 
 export type Line = {
   readonly partition: number;
-  /** What comes before the first item: the cursor may move to its end. */
+  /** The settled entries before the first item. The cursor may move to their end. */
   readonly settled: Settled;
-  /** What is to be delivered, in the order of the log. */
+  /** The signals to deliver, in the order of the log. */
   readonly items: Item[];
-  /** How many items were tried in vain. They take no room in the line. */
+  /** How many items have failed at least once. They do not count towards the limit of the line. */
   tried: number;
-  /** How many settled entries come after the first item. A crash repeats them. */
+  /** How many settled entries come after the first item. They are delivered again after a crash. */
   ahead: number;
-  /** Up to where the log was read. */
+  /** The cursor up to which the log was read. */
   position: Cursor;
   /** Whether there is more to read as soon as there is room. */
   more: boolean;
-  /** False when another instance may read the partition. Results of its requests are then not stored. */
+  /** False if another instance may be reading the partition. Results of requests are then not stored. */
   open: boolean;
-  /** Whether its cursor is being stored. */
+  /** Whether the cursor of the line is being stored. */
   storing: boolean;
 };
 
-/** How far a cursor may move, and what is counted on the way. */
+/** How far a cursor may move, and the counts of the entries on the way. */
 export type Progress = { readonly to: Cursor; readonly entries: number; readonly counts: DeliveryCounts };
 
 export function openLine(partition: number, cursor: Cursor): Line {

@@ -1,4 +1,4 @@
-/** What the delivery of signals needs. */
+/** What the delivery of signals needs from outside. */
 import type { Clock, SessionStore } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import type { SignClaims } from "../kinds/context.ts";
@@ -7,29 +7,37 @@ import type { DeliveryError, PauseReason } from "../model.ts";
 import type { SignalStore } from "../ports.ts";
 import type { Sender } from "../send/sender.ts";
 
-/** What operators see of deliveries. */
+/** Notifications of deliveries, for the operator. */
 interface DeliveryEvents {
-  /** @param lagMs from the end of the session to now */
+  /**
+   * Called after each attempt.
+   *
+   * @param lagMs the time since the end of the session
+   */
   onAttempt(kind: PushKind, error: DeliveryError | undefined, lagMs: number): void;
   onPause(subscription: string, because: PauseReason): void;
-  /** The log was shorter than the subscription needed. */
+  /** Called when the log began after the position of a subscription, so that signals were lost. */
   onLoss(subscription: string, signals: number): void;
-  /** A round could not be finished: the store is not available. The next one repeats it. */
+  /** Called when a round failed because the store is not available. The next round repeats it. */
   onFailure(error: unknown): void;
 }
 
 export type DeliveryDeps = SignalStore & {
-  /** Names this instance: letters and digits. */
+  /** The name of this instance: letters and digits. */
   readonly holder: string;
   readonly sender: Sender;
   readonly issuer: string;
   readonly signClaims: SignClaims;
-  /** Opens the sealed secret of a subscription. @throws if it is of another key ring */
+  /**
+   * Decrypts the sealed secret of a subscription.
+   *
+   * @throws if it was sealed by another key ring
+   */
   readonly openSecret: (sealed: string) => string;
   readonly store: Pick<SessionStore, "onRevocation" | "shiftMs">;
   readonly clock: Clock;
   readonly wallClock: WallClock;
-  /** Random, from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly fraction: () => number;
   readonly events: DeliveryEvents;
 };

@@ -3,7 +3,7 @@ import type { DeliveryDeps } from "./ports.ts";
 
 const ROUND_MS = 1_000;
 
-/** Delivers until the returned function is called. It does not keep the process running. */
+/** Delivers signals until the returned function is called. It does not keep the process running. */
 export function startDelivery(deps: DeliveryDeps): () => Promise<void> {
   const delivery = new Delivery(deps);
   let stopped = false;

@@ -1,10 +1,10 @@
-/** OpenID Connect Back-Channel Logout 1.0. */
+/** Makes the requests of OpenID Connect Back-Channel Logout 1.0. */
 import { secondsOf } from "../../session/time.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import type { RequestContext, SentSignal } from "./context.ts";
 
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
-/** Section 4 recommends a short life. A later attempt has a token of its own, with the same `jti`. */
+/** How long a logout token is valid, in seconds. Section 4 recommends a short life. Each attempt has a new token with the same `jti`. */
 const LIFE_SECONDS = 120;
 
 /** Returns the request of section 2.5. There is never a `nonce` (section 2.4). */

@@ -1,17 +1,21 @@
-/** What the kinds are given to make a request of a signal. */
+/** The inputs from which each kind of subscription makes a request for a signal. */
 import type { WallMs } from "../../session/time.ts";
 import type { Signal } from "../model.ts";
 
 /** A signal whose time is the wall clock's. */
 export type SentSignal = Omit<Signal, "endedAt"> & { readonly endedAt: WallMs };
 
-/** Signs claims by a key of the service. @param typ the type of the token (RFC 8725 section 3.11) */
+/**
+ * Signs claims with a key of the service.
+ *
+ * @param typ the type of the token (RFC 8725 section 3.11)
+ */
 export type SignClaims = (typ: string, claims: Readonly<Record<string, unknown>>) => string | Promise<string>;
 
 export type RequestContext = {
   readonly issuer: string;
   readonly now: WallMs;
   readonly signClaims: SignClaims;
-  /** The opened secret of the subscription; empty if it has none. */
+  /** The decrypted secret of the subscription; empty if it has none. */
   readonly secret: string;
 };

@@ -1,4 +1,4 @@
-/** How each kind of subscription turns a signal into a request. Nothing here does I/O or keeps anything. */
+/** Converts signals to requests, for each kind of subscription. This module does no I/O and has no state. */
 import type { DeliveryError, Subscription, SubscriptionKind } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import { backchannelRequest } from "./backchannel.ts";
@@ -15,19 +15,19 @@ type Kind = {
     target: Target,
     context: RequestContext,
   ) => OutgoingRequest | Promise<OutgoingRequest>;
-  /** The status codes by which a receiver accepts. */
+  /** Returns whether a status code means that the receiver has accepted. */
   readonly accepts: (status: number) => boolean;
 };
 
 export const KINDS: Readonly<Record<PushKind, Kind>> = {
   webhook: { request: webhookRequest, accepts: (status) => status >= 200 && status < 300 },
-  // OpenID Connect Back-Channel Logout 1.0 section 2.8; some frameworks respond with 204.
+  // Section 2.8 of OpenID Connect Back-Channel Logout 1.0 requires 200; some frameworks respond with 204.
   backchannel: { request: backchannelRequest, accepts: (status) => status === 200 || status === 204 },
-  // RFC 8935 section 2.2.
+  // Section 2.2 of RFC 8935 requires 202.
   ssf_push: { request: ssfPushRequest, accepts: (status) => status === 202 },
 };
 
-/** Returns undefined if the receiver has accepted, or else what its status means. The text of a response is never looked at. */
+/** Returns undefined if the receiver has accepted, otherwise the error that its status means. The text of a response is never read. */
 export function errorOfStatus(kind: PushKind, status: number): DeliveryError | undefined {
   if (KINDS[kind].accepts(status)) return undefined;
   if (status >= 300 && status < 400) return "redirected";
@@ -35,5 +35,5 @@ export function errorOfStatus(kind: PushKind, status: number): DeliveryError | u
   return status >= 500 && status < 600 ? "server_error" : "invalid_response";
 }
 
-/** Request Timeout, Too Early, Too Many Requests: they say nothing about the signal. */
+/** Request Timeout, Too Early, Too Many Requests: these statuses say nothing about the signal. */
 const OVERLOADED: ReadonlySet<number> = new Set([408, 425, 429]);

@@ -6,12 +6,12 @@ import type { RequestContext, SentSignal } from "./context.ts";
 
 export const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
-/** RFC 8417 section 2.3. */
+/** The type of security event tokens (RFC 8417 section 2.3). */
 export const EVENT_TOKEN_TYPE = "secevent+jwt";
 
 const STREAM_EVENTS = "https://schemas.openid.net/secevent/ssf/event-type/";
 
-/** Who brought the end about: `initiating_entity` of CAEP 1.0 section 2. */
+/** Who caused the end of a session: `initiating_entity` of CAEP 1.0 section 2. */
 const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "system">> = {
   logout: "user",
   revoked_by_owner: "user",
@@ -25,7 +25,7 @@ const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "s
   expired: "policy",
 };
 
-/** The claims that are common to all tokens. */
+/** The claims that all of these tokens have. */
 type SetClaims = {
   readonly jti: string;
   readonly audience: readonly string[];
@@ -37,7 +37,7 @@ type SetClaims = {
 type Signing = Pick<RequestContext, "issuer" | "now" | "signClaims">;
 
 /**
- * Returns a signed security event token. One of SSF has neither `sub` nor `exp` (SSF 1.0 section 4.1), so it can never be taken for an
+ * Returns a signed security event token. A token of SSF has neither `sub` nor `exp` (SSF 1.0 section 4.1), so it is never mistaken for an
  * access token.
  */
 function signedToken(
@@ -47,7 +47,7 @@ function signedToken(
   return signClaims(EVENT_TOKEN_TYPE, {
     iss: issuer,
     jti,
-    // The id is that of the event itself: all streams have the same (SSF 1.0 section 4.1.9).
+    // This is the id of the event itself, which is the same in all streams (SSF 1.0 section 4.1.9).
     txn: jti,
     iat: secondsOf(now),
     aud: audience.length === 1 ? audience[0] : audience,
@@ -68,7 +68,7 @@ export function sessionRevokedToken(
     {
       jti: signal.id,
       audience,
-      // Identifiers of RFC 9493: a session of a user is a complex subject (SSF 1.0 section 3).
+      // The identifiers follow RFC 9493. A session of a user is a complex subject (SSF 1.0 section 3).
       subject: signal.subject === undefined ? session : { format: "complex", session, user },
       type: SESSION_REVOKED,
       event: {

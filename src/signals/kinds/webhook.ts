@@ -1,16 +1,23 @@
-/** Standard Webhooks 1.0: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
+/**
+ * Makes the requests of Standard Webhooks 1.0
+ * (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+ */
 import { createHmac, createPrivateKey, sign } from "node:crypto";
 import { secondsOf } from "../../session/time.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import type { RequestContext, SentSignal } from "./context.ts";
 
-/** A secret of HMAC-SHA-256 (`v1`), and a private key of Ed25519 (`v1a`). */
+/** The prefixes of secrets: one of HMAC-SHA-256 (`v1`), and a private Ed25519 key (`v1a`). */
 const HMAC_PREFIX = "whsec_";
 const ED25519_PREFIX = "whsk_";
-/** PKCS #8 of an Ed25519 key up to its 32 bytes (RFC 8410 section 7). */
+/** The beginning of the PKCS #8 form of an Ed25519 key, up to its 32 bytes (RFC 8410 section 7). */
 const ED25519_DER = Buffer.from("302e020100300506032b657004220420", "hex");
 
-/** @throws RangeError if a secret is malformed: see `parseWebhookSecrets` */
+/**
+ * Makes the request for a signal.
+ *
+ * @throws RangeError if a secret is malformed: see `parseWebhookSecrets`
+ */
 export function webhookRequest(
   signal: SentSignal,
   { endpoint }: { readonly endpoint: string },
@@ -40,8 +47,10 @@ export function webhookRequest(
 }
 
 /**
- * Returns the signers of one or more secrets, separated by spaces: while a secret is replaced, requests have a signature of the old one and
- * of the new one. @throws RangeError
+ * Returns the signers of one or more secrets, separated by spaces. While a secret is replaced, requests have a signature of the old
+ * secret and of the new one.
+ *
+ * @throws RangeError
  */
 export function parseWebhookSecrets(text: string): readonly ((signed: string) => string)[] {
   const signers = text.split(" ").map((secret) => signerOf(secret));

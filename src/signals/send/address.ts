@@ -1,15 +1,18 @@
-/** Which addresses a signal may be sent to. Operators choose the names, and whoever owns a name chooses its addresses. */
+/**
+ * Decides which addresses signals may be sent to. Operators configure the names of receivers, but the owner of a name determines its
+ * addresses.
+ */
 import { BlockList, isIP } from "node:net";
 
 /**
- * - `private`: loopback and networks of an organisation. They are allowed by configuration.
- * - `never`: link-local, metadata services, multicast, reserved, and addresses that are not addresses of a host.
+ * - `private`: loopback and networks of an organisation. The configuration can allow them.
+ * - `never`: link-local, metadata services, multicast, reserved, and addresses that no host can have.
  */
 export type AddressClass = "public" | "private" | "never";
 
 type Ranges = readonly (readonly [network: string, prefix: number])[];
 
-/** RFC 1918, RFC 6598, and loopback (RFC 1122 section 3.2.1.3; RFC 4291 section 2.5.3), unique local (RFC 4193). */
+/** The ranges of RFC 1918, RFC 6598, loopback (RFC 1122 section 3.2.1.3; RFC 4291 section 2.5.3) and unique local (RFC 4193). */
 const PRIVATE: Ranges = [
   ...([
     ["10.0.0.0", 8],
@@ -24,7 +27,7 @@ const PRIVATE: Ranges = [
   ] as const),
 ];
 
-/** The special-purpose registries (RFC 6890), and other addresses at which clouds serve metadata of machines. */
+/** The ranges of the special-purpose registries (RFC 6890), and other addresses at which clouds serve the metadata of machines. */
 const NEVER: Ranges = [
   ...([
     ["0.0.0.0", 8],
@@ -47,7 +50,7 @@ const NEVER: Ranges = [
     ["fd00:ec2::254", 128],
     ["fd20:ce::254", 128],
   ] as const),
-  // Teredo, benchmarking, ORCHID, documentation, 6to4.
+  // These are Teredo, benchmarking, ORCHID, documentation and 6to4.
   ...([
     ["2001::", 23],
     ["2001:db8::", 32],
@@ -60,7 +63,7 @@ const privateList = listOf(PRIVATE);
 const neverList = listOf(NEVER);
 /** Other IPv6 addresses are not assigned to hosts of the internet. */
 const globalUnicast = listOf([["2000::", 3]]);
-/** IPv6 addresses whose last 32 bits are an IPv4 address: mapped (RFC 4291 section 2.5.5.2), NAT64 (RFC 6052 section 2.1). */
+/** IPv6 addresses whose last 32 bits are an IPv4 address: mapped (RFC 4291 section 2.5.5.2) and NAT64 (RFC 6052 section 2.1). */
 const embedding = listOf([
   ["::ffff:0:0", 96],
   ["64:ff9b::", 96],
@@ -85,7 +88,7 @@ function listOf(ranges: Ranges): BlockList {
   return list;
 }
 
-/** Returns the IPv4 address at the end of an IPv6 address. The URL parser writes an address in its canonical form (RFC 5952). */
+/** Returns the IPv4 address at the end of an IPv6 address, which the URL parser has written in its canonical form (RFC 5952). */
 function lastFourBytes(address: string): string {
   const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const groups = (canonical.split("::").at(-1) as string).split(":").slice(-2);

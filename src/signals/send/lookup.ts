@@ -1,7 +1,7 @@
 /**
- * Finds the addresses of receivers. The system's resolver takes one of few threads of the process until a name server replies or its time
- * is up, and the store's name needs these threads, too. So names are asked for by DNS itself, which takes no thread, and the system
- * is asked about names alone that its hosts file has or that DNS does not know, and about one of them at a time.
+ * Finds the addresses of receivers. The system's resolver occupies one of the few threads of the process until a name server replies or a
+ * timeout ends, and the lookup of the store's name needs these threads, too. So names are looked up by DNS directly, which needs no
+ * thread. The system's resolver is used only for names in the hosts file and names that DNS does not know, for one name at a time.
  */
 import { lookup as lookupBySystem } from "node:dns";
 import { Resolver } from "node:dns/promises";
@@ -10,25 +10,25 @@ import type { LookupFunction } from "node:net";
 
 type Address = { readonly address: string; readonly family: 4 | 6 };
 
-/** Returns all addresses of a name. It rejects if there is no such name. */
+/** Returns all addresses of a name. It rejects if the name does not exist. */
 export type Find = (name: string) => Promise<readonly Address[]>;
 
 export type LookupDeps = {
-  /** Tests replace the system's resolver, its hosts file, and the name servers. */
+  /** The system's resolver, its hosts file, and the name servers; tests replace them. */
   readonly bySystem?: typeof lookupBySystem;
   readonly hostsFile?: string;
   readonly servers?: readonly string[];
-  /** A name that waits longer for the system is not asked about any more. */
+  /** How long a name may wait for the system's resolver, in ms. After that its lookup fails. */
   readonly maxWaitMs: number;
 };
 
 const HOSTS_FILE = "/etc/hosts";
-/** The first attempt of each name server; c-ares waits longer for the second one. */
+/** The timeout of the first attempt at each name server, in ms; c-ares waits longer for the second one. */
 const DNS_TIMEOUT_MS = 2_000;
 const DNS_TRIES = 2;
-/** Names that wait for the system's resolver. */
+/** How many names may wait for the system's resolver. */
 const MAX_WAITING = 64;
-/** What a name server replies of a name that it does not know, or if there is no name server. */
+/** The errors for a name that a name server does not know, and for a machine without a name server. */
 const UNKNOWN: ReadonlySet<unknown> = new Set(["ENOTFOUND", "ENODATA", "ECONNREFUSED"]);
 
 export function createLookup(deps: LookupDeps): Find {
@@ -36,7 +36,7 @@ export function createLookup(deps: LookupDeps): Find {
   const askSystem = oneAtATime(deps);
   return async (name) => {
     if (await isListed(name, hostsFile)) return askSystem(name);
-    // A new one reads the configuration of the system, which may have changed.
+    // A new resolver reads the system's configuration, which may have changed.
     const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
     if (servers !== undefined) resolver.setServers(servers);
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
@@ -52,13 +52,13 @@ function addressesOf(found: PromiseSettledResult<readonly string[]>, family: 4 |
   return found.status === "rejected" ? [] : found.value.map((address) => ({ address, family }));
 }
 
-/** Returns whether the hosts file has a name. The system knows its address without a name server. */
+/** Returns whether the hosts file contains a name. The system then finds its address without a name server. */
 async function isListed(name: string, hostsFile: string): Promise<boolean> {
   const lines = (await readFile(hostsFile, "utf8").catch(() => "")).split("\n");
   return lines.some((line) => line.replace(/#.*/, "").trim().toLowerCase().split(/\s+/).slice(1).includes(name));
 }
 
-/** Returns a function that asks the system's resolver about one name after the other. */
+/** Returns a function that looks up names with the system's resolver, one after the other. */
 function oneAtATime({ bySystem = lookupBySystem, maxWaitMs }: LookupDeps): Find {
   let waiting = 0;
   let last: Promise<unknown> = Promise.resolve();
@@ -85,7 +85,11 @@ function ask(bySystem: typeof lookupBySystem, name: string): Promise<readonly Ad
   });
 }
 
-/** Adapts `find` to connections. @param refuse returns the error of addresses that must not be connected to */
+/**
+ * Adapts `find` to the option `lookup` of connections.
+ *
+ * @param refuse returns an error for addresses that must not be connected to
+ */
 export function lookupFunction(
   find: Find,
   refuse: (addresses: readonly Address[]) => Error | undefined,

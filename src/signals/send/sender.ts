@@ -1,4 +1,7 @@
-/** An HTTP client for receivers that operators choose: it follows no redirect, keeps no body, and checks the address that it connects to. */
+/**
+ * An HTTP client for receivers that operators choose. It follows no redirect, keeps no response body, and checks each address before it
+ * connects.
+ */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
@@ -19,30 +22,30 @@ export type SendResult =
   | { readonly ok: false; readonly error: DeliveryError };
 
 export interface Sender {
-  /** Never rejects. */
+  /** Sends a request. It never rejects. */
   send(request: OutgoingRequest): Promise<SendResult>;
   close(): void;
 }
 
 export type SenderOptions = TargetRules & {
-  /** The time for everything: name, connection, request, response. */
+  /** The time limit for everything: looking up the name, connecting, sending and receiving, in ms. */
   readonly deadlineMs?: number;
-  /** Further authorities that certificates may be of, in PEM. */
+  /** Further certificate authorities to trust, in PEM. */
   readonly ca?: string;
   /** Finds the addresses of names. */
   readonly find?: Find;
 };
 
 const DEADLINE_MS = 10_000;
-/** Connections to one receiver. */
+/** How many connections to one receiver are open at most. */
 const MAX_SOCKETS = 8;
 const IDLE_MS = 30_000;
 const MAX_HEADER_BYTES = 8_192;
-/** A longer body is not read to its end: the connection is closed. */
+/** A longer body is not read to its end; the connection is closed. */
 const MAX_BODY_BYTES = 16_384;
-/** All that a receiver sends, its certificates included. */
+/** How many bytes a receiver may send in all, including its certificates. */
 const MAX_RECEIVED_BYTES = 131_072;
-/** Interim responses (1xx). */
+/** How many interim responses (1xx) a receiver may send. */
 const MAX_INTERIM = 8;
 const LOOK_MS = 50;
 
@@ -73,7 +76,7 @@ export function createSender(options: SenderOptions): Sender {
     if (url === undefined) return { ok: false, error: "address_refused" };
     const deadline = AbortSignal.timeout(deadlineMs);
     const first = await exchange(open(url, request), request.body, url, options, deadline);
-    // The receiver may have closed a connection that was kept. The request is repeated once, with the same id.
+    // The receiver may have closed a kept-alive connection. The request is sent once more, with the same id.
     return first === "stale" ? finish(await exchange(open(url, request), request.body, url, options, deadline)) : first;
   }
 
@@ -86,7 +89,7 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** Gives each receiver connections of its own. Otherwise one that hangs would hold up all others on its host. */
+/** Gives each receiver connections of its own. Otherwise a stalled receiver would delay all others on its host. */
 function apart<A extends HttpAgent>(agent: A): A {
   const originOf = agent.getName.bind(agent);
   agent.getName = (options?: Parameters<typeof originOf>[0] & { readonly receiver?: string }) =>
@@ -98,7 +101,7 @@ function finish(result: SendResult | "stale"): SendResult {
   return result === "stale" ? { ok: false, error: "unreachable" } : result;
 }
 
-/** Resolves a name. A name that has an address which is not allowed is refused, whatever other addresses it has. */
+/** Resolves a name. A name that has any address which is not allowed is refused. */
 function checkedLookup(find: Find, secure: boolean, rules: TargetRules): LookupFunction {
   return lookupFunction(find, (addresses) => {
     const isRefused = addresses.length === 0 || addresses.some(({ address }) => !isAllowed(address, secure, rules));
@@ -108,7 +111,7 @@ function checkedLookup(find: Find, secure: boolean, rules: TargetRules): LookupF
 
 type Phase = "connecting" | "handshake" | "exchange";
 
-/** Sends one request. `stale`: the connection had been kept, and was closed before a response. */
+/** Sends one request. `stale`: the connection was a kept-alive one, and was closed before a response. */
 function exchange(
   request: ClientRequest,
   body: string,
@@ -122,14 +125,14 @@ function exchange(
   return new Promise((resolve) => {
     request.on("socket", (socket: Socket) => {
       limitReceived(request, socket);
-      // A connection that was kept: its address was checked when it was made.
+      // This is a kept-alive connection, whose address was checked when it was made.
       if (!socket.connecting) {
         phase = "exchange";
         return;
       }
       socket.once("connect", () => {
         phase = secure ? "handshake" : "exchange";
-        // The address that is really used, however it was found.
+        // This is the address that is really used, however it was found.
         if (!isAllowed(socket.remoteAddress ?? "", secure, rules)) request.destroy(new AddressRefused());
       });
       socket.once("secureConnect", () => {
@@ -159,21 +162,21 @@ function exchange(
   });
 }
 
-/** Ends an exchange in which a receiver sends too much. Reading it would take all of the processor's time until the deadline. */
+/** Ends an exchange in which a receiver sends too much. Reading all of it would use up the processor until the deadline. */
 function limitReceived(request: ClientRequest, socket: Socket): void {
   const before = socket.bytesRead;
   let interim = 0;
   request.on("information", () => {
     if (++interim > MAX_INTERIM) request.destroy(new TooLarge());
   });
-  // Blank lines before a response are no event.
+  // Blank lines before a response cause no event.
   const timer = setInterval(() => {
     if (socket.bytesRead - before > MAX_RECEIVED_BYTES) request.destroy(new TooLarge());
   }, LOOK_MS).unref();
   request.on("close", () => clearInterval(timer));
 }
 
-/** Reads a body, so that the connection can be used again, unless it is too long. */
+/** Reads a body to its end so that the connection can be used again, unless the body is too long. */
 function discard(response: IncomingMessage): void {
   let length = 0;
   response.on("data", (chunk: Buffer) => {

@@ -1,11 +1,11 @@
-/** URLs of receivers, and whether a connection to an address is allowed. */
+/** Parses the URLs of receivers, and decides whether a connection to an address is allowed. */
 import { isIP } from "node:net";
 import { classifyAddress } from "./address.ts";
 
 const MAX_URL_LENGTH = 2_048;
 
 export type TargetRules = {
-  /** Whether private addresses are allowed, and http to them. http to a public address is never allowed. */
+  /** Whether private addresses are allowed, with http as well. http to a public address is never allowed. */
   readonly allowPrivate: boolean;
 };
 
@@ -16,8 +16,8 @@ export function isAllowed(address: string, secure: boolean, { allowPrivate }: Ta
 }
 
 /**
- * Returns the URL of a receiver, or undefined if nothing is ever sent to it. The parser has written decimal, octal and hexadecimal hosts as
- * addresses (WHATWG URL section 3.5). Names are resolved, and their addresses checked, when they are connected to.
+ * Returns the URL of a receiver, or undefined if signals may never be sent to it. The URL parser has converted decimal, octal and
+ * hexadecimal hosts to addresses (WHATWG URL section 3.5). Names are resolved, and their addresses checked, when a connection is made.
  */
 export function parseTarget(text: string, rules: TargetRules): URL | undefined {
   if (text.length > MAX_URL_LENGTH || !URL.canParse(text)) return undefined;

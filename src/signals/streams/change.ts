@@ -7,7 +7,7 @@ import { isStream, type StreamSubscription } from "./configuration.ts";
 
 export type ChangeDeps = { readonly subscriptions: SubscriptionStore };
 
-/** How often a change is tried that others make at the same time. */
+/** How often a change is tried again if the stream is changed at the same time. */
 const MAX_TRIES = 8;
 
 /** Returns the name of the credential, which stands for the receiver. @throws ServiceError if there is none */
@@ -29,7 +29,11 @@ async function findAnyStream({ subscriptions }: ChangeDeps, id: string): Promise
   return found;
 }
 
-/** Replaces the definition of a stream by one that is made of it, whatever others change at the same time. @throws ServiceError */
+/**
+ * Replaces the definition of a stream by one that is made from it. It tries again if others change the stream at the same time.
+ *
+ * @throws ServiceError
+ */
 export async function changeStream(
   deps: ChangeDeps,
   id: string,

@@ -1,4 +1,4 @@
-/** Stream configurations (SSF 1.0 section 8.1.1): how they are made of subscriptions, and checked. */
+/** Stream configurations (SSF 1.0 section 8.1.1): makes them from subscriptions, and checks them. */
 import { invalidRequest } from "../../session/errors.ts";
 import { SESSION_REVOKED } from "../kinds/ssf.ts";
 import type { StreamSettings, Subscription, SubscriptionDefinition } from "../model.ts";
@@ -7,13 +7,13 @@ import { parseTarget, type TargetRules } from "../send/target.ts";
 export const PUSH = "urn:ietf:rfc:8935";
 export const POLL = "urn:ietf:rfc:8936";
 
-/** The types of events of sessions. Verification and updates of the stream itself are sent to every receiver. */
+/** The types of session events. Events about the stream itself are sent to every receiver. */
 const EVENTS_SUPPORTED: readonly string[] = [SESSION_REVOKED];
 
-/** What a receiver sets. */
+/** The properties that a receiver sets. */
 export type StreamProperties = {
   readonly description?: string;
-  /** Empty for every type. */
+  /** Empty means every type. */
   readonly eventsRequested: readonly string[];
   readonly delivery?: DeliveryProperties;
 };
@@ -24,7 +24,7 @@ export type DeliveryProperties = {
   readonly authorizationHeader?: string;
 };
 
-/** What this service sets. A receiver may send it back unchanged. */
+/** The properties that this service sets. A receiver may send them back unchanged. */
 export type TransmitterProperties = {
   readonly iss: string;
   readonly aud: readonly string[];
@@ -43,9 +43,9 @@ export type StreamSubscription = Subscription & {
 
 export type StreamPlace = {
   readonly issuer: string;
-  /** Under this URL receivers reach the endpoints. */
+  /** The URL under which receivers reach the endpoints. */
   readonly url: string;
-  /** Whether receivers of the CAEP interoperability profile are served. */
+  /** Whether the service is configured for receivers of the CAEP interoperability profile. */
   readonly forInterop: boolean;
 };
 
@@ -58,7 +58,7 @@ export function isDisabled(subscription: Subscription): boolean {
   return subscription.state === "paused" && subscription.because === "disabled";
 }
 
-/** Returns the configuration of a stream, without the header that the receiver wants. */
+/** Returns the configuration of a stream, without the authorization header for the receiver. */
 export function configurationOf(subscription: StreamSubscription, { issuer, url }: StreamPlace): StreamConfiguration {
   const { id, kind, endpoint = "", audience, stream } = subscription;
   return {
@@ -87,7 +87,7 @@ export function newDefinition(deps: DefinitionDeps, owner: string, wanted: Strea
   return withProperties(withDelivery(deps, empty, wanted.delivery), wanted);
 }
 
-/** Returns a definition with other properties of the receiver. Its delivery stays as it is. */
+/** Returns a definition with other receiver properties. Its delivery is unchanged. */
 export function withProperties(
   { filter: { reasons: _, ...filter }, stream, ...definition }: SubscriptionDefinition,
   { description, eventsRequested }: StreamProperties,
@@ -96,7 +96,7 @@ export function withProperties(
   const wanted = eventsRequested.length === 0 ? undefined : eventsRequested;
   return {
     ...definition,
-    // A stream without events of sessions is sent none: no reason passes.
+    // A stream that receives no session events gets a filter that no reason passes.
     filter: { ...filter, ...(deliveredOf(wanted).length === 0 && { reasons: [] }) },
     stream: {
       ...settings,
@@ -106,7 +106,11 @@ export function withProperties(
   };
 }
 
-/** Returns a definition with another delivery: that by poll if none is wanted (SSF 1.0 section 8.1.1). @throws ServiceError */
+/**
+ * Returns a definition with another delivery; by poll if none is requested (SSF 1.0 section 8.1.1).
+ *
+ * @throws ServiceError
+ */
 export function withDelivery(
   { targets, seal }: Pick<DefinitionDeps, "targets" | "seal">,
   { endpoint: _, sealedSecret: _secret, ...definition }: SubscriptionDefinition,

@@ -1,4 +1,4 @@
-/** What receivers do with their streams (SSF 1.0 section 8.1.1). A stream is a subscription that its receiver manages. */
+/** The operations of receivers on their streams (SSF 1.0 section 8.1.1). A stream is a subscription that its receiver manages. */
 import { randomBytes } from "node:crypto";
 import type { Requester } from "../../session/audit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
@@ -19,14 +19,18 @@ import {
 
 export type StreamDeps = ManagementDeps & StreamPlace;
 
-/** A new configuration, or parts of it. The parts of the transmitter are as the receiver has sent them. */
+/** A new configuration, or parts of it. It also contains the transmitter's properties as the receiver sent them. */
 export type StreamChange = Partial<StreamProperties> & Partial<TransmitterProperties>;
 
 const ID_BYTES = 16;
-/** Streams of one receiver, so that none takes all subscriptions that there may be. */
+/** How many streams one receiver may have, so that no receiver can take all subscriptions. */
 const MAX_OWN_STREAMS = 32;
 
-/** @throws ServiceError */
+/**
+ * Creates a stream.
+ *
+ * @throws ServiceError
+ */
 export async function createStream(
   deps: StreamDeps,
   wanted: StreamProperties,
@@ -55,7 +59,11 @@ export async function listStreams(deps: StreamDeps, requester: Requester): Promi
   return streams.filter(({ stream }) => stream.owner === owner).map((stream) => configurationOf(stream, deps));
 }
 
-/** Changes the parts that are given. @throws ServiceError */
+/**
+ * Changes the properties that are given.
+ *
+ * @throws ServiceError
+ */
 export async function updateStream(
   deps: StreamDeps,
   id: string,
@@ -75,7 +83,11 @@ export async function updateStream(
   return configurationOf(changed, deps);
 }
 
-/** Replaces all parts that a receiver sets. @throws ServiceError */
+/**
+ * Replaces all properties that a receiver sets.
+ *
+ * @throws ServiceError
+ */
 export async function replaceStream(
   deps: StreamDeps,
   id: string,
@@ -92,20 +104,29 @@ export async function replaceStream(
   return configurationOf(changed, deps);
 }
 
-/** @throws ServiceError if the receiver has no stream of that id */
+/**
+ * Deletes a stream.
+ *
+ * @throws ServiceError if the receiver has no stream of that id
+ */
 export async function deleteStream(deps: StreamDeps, id: string, requester: Requester): Promise<void> {
   await findStream(deps, id, requester);
   if (!(await deps.subscriptions.delete(id))) throw new ServiceError("E404_NOT_FOUND");
   deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
 }
 
-/** No response has the header of the receiver's endpoint, so a receiver that sends what it has read sends none, and keeps it. */
+/**
+ * Returns a delivery that keeps the stored authorization header. No response contains that header, so a receiver that sends back what it
+ * has read sends none.
+ */
 function withSecretOf({ endpoint, sealedSecret }: SubscriptionDefinition, changed: SubscriptionDefinition) {
   const isKept = changed.sealedSecret === undefined && changed.endpoint === endpoint && sealedSecret !== undefined;
   return isKept ? { ...changed, sealedSecret } : changed;
 }
 
-/** A receiver that sends a part of the transmitter sends what it has read (SSF 1.0 section 8.1.1.3). */
+/**
+ * Checks that the transmitter's properties are unchanged: a receiver may only send them as it has read them (SSF 1.0 section 8.1.1.3).
+ */
 function checkUnchanged(now: StreamConfiguration, change: StreamChange): void {
   const same = (one: readonly string[], other: readonly string[]) =>
     [...one].sort().join("\n") === [...other].sort().join("\n");

@@ -1,7 +1,7 @@
-/** The configuration of the transmitter (SSF 1.0 section 7.1), and where receivers find it (section 7.2). */
+/** The transmitter configuration metadata (SSF 1.0 section 7.1), and the paths at which receivers find it (section 7.2). */
 import { POLL, PUSH, type StreamPlace } from "./configuration.ts";
 
-/** Routes of proto/auth/admin/v1/shared_signals.proto. */
+/** The paths of routes in proto/auth/admin/v1/shared_signals.proto. */
 const PATHS = {
   configuration_endpoint: "/v1/ssf/streams",
   status_endpoint: "/v1/ssf/status",
@@ -20,7 +20,8 @@ export function transmitterMetadata({ issuer, url, forInterop }: StreamPlace) {
     jwks_uri: `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`,
     delivery_methods_supported: [PUSH, POLL],
     ...Object.fromEntries(endpoints),
-    // Bearer tokens, which the operator issues. The CAEP interoperability profile asks for the name of OAuth 2.0, too (section 2.3.7).
+    // The tokens are bearer tokens that the operator issues. The CAEP interoperability profile requires the name of OAuth 2.0 as well
+    // (section 2.3.7).
     authorization_schemes: [
       ...(forInterop ? [{ spec_urn: "urn:ietf:rfc:6749" }] : []),
       { spec_urn: "urn:ietf:rfc:6750" },
@@ -29,7 +30,7 @@ export function transmitterMetadata({ issuer, url, forInterop }: StreamPlace) {
   };
 }
 
-/** Returns the paths of the document: the well-known one is put before the path of the issuer. */
+/** Returns the paths of the document. The well-known path is inserted before the path of the issuer. */
 export function metadataPaths(issuer: string): readonly string[] {
   const path = new URL(issuer).pathname.replace(/\/$/, "");
   return path === "" ? [WELL_KNOWN] : [WELL_KNOWN, WELL_KNOWN + path];

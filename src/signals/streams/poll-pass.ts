@@ -1,38 +1,43 @@
 /**
- * Delivery by poll (RFC 8936). The log of the store and the cursors of the stream are the source, as for deliveries by push: what a
- * receiver has not acknowledged is returned again, with the same id, by any instance. The cursor of a partition moves over what was
- * acknowledged without a gap. What is acknowledged behind a gap is remembered by this instance alone; another one may repeat it.
+ * Delivers signals by poll (RFC 8936). As for deliveries by push, the source is the log of the store with the cursors of the stream: a
+ * signal that a receiver has not acknowledged is returned again, with the same id, by any instance.
+ *
+ * The cursor of a partition moves up to the first signal that is not acknowledged. Acknowledgements beyond it are remembered only by this
+ * instance; another one may return those signals again.
  */
 
 import { passes, type SignalFilter } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal, SignalLog } from "../ports.ts";
 
-/** Signals of one partition that are looked at in one pass. */
+/** How many signals of one partition are examined in one pass. */
 const WINDOW = 64;
-/** How often a window is followed by the next one, if nothing of it is to be returned. */
+/** How many windows are examined one after the other if they contain nothing to return. */
 const MAX_WINDOWS = 16;
 
-/** What a receiver says of events, by id: accepted, or refused. */
+/** The receiver's verdicts on events, by id: accepted, or refused. */
 export type Verdicts = ReadonlyMap<string, "accepted" | "refused">;
 
 export type PassDeps = {
   readonly log: SignalLog;
-  /** The partition that comes first. Another one each time, so that a signal that is never acknowledged holds up no other partition. */
+  /**
+   * The partition to begin with. It changes with each pass, so that a signal that is never acknowledged does not block the other
+   * partitions.
+   */
   readonly start: number;
   readonly onSettled: (logged: LoggedSignal, verdict: "accepted" | "refused") => void;
-  /** The log was shorter than the stream needed. */
+  /** Called when the log began after the stream's position, so that signals were lost. */
   readonly onLoss: (signals: number) => void;
 };
 
 type Pass = {
-  /** What is to be returned, in the order of each session. */
+  /** The signals to return. Those of one session are in order. */
   readonly found: readonly LoggedSignal[];
   readonly more: boolean;
-  /** Verdicts on signals that a cursor has not passed. */
+  /** Verdicts on signals that a cursor has not passed yet. */
   readonly open: Verdicts;
 };
 
-/** Settles what has a verdict, and returns at most `limit` signals that have none. */
+/** Settles the signals with a verdict, and returns at most `limit` signals that have none. */
 export async function passOver(
   deps: PassDeps,
   { id, filter }: { readonly id: string; readonly filter: SignalFilter },
@@ -59,7 +64,7 @@ export async function passOver(
     for (const [signal, verdict] of window.open) open.set(signal, verdict);
     unsettled -= window.settled + window.open.size;
   }
-  // A pass that has not seen every partition keeps the verdicts that it has not seen.
+  // A pass that has not examined every partition keeps the verdicts on signals that it has not examined.
   if (unsettled > 0 && more) for (const [signal, verdict] of verdicts) open.set(signal, verdict);
   return { found, more, open };
 }
@@ -74,7 +79,7 @@ type Place = {
 
 type Window = { waiting: LoggedSignal[]; more: boolean; open: Map<string, "accepted" | "refused">; settled: number };
 
-/** Reads one partition until there is something to return, and moves the cursor over what is settled before that. */
+/** Reads one partition until there is a signal to return, and moves the cursor over the settled signals before it. */
 async function readWindow(deps: PassDeps, { id, filter, partition, position, verdicts }: Place): Promise<Window> {
   const window: Window = { waiting: [], more: false, open: new Map(), settled: 0 };
   let after = position;
@@ -97,7 +102,7 @@ async function readWindow(deps: PassDeps, { id, filter, partition, position, ver
       const judged = settled.filter(({ signal }) => verdicts.has(signal.id) && passes(signal, filter));
       const refused = judged.filter(({ signal }) => verdicts.get(signal.id) === "refused");
       const counts: DeliveryCounts = { delivered: judged.length - refused.length, deadLetters: refused.length };
-      // Another poll has moved the cursor: it has counted them.
+      // Another poll has moved the cursor, and counted these signals.
       if (!(await deps.log.pass(partition, id, after, last.cursor, counts))) return { ...window, more: true };
       for (const one of judged) deps.onSettled(one, verdicts.get(one.signal.id) ?? "accepted");
       window.settled += judged.length;

@@ -1,19 +1,22 @@
 import type { SessionStore } from "../../session/ports.ts";
 
-/** What no hint announces, such as expiry or an event for another instance, is looked for so often. */
+/**
+ * How often a waiting poll reads the log without a hint, in ms. No hint announces an expiry, or an event that another instance has
+ * stored.
+ */
 const LOOK_MS = 1_000;
-/** Signals that follow at once are returned together. */
+/** How long to wait for further signals that are returned together with the first, in ms. */
 const GATHER_MS = 20;
 
-/** Polls that wait at the same time: in all, and of one receiver, so that no receiver takes the places of the others. */
+/** How many polls may wait at the same time: in all, and for one receiver, so that no receiver takes all places. */
 const MAX_WAITING = { all: 64, receiver: 16 } as const;
 
-/** Counts the polls of an instance that wait. */
+/** Counts the waiting polls of an instance. */
 export class WaitingPolls {
-  /** The receiver of each. */
+  /** The receiver of each waiting poll. */
   readonly #waiting: string[] = [];
 
-  /** Returns whether a poll of the receiver may wait. `leave` must follow if it may. */
+  /** Returns whether a poll of the receiver may wait. If so, the caller must call `leave` later. */
   enter(receiver: string): boolean {
     const own = this.#waiting.filter((one) => one === receiver).length;
     if (this.#waiting.length >= MAX_WAITING.all || own >= MAX_WAITING.receiver) return false;
@@ -26,7 +29,7 @@ export class WaitingPolls {
   }
 }
 
-/** Resolves when there may be something to return, at the latest after `leftMs`, or when it must not wait any more. */
+/** Resolves when there may be a signal to return, when the poll must stop waiting, or after `leftMs` at the latest. */
 export async function waitForSignals(
   store: Pick<SessionStore, "onRevocation">,
   leftMs: number,

@@ -31,12 +31,12 @@ type Poll = {
 
 type Polled = { readonly sets: Readonly<Record<string, string>>; readonly moreAvailable: boolean };
 
-/** Events in one response. */
+/** How many events one response contains at most. */
 const MAX_EVENTS = 100;
 const LONG_POLL_MS = 20_000;
-/** How often a poll that waits reads its stream again. */
+/** How often a waiting poll reads its stream again, in ms. */
 const REFRESH_MS = 5_000;
-/** Signatures in one turn of the event loop: some 0.1 ms each. */
+/** How many signatures are made in one turn of the event loop: some 0.1 ms each. */
 const SIGNED_AT_ONCE = 8;
 
 export class Poller {
@@ -49,14 +49,19 @@ export class Poller {
     this.#deps = deps;
   }
 
-  /** @param stopped aborted when the poll must not wait any more @throws ServiceError */
+  /**
+   * Serves one poll.
+   *
+   * @param stopped aborted when the poll must stop waiting
+   * @throws ServiceError
+   */
   async poll(id: string, request: Poll, requester: Requester, stopped: AbortSignal): Promise<Polled> {
     let stream = await this.#settleEvents(await this.#find(id, requester), request.verdicts);
     const { maxEvents = MAX_EVENTS, returnImmediately } = request;
     const limit = Math.min(maxEvents, MAX_EVENTS);
     this.#memory.add(id, request.verdicts);
     const { owner } = stream.stream;
-    // Beyond the bounds of waiting the response comes at once.
+    // If too many polls wait already, this one gets its response at once.
     const waits = !returnImmediately && limit > 0 && this.#waiting.enter(owner);
     const started = performance.now();
     let readAt = started;
@@ -84,7 +89,7 @@ export class Poller {
   async #take(stream: StreamSubscription, limit: number): Promise<Polled> {
     const sets: Record<string, string> = {};
     const isActive = stream.state === "active";
-    // A stream that is paused transmits nothing but that it was paused (SSF 1.0 section 8.1.2.1).
+    // A paused stream transmits only the event that it was paused (SSF 1.0 section 8.1.2.1).
     const due = (stream.stream.pending ?? []).filter(({ event }) => isActive || event.type === "stream-updated");
     const events = due.slice(0, limit);
     for (const event of events) sets[event.id] = await this.#eventToken(event, stream);
@@ -117,11 +122,11 @@ export class Poller {
     const { found, more } = await this.#memory.settle(id, (verdicts) => passOver(deps, stream, verdicts, limit));
     if (refused.length > 0) await subscriptions.recordAttempt(id, { error: "refused", at: wallClock() });
     else if (settled > 0 && stream.failures > 0) await subscriptions.recordAttempt(id, undefined);
-    // What another poll has acknowledged meanwhile is not returned.
+    // Signals that another poll has acknowledged in the meantime are not returned.
     return { found: found.filter(({ signal }) => !this.#memory.has(id, signal.id)), more };
   }
 
-  /** Forgets the events about the stream itself that the receiver has received. */
+  /** Deletes the events about the stream itself that the receiver has acknowledged. */
   async #settleEvents(stream: StreamSubscription, verdicts: Verdicts): Promise<StreamSubscription> {
     const isOpen = ({ id }: PendingEvent) => !verdicts.has(id);
     if (stream.stream.pending?.every(isOpen) ?? true) return stream;

@@ -25,7 +25,11 @@ export async function getStatus(
   return statusOf(await findStream(deps, id, requester));
 }
 
-/** @throws ServiceError, for example if an operator has paused the stream */
+/**
+ * Changes the status of a stream.
+ *
+ * @throws ServiceError, for example if an operator has paused the stream
+ */
 export async function updateStatus(
   deps: ManagementDeps,
   id: string,
@@ -50,9 +54,9 @@ export async function updateStatus(
       stream: { ...(status === "disabled" ? withoutPending(settings) : settings), ...wish },
     };
   });
-  // What happened while it was disabled is not delivered.
+  // Signals of the time in which it was disabled are not delivered.
   if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
-  // An operator may have paused it meanwhile.
+  // An operator may have paused it in the meantime.
   if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
     return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
   }
@@ -61,7 +65,7 @@ export async function updateStatus(
   return getStatus(deps, id, requester);
 }
 
-/** A stream that is disabled holds nothing. */
+/** Returns the settings without pending events, which a disabled stream does not keep. */
 function withoutPending({ pending: _, ...settings }: StreamSettings): StreamSettings {
   return settings;
 }

@@ -1,4 +1,4 @@
-/** Events about a stream itself: that it works, and that its status has changed. */
+/** Events about a stream itself: verification events, and changes of its status. */
 import { randomBytes } from "node:crypto";
 import type { Requester } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
@@ -12,11 +12,11 @@ import { isDisabled, type StreamSubscription } from "./configuration.ts";
 type StreamEventDeps = AttemptDeps & ChangeDeps;
 
 const ID_BYTES = 16;
-/** Events that wait for a receiver by poll, for each stream. */
+/** How many events per stream are kept for a polling receiver. */
 const MAX_PENDING = 8;
-/** Events that are being pushed at the same time, by this instance: in all, for one receiver, and for one stream. */
+/** How many events this instance pushes at the same time: in all, for one receiver, and for one stream. */
 const MAX_PUSHES = { all: 16, receiver: 8, stream: 4 } as const;
-/** The stream of each event that is being pushed, once for each event. */
+/** The streams of the events that are being pushed: one entry for each event. */
 const pushing: StreamSubscription[] = [];
 
 /** Sends a verification event (SSF 1.0 section 8.1.4). @throws ServiceError */
@@ -32,8 +32,8 @@ export async function verifyStream(
 }
 
 /**
- * Reports what an operator does (SSF 1.0 section 8.1.5). It never fails: the operator's change counts. Without room the report is dropped;
- * signals do not wait for it.
+ * Notifies the receiver that an operator has changed the status of its stream (SSF 1.0 section 8.1.5). It never fails, because the
+ * operator's change must succeed. If too many events are under way, the notification is dropped, so that signals need not wait.
  */
 export async function announceChange(
   deps: StreamEventDeps,
@@ -46,10 +46,10 @@ export async function announceChange(
 }
 
 /**
- * Pushes an event, without waiting for the receiver, or keeps it for polls. Over a stream that is paused only what is said of the pause
- * is transmitted (SSF 1.0 section 8.1.2.1): other events are held, or dropped if it is disabled.
+ * Pushes an event without waiting for the receiver, or keeps it for polls. A paused stream transmits only the events about its pause (SSF
+ * 1.0 section 8.1.2.1): other events are held, or dropped if the stream is disabled.
  *
- * @returns false if too many are under way
+ * @returns false if too many events are under way
  */
 async function sendStreamEvent(
   deps: StreamEventDeps,
@@ -72,7 +72,10 @@ async function sendStreamEvent(
   return true;
 }
 
-/** Pushes what was held while a stream was paused, once each. What finds no room stays held until the stream is resumed again. */
+/**
+ * Pushes the events that were held while a stream was paused, once each. If too many are under way, the rest stays held until the stream
+ * is resumed again.
+ */
 export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void> {
   let held: readonly PendingEvent[] = [];
   const stream = await changeStream(deps, id, (now) => {
@@ -84,7 +87,7 @@ export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void>
   if (held.length > 0) beginPushing(deps, stream, held);
 }
 
-/** Pushes events one after the other, so that they take the room of one. */
+/** Pushes events one after the other. Together they count as one. */
 function beginPushing(deps: StreamEventDeps, stream: StreamSubscription, sent: readonly PendingEvent[]): void {
   pushing.push(stream);
   const pushAll = async () => {
@@ -93,7 +96,7 @@ function beginPushing(deps: StreamEventDeps, stream: StreamSubscription, sent: r
   void pushAll().finally(() => pushing.splice(pushing.indexOf(stream), 1));
 }
 
-/** Returns whether another event can be pushed. A slow receiver leaves room for the others. */
+/** Returns whether another event may be pushed now. The limits leave room for others while one receiver is slow. */
 function hasRoom({ id, stream: { owner } }: StreamSubscription): boolean {
   const ofReceiver = pushing.filter(({ stream }) => stream.owner === owner);
   const ofStream = ofReceiver.filter((one) => one.id === id);
@@ -102,7 +105,7 @@ function hasRoom({ id, stream: { owner } }: StreamSubscription): boolean {
   );
 }
 
-/** Makes one attempt. Its failure is seen in the status of the subscription. */
+/** Makes one attempt to push an event. A failure is recorded in the status of the subscription. */
 async function push(deps: StreamEventDeps, stream: StreamSubscription, sent: PendingEvent): Promise<void> {
   const { subscriptions, sender, openSecret, wallClock, events } = deps;
   const { id, endpoint = "", sealedSecret } = stream;

@@ -1,4 +1,4 @@
-/** The subjects of a stream (SSF 1.0 section 8.1.3): all of them by default, but for those that the receiver removes. */
+/** The subjects of a stream (SSF 1.0 section 8.1.3). By default a stream has all subjects; the receiver can remove some. */
 import type { Requester } from "../../session/audit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ManagementDeps } from "../manage.ts";
@@ -7,11 +7,15 @@ import { changeStream, findStream } from "./change.ts";
 
 type SubjectDeps = Pick<ManagementDeps, "subscriptions" | "audit"> & { readonly issuer: string };
 
-/** Subjects that a stream can be without. */
+/** How many subjects a receiver can remove from a stream. */
 const MAX_REMOVED = 100;
 const MAX_SUBJECT_BYTES = 255;
 
-/** Sends the events of a subject again. @throws ServiceError */
+/**
+ * Adds a subject that was removed: its events are sent again.
+ *
+ * @throws ServiceError
+ */
 export async function addSubject(
   deps: SubjectDeps,
   id: string,
@@ -21,7 +25,11 @@ export async function addSubject(
   await changeSubjects(deps, id, identifier, requester, (removed, subject) => removed.filter((one) => one !== subject));
 }
 
-/** Sends no more events of a subject. @throws ServiceError */
+/**
+ * Removes a subject: its events are no longer sent.
+ *
+ * @throws ServiceError
+ */
 export async function removeSubject(
   deps: SubjectDeps,
   id: string,
@@ -53,7 +61,11 @@ async function changeSubjects(
   deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
 }
 
-/** Returns the subject of sessions that an identifier (RFC 9493) names; undefined if it names no such one. @throws ServiceError */
+/**
+ * Returns the subject that an identifier (RFC 9493) names; undefined if it does not name a subject of this service.
+ *
+ * @throws ServiceError
+ */
 function subjectOf(identifier: object, issuer: string): string | undefined {
   const { format, user, iss, sub, id, email } = identifier as Readonly<Record<string, unknown>>;
   if (typeof format !== "string") throw invalidRequest("subject.format", "is required");
@@ -65,7 +77,7 @@ function subjectOf(identifier: object, issuer: string): string | undefined {
     case "email":
       return textOf(email, "email");
     case "complex": {
-      // With another member it would be a part of what happens to the user.
+      // With another member, the identifier would select only a part of the user's events.
       const others = Object.keys(identifier).filter((name) => name !== "format" && name !== "user");
       const isUser = typeof user === "object" && user !== null && !("user" in user) && others.length === 0;
       return isUser ? subjectOf(user, issuer) : undefined;

@@ -1,11 +1,11 @@
 import { MAX_SUBSCRIPTIONS } from "../model.ts";
 import type { Verdicts } from "./poll-pass.ts";
 
-/** Verdicts that are remembered for each stream. */
+/** How many verdicts are remembered for each stream. */
 const MAX_REMEMBERED = 4_096;
 const NONE: Verdicts = new Map();
 
-/** The verdicts of receivers on signals that a cursor has not passed, by stream. The first verdict on a signal stands. */
+/** The verdicts of receivers on signals that a cursor has not passed yet, by stream. The first verdict on a signal is final. */
 export class VerdictMemory {
   readonly #verdicts = new Map<string, Verdicts>();
   readonly #passes = new Map<string, Promise<unknown>>();
@@ -20,8 +20,8 @@ export class VerdictMemory {
   }
 
   /**
-   * Runs a pass with what is remembered. What the pass leaves open is remembered, and what came while it ran. The passes of a stream
-   * follow each other, so that none restores what another one has settled.
+   * Runs a pass with the remembered verdicts. Afterwards it remembers the verdicts that the pass left open, and those that arrived while
+   * it ran. The passes of a stream run one after the other, so that none restores verdicts that another one has settled.
    */
   async settle<T extends { readonly open: Verdicts }>(
     stream: string,
@@ -48,7 +48,7 @@ export class VerdictMemory {
     this.#verdicts.delete(stream);
     if (verdicts.size === 0) return;
     this.#verdicts.set(stream, new Map([...verdicts].slice(-MAX_REMEMBERED)));
-    // Streams that were deleted are forgotten in the order of their last polls.
+    // Of the streams that were deleted, those with the oldest polls are forgotten first.
     const [oldest] = this.#verdicts.keys();
     if (this.#verdicts.size > MAX_SUBSCRIPTIONS && oldest !== undefined) this.#verdicts.delete(oldest);
   }

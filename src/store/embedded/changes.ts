@@ -1,13 +1,13 @@
-/** Checks whether another process has changed the file, while there are listeners. */
+/** Notices that another process has changed the file, as long as there are listeners. */
 import { Wakers } from "../wakers.ts";
 import type { Statements } from "./statements.ts";
 
-/** How often writes of other processes to the same file are looked for, in ms. */
+/** How often the file is checked for writes of other processes, in ms. */
 const POLL_INTERVAL_MS = 100;
 
 export function watchChanges(sql: Statements): Wakers & { close(): void } {
   let poll: NodeJS.Timeout | undefined;
-  /** A number that changes with every commit of another process. An unknown number counts as a change. */
+  /** Returns a number that changes with every commit of another process. If it cannot be read, that counts as a change. */
   const version = (): unknown => {
     try {
       return sql.dataVersion.get()?.data_version;

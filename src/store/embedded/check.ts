@@ -2,7 +2,12 @@
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-/** @returns the fault; `absent` if there is no file; undefined if there is no fault. @throws errors of SQLite */
+/**
+ * Checks the file.
+ *
+ * @returns the fault; `absent` if there is no file; undefined if there is no fault.
+ * @throws errors of SQLite
+ */
 export function checkDatabase(path: string): string | undefined {
   if (!existsSync(path)) return "absent";
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });

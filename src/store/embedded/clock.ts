@@ -1,10 +1,10 @@
 /**
- * The store's time: the wall clock less a shift, so that it goes on as before when that clock is set. A sleep of the
- * machine counts as time that has passed.
+ * The store's time: the wall clock minus a shift, so that setting the wall clock does not change it. A sleep of the machine counts as
+ * elapsed time.
  *
- * What the clock showed at one moment is in the file, beside how long the machine had been up then. So every process on
- * this machine finds out that it was set, by itself and to the same effect, and a restart changes nothing. After a reboot
- * it is not known how long that took: time continues from where it was at the earliest.
+ * The file has the wall clock at one moment, and how long the machine had been running then. So every process on this machine detects on
+ * its own that the clock was set, computes the same shift, and a restart changes nothing. How long a reboot took is not known: the time
+ * then continues at least from where it was.
  */
 import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
@@ -13,17 +13,17 @@ import { steadyClock } from "../../clock/steady.ts";
 import type { Clock } from "../../session/ports.ts";
 import { type StoreMs, toStoreTime, type WallClock, type WallMs } from "../../session/time.ts";
 
-/** The amount by which a clock may be set, or drift, without notice, ms. */
+/** A difference up to this, in ms, is not taken for a set clock: clocks drift. */
 const TOLERANCE_MS = 250;
 
 const LINUX = process.platform === "linux";
 
-/** Names this start of the machine. Where the system has no such name, every process counts as another start. */
+/** Identifies this start of the machine. On systems without such an identifier, every process counts as a new start. */
 const BOOT = LINUX
   ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
   : `process ${process.pid} ${performance.timeOrigin}`;
 
-/** Beside the versions of the schema: made where it is not there. */
+/** This table is no part of the versioned schema: it is created if it does not exist. */
 export const CLOCK_TABLE = `
   CREATE TABLE IF NOT EXISTS clock (
     shift INTEGER NOT NULL,  -- the clock of the day is ahead of the store's time by this
@@ -40,11 +40,11 @@ export class StoreClock {
   readonly #steady: Clock;
   readonly #up: Clock;
   readonly #boot: string;
-  /** The wall clock less the steady one, when they were last compared. */
+  /** The difference between the wall clock and the steady one when they were last compared. */
   #base: number;
   #shift = 0;
 
-  /** @param steady a clock that is never set, for tests: it is how long the machine has been up, too */
+  /** @param steady a clock that is never set, for tests. It also stands for how long the machine has been running */
   constructor(db: DatabaseSync, wall: WallClock, steady: Clock | undefined) {
     this.#db = db;
     this.#wall = wall;
@@ -56,17 +56,17 @@ export class StoreClock {
     this.#compare(wall());
   }
 
-  /** The amount by which the wall clock is ahead of the store's time, ms. */
+  /** By how many ms the wall clock is ahead of the store's time. */
   get shiftMs(): number {
     return this.#shift;
   }
 
-  /** The store's time, as far as it is known without the file: a wall clock that was set since the last step is not noticed. */
+  /** Returns the store's time without reading the file, so that it does not notice if the wall clock was set since the last step. */
   read(): StoreMs {
     return toStoreTime(this.#wall(), this.#shift);
   }
 
-  /** The store's time. Writes to the file when the wall clock was set, in the transaction if one is open. */
+  /** Returns the store's time. If the wall clock was set, this writes to the file, in the transaction if one is open. */
   now(): StoreMs {
     const wall = this.#wall();
     if (Math.abs(wall - this.#steady() - this.#base) > TOLERANCE_MS) this.#compare(wall);
@@ -84,7 +84,7 @@ export class StoreClock {
   }
 }
 
-/** The amount by which the wall clock was set, ms. */
+/** Returns by how many ms the wall clock was set. */
 function stepSince(row: Row, { wall, up, boot }: Omit<Row, "shift">): number {
   const passed = wall - row.wall;
   if (boot !== row.boot) return Math.min(0, passed);

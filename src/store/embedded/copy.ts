@@ -1,9 +1,9 @@
-/** Consistent copies of a database file, also while a service writes to it. */
+/** Copies a database file consistently, even while a service writes to it. */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 
-/** How often the size of the copy is read, in ms. */
+/** How often the progress of the copy is measured by its size, in ms. */
 const LOOK_MS = 100;
 
 type Work = { readonly path: string; readonly copy: string };
@@ -12,14 +12,14 @@ type Work = { readonly path: string; readonly copy: string };
  * Copies a database into a new file. It runs in a thread of its own (this module): SQLite copies in one call, which would
  * hold up everything else.
  *
- * @param onProgress is called with the share that is done, 0 to 1, roughly: the copy has no gaps and may be smaller
+ * @param onProgress is called with the completed share, from 0 to 1. It is approximate, because the copy may be smaller than the original
  * @throws errors of SQLite
  */
 export async function copyDatabase(path: string, copy: string, onProgress: (share: number) => void): Promise<void> {
   const work: Work = { path, copy };
   const worker = new Worker(new URL(import.meta.url), {
     workerData: work,
-    execArgv: ["--disable-warning=ExperimentalWarning"], // the warning of Node 22 about SQLite
+    execArgv: ["--disable-warning=ExperimentalWarning"], // Node 22 warns that SQLite is experimental.
   });
   const bytes = sizeOf(path) + sizeOf(`${path}-wal`);
   const timer = setInterval(() => onProgress(Math.min(1, sizeOf(copy) / bytes)), LOOK_MS);
@@ -35,7 +35,7 @@ export async function copyDatabase(path: string, copy: string, onProgress: (shar
 
 const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-/** Whether another process has the database open. */
+/** Returns whether another process has the database open. */
 export function isInUse(path: string): boolean {
   const db = new DatabaseSync(path, { timeout: 500 });
   try {

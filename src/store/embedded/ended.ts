@@ -1,6 +1,6 @@
-/** Parts of SQL statements that find sessions which have ended together with others. */
+/** Parts of SQL statements that find sessions which ended together with others: in a logout of a subject or of everyone. */
 
-/** Sessions that were created up to this time have all ended. */
+/** The time of creation up to which all sessions have ended. */
 export const ENDED_UNTIL = "(SELECT ended_until FROM store)";
 
 /** How a session ended: with all others (1), with those of its subject (2), or not with others (0). */

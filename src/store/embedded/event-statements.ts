@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
-/** The statements about events of sessions, and about what is due to be recorded. */
+/** Prepares the statements for events of sessions and for due records. */
 export function eventStatements(db: DatabaseSync) {
   return {
     leaveDue: db.prepare("INSERT OR REPLACE INTO due (key, since, at, what, note, subject) VALUES (?, ?, ?, ?, ?, ?)"),
@@ -9,7 +9,7 @@ export function eventStatements(db: DatabaseSync) {
     claimDue: db.prepare("UPDATE due SET since = ? WHERE key = ? AND since = ?"),
     takeDue: db.prepare("DELETE FROM due WHERE key = ?"),
 
-    // An event that is written again after an unclear failure may be there already.
+    // If an earlier attempt had an unclear outcome, the event may exist already.
     recordEvent: db.prepare(
       `INSERT INTO events (sid, subject, expires_at, text) SELECT :sid, :subject, :expires_at, :text
        WHERE NOT EXISTS (SELECT 1 FROM events WHERE sid = :sid AND text = :text)`,

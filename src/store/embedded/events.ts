@@ -1,4 +1,4 @@
-/** Events of sessions in the embedded store, and due records, each in tables of their own. */
+/** Stores events of sessions and due records in the embedded store, each in tables of their own. */
 import {
   type DueRecord,
   type DueRecords,
@@ -19,7 +19,7 @@ import { eventText, parseEvent } from "../event-text.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** The `sid` of the ends of all. */
+/** The `sid` of an event that is a logout of everyone. */
 const ALL = "*";
 /** How many due records are read at once. */
 const MAX_DUE = 256;
@@ -57,7 +57,7 @@ export class EmbeddedEvents implements SessionEventLog {
     return this.#transactions.write("NORMAL", (now) => this.#sql.claimDue.run(now, key, since).changes === 1);
   }
 
-  /** Writes due records within a step, as the other two functions do. */
+  /** Writes due records. It runs within the caller's transaction, as do the next two functions. */
   leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void {
     this.#leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now);
   }
@@ -76,7 +76,7 @@ export class EmbeddedEvents implements SessionEventLog {
 
   #record(record: EventRecord, now: StoreMs, retentionMs: number): void {
     const { dueKey } = record;
-    if (dueKey !== undefined && this.#sql.takeDue.run(dueKey).changes === 0) return; // recorded already
+    if (dueKey !== undefined && this.#sql.takeDue.run(dueKey).changes === 0) return; // The event is recorded already.
     if (retentionMs > 0) this.#append(record, now, later(now, retentionMs));
   }
 

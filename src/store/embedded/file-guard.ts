@@ -1,30 +1,36 @@
 /**
- * Checks whether the files that SQLite has open are still those under their names. A process goes on writing to a file that was removed
- * or replaced, and everything that it stores there is lost. (SQLite itself checks that only in other journal modes.)
+ * Checks whether the files that SQLite has open are still those under their names. If a file was removed or replaced, the process would
+ * go on writing to the old file, and everything that it stores there would be lost. SQLite itself checks this only in other journal
+ * modes.
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { IN_MEMORY } from "./options.ts";
 
 /**
- * How old the last check may be, in ms, before a read, or before a write that need not be on disk. A stat takes some 2 µs, a refresh 60.
+ * How old the last check may be, in ms, before a read, or before a write that need not be on disk. A check (stat) takes some 2 µs, a
+ * refresh some 60 µs.
  */
 const MAX_AGE_MS = 100;
 
 export class FileGuard {
   readonly #path: string;
-  /** Each file, with its identity at the time it was opened. */
+  /** Each file, with its identity when it was opened. */
   readonly #files: readonly (readonly [path: string, identity: string])[];
-  /** When the last check was, by the process's own clock. */
+  /** The time of the last check, by the process's own clock. */
   #checkedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param path of the database, which is open: its -wal and -shm are there */
+  /** @param path of the database. It must be open, so that its -wal and -shm files exist */
   constructor(path: string) {
     this.#path = path;
     this.#files = filesOf(path).map((file) => [file, identityOf(file)] as const);
   }
 
-  /** @throws StoreUnavailable unless the files are in place at this moment */
+  /**
+   * Checks the files now.
+   *
+   * @throws StoreUnavailable unless they are in place
+   */
   check(): void {
     for (const [file, identity] of this.#files) {
       if (identityOf(file) === identity) continue;
@@ -37,7 +43,7 @@ export class FileGuard {
     this.#checkedAt = performance.now();
   }
 
-  /** Works as `check`, but accepts a result of the last 100 ms. */
+  /** Works as `check`, but may use a result of the last 100 ms. */
   checkRecent(): void {
     if (performance.now() - this.#checkedAt > MAX_AGE_MS) this.check();
   }

@@ -6,10 +6,10 @@ import { guarded } from "./failure.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 
 /**
- * Whether the file exists and holds live sessions, by the store's own time. Never creates the file.
+ * Returns whether the file exists and has sessions that are live by the store's own time. It never creates the file.
  *
- * @param steady that of StoreClock, for tests
- * @throws StoreUnavailable when it is no database that can be read
+ * @param steady the clock that StoreClock takes, for tests
+ * @throws StoreUnavailable if the file is not a readable database
  */
 export function holdsSessions(path: string, clock: WallClock, steady?: Clock): boolean {
   if (!existsSync(path)) return false;

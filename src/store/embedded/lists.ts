@@ -1,4 +1,4 @@
-/** Pages of sessions: of a subject, or of all. */
+/** Lists sessions page by page: those of a subject, or all. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { EVERY_SESSION, type SessionFilter } from "../../session/filter.ts";
 import type { SessionPage } from "../../session/ports.ts";
@@ -8,7 +8,7 @@ import { type Candidate, search, startOf } from "../search.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** Rows that are counted at once: some 0.1 ms. */
+/** How many rows are counted in one turn of the event loop: some 0.1 ms. */
 const ROWS_PER_COUNT = 250;
 
 export class SessionLists {
@@ -48,7 +48,7 @@ export class SessionLists {
     return search(take, limit, filter);
   }
 
-  /** All live sessions; other work comes in between. */
+  /** Counts all live sessions, in many turns of the event loop so that other work is not delayed. */
   async count(): Promise<number> {
     const { first, last } = this.#transactions.read(() => this.#sessions.rowRange());
     let count = 0;

@@ -1,11 +1,11 @@
-/** The revocation log of the embedded store, which holds the markers of ended sessions too. */
+/** The revocation log of the embedded store. Its entries are also the markers of ended sessions. */
 import type { EndReason, Revocation, SessionId } from "../../session/model.ts";
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
 import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import { type LogRow, revocationOf } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/** The `sid` of an entry that stands for all sessions; its `revoked_at` is the time of creation up to which they ended. */
+/** The `sid` of a logout of everyone. The `revoked_at` of such an entry is the time of creation up to which the sessions ended. */
 const ALL = "*";
 
 export class RevocationLog {
@@ -35,7 +35,11 @@ export class RevocationLog {
     return this.#sql.marker.get(sid, now) !== undefined;
   }
 
-  /** @throws InvalidCursor */
+  /**
+   * Reads the entries after a cursor.
+   *
+   * @throws InvalidCursor
+   */
   readAfter(cursor: string | undefined): (now: StoreMs) => RevocationBatch {
     const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
     return (now) => {
@@ -50,7 +54,7 @@ export class RevocationLog {
     };
   }
 
-  /** A cursor of another file (this one was replaced) counts as none: everything that the log holds is read again. */
+  /** Parses a cursor. A cursor of another file, which this one has replaced, counts as absent: all entries are read again. */
   #parseCursor(cursor: string): number {
     const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");

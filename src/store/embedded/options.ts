@@ -8,12 +8,12 @@ export type EmbeddedStoreOptions = {
   /** The database file, or IN_MEMORY. Its directory is created (0700) if it does not exist. */
   readonly path: string;
   readonly clock: WallClock;
-  /** A clock that is never set, in ms. Default: that of the process; tests replace it. */
+  /** A clock that is never set, in ms. Default: the process's steady clock; tests replace it. */
   readonly steady?: Clock;
-  /** R of rotation.ts, in ms. */
+  /** The reuse interval R of rotation.ts, in ms. */
   readonly reuseIntervalMs: number;
-  /** How long an ended session is remembered, in ms: at least the longest life of an access token. */
+  /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
   readonly markerLifeMs: number;
-  /** How long the signal log keeps what a subscription has not read, in ms. Default: a day. */
+  /** How long the signal log keeps signals that a subscription has not read, in ms. Default: a day. */
   readonly signalsRetentionMs?: number;
 };

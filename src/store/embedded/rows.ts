@@ -1,4 +1,7 @@
-/** Converts rows of the embedded store to the domain's types. Only this room writes the file, so its contents are trusted. */
+/**
+ * Converts rows of the embedded store to the domain's types. The contents of the rows are trusted, because only this room writes the
+ * file.
+ */
 
 import type { ServingVerdict } from "../../session/device-binding.ts";
 import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/device-key.ts";
@@ -21,8 +24,8 @@ type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLif
 };
 
 /**
- * A DeviceBinding whose bytes are written as base64url. In place of its bytes, a key of DPoP has the time since when it is bound (6 bytes),
- * and `since` is 0. So a process whose version does not know such keys refuses the session, and neither serves nor ends it.
+ * A DeviceBinding with its bytes in base64url. For a DPoP key, the bytes are instead the time since when it is bound (6 bytes), and
+ * `since` is 0. So a process of an older version, which does not know DPoP keys, refuses the session, and neither refreshes nor ends it.
  */
 type DeviceText = Omit<DeviceKeyBinding, "key"> & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];
@@ -41,7 +44,7 @@ export type SessionRow = {
   readonly rotation: string;
 };
 
-/** How the session ended: with all others (1), with those of its subject (2), or not (0). */
+/** `ended` says how the session ended: with all others (1), with those of its subject (2), or not (0). */
 export type FoundRow = SessionRow & { readonly ended: number; readonly examined_at: StoreMs };
 
 export type LogRow = {
@@ -52,7 +55,7 @@ export type LogRow = {
   readonly reason: EndReason;
 };
 
-/** The session at its creation. */
+/** Returns a session as it is at its creation. */
 export function newborn(session: NewSession, now: StoreMs): Session {
   const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {
@@ -64,7 +67,7 @@ export function newborn(session: NewSession, now: StoreMs): Session {
   };
 }
 
-/** Returns the session with its idle expiry slid. The refresh counts as not earlier than the creation, whatever the clock shows. */
+/** Returns the session with its idle expiry moved. The refresh counts as not earlier than the creation, whatever the clock returns. */
 export function slid(session: Session, now: StoreMs): Session {
   const lastRefreshedAt = latest(session.createdAt, now);
   return {
@@ -156,7 +159,7 @@ export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
 }
 
-/** Returns the outcome of a token that is served. */
+/** Returns the outcome of a successful refresh. */
 export function toServed(
   outcome: "repeat" | "rotate" | "heal" | "recover",
   session: Session,

@@ -4,10 +4,10 @@ import { CLOCK_TABLE } from "./clock.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 /**
- * Examines everything that the file defines. In a foreign file a trigger, a view or a constraint could keep an ending from having an
- * effect.
+ * Examines everything that the file defines. A trigger, a view or a constraint of a foreign file could make an ending ineffective.
  *
- * @returns the fault, as the end of a sentence; undefined if there is none. @throws errors of SQLite
+ * @returns the fault, as the end of a sentence; undefined if there is none.
+ * @throws errors of SQLite
  */
 export function schemaFault(path: string): string | undefined {
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });
@@ -30,7 +30,7 @@ export function schemaFault(path: string): string | undefined {
   }
 }
 
-/** Definitions by type and name, without comments, and without those that SQLite creates by itself. */
+/** Returns the definitions by type and name, without comments, and without those that SQLite creates by itself. */
 function definitions(db: DatabaseSync): ReadonlyMap<string, string> {
   const rows = db
     .prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")

@@ -9,10 +9,10 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { IN_MEMORY } from "./options.ts";
 
-/** How long a statement waits for another process's transaction (which takes about one fsync), ms. */
+/** How long a statement waits for the transaction of another process, in ms. A transaction takes about one fsync. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** How many rows past their end one writing step removes: more than it adds, so that garbage never grows. */
+/** How many expired rows one writing step removes. It is more than a step adds, so that expired rows never accumulate. */
 export const SWEEP = 4;
 
 const SCHEMA = `
@@ -44,10 +44,13 @@ const SCHEMA = `
   CREATE INDEX log_by_sid ON log (sid);
 `;
 
-/** What each version changed in the one before; a new file goes through all of them. Definitions never change: schema-check.ts compares them. */
+/**
+ * The migrations: what each version changes in the one before. A new file goes through all of them. Their texts never change, because
+ * schema-check.ts compares definitions.
+ */
 export const MIGRATIONS = [
   SCHEMA,
-  // Until when sessions were created that have all ended, and when the newest was created, ms.
+  // `ended_until`: the time of creation up to which all sessions have ended. `newest`: when the newest session was created. Both in ms.
   `ALTER TABLE store ADD COLUMN ended_until INTEGER NOT NULL DEFAULT 0;
    ALTER TABLE store ADD COLUMN newest INTEGER NOT NULL DEFAULT 0;
    UPDATE store SET newest = coalesce((SELECT max(created_at) FROM sessions), 0);`,
@@ -62,7 +65,7 @@ export const MIGRATIONS = [
    CREATE INDEX events_by_sid ON events (sid);
    CREATE INDEX events_by_subject ON events (subject, sid) WHERE subject IS NOT NULL;
    CREATE INDEX events_by_expiry ON events (expires_at);`,
-  // Due records (src/session/events.ts): mostly there for the moment until the event is written.
+  // The due records (src/session/events.ts). Most exist only for the moment until the event is written.
   `CREATE TABLE due (
      key TEXT PRIMARY KEY,
      since INTEGER NOT NULL,
@@ -72,8 +75,8 @@ export const MIGRATIONS = [
      subject TEXT NOT NULL
    );
    CREATE INDEX due_by_since ON due (since);`,
-  // Ends of many sessions of a subject: all that were created between the two times have ended but one, and `count` of them were dealt with so
-  // far. One that is finished has 0 for created_until, and is kept for a while.
+  // The ends of many sessions of a subject. All sessions that were created between the two times have ended, except one, and `count` of
+  // them have been processed so far. After the end is finished, created_until is 0, and the row is kept for a while.
   `CREATE TABLE subject_ends (
      id TEXT PRIMARY KEY,
      subject TEXT NOT NULL,
@@ -86,8 +89,8 @@ export const MIGRATIONS = [
      changed_at INTEGER NOT NULL
    );
    CREATE INDEX subject_ends_by_subject ON subject_ends (subject);`,
-  // Signals (src/signals/ports.ts), the subscriptions with their cursors, and one row: who reads the log, and an end of all whose signals
-  // are to be appended, with the session to continue after.
+  // The signals (src/signals/ports.ts), the subscriptions with their cursors, and one row that says which process reads the log. If a
+  // logout of everyone still has to append signals, that row also has the session to continue after.
   `CREATE TABLE signals (
      number INTEGER PRIMARY KEY AUTOINCREMENT,
      sid TEXT NOT NULL,
@@ -121,7 +124,8 @@ export const MIGRATIONS = [
      from_sid TEXT NOT NULL DEFAULT ''
    );
    INSERT INTO signal_state (holder) VALUES ('');`,
-  // When the session is examined for its expiry: never later than it expires. A refresh leaves that as it is, so it writes to no index.
+  // `examined_at`: when the session is next examined for its expiry, never later than it expires. A refresh does not change it, so that a
+  // refresh writes to no index.
   `ALTER TABLE sessions ADD COLUMN examined_at INTEGER NOT NULL DEFAULT 0;
    UPDATE sessions SET examined_at = idle_expires_at;
    DROP INDEX sessions_by_expiry;
@@ -129,13 +133,13 @@ export const MIGRATIONS = [
 ] as const;
 const VERSION = MIGRATIONS.length;
 
-/** How long opening is tried anew while other processes open, recover or write the file, ms, and how often. */
+/** How long, in ms, and how often opening is tried again while other processes open, recover or write the file. */
 const OPEN_TIMEOUT_MS = 5_000;
 const OPEN_RETRY_MS = 25;
 
 /**
- * Opening needs locks for which SQLite does not wait, whatever its busy timeout: to switch to WAL, and to recover what a
- * killed process left.
+ * Opens a database, and tries again while it is locked. SQLite does not apply its busy timeout to two locks that opening needs: that for
+ * the switch to WAL, and that for the recovery after a killed process.
  */
 export function whenUnlocked<T>(open: () => T): T {
   const giveUpAt = performance.now() + OPEN_TIMEOUT_MS;
@@ -149,16 +153,17 @@ export function whenUnlocked<T>(open: () => T): T {
   }
 }
 
-/** SQLITE_BUSY or SQLITE_LOCKED, with whatever extension. */
+/** Returns whether the error is SQLITE_BUSY or SQLITE_LOCKED, with any extended code. */
 function isLocked(error: unknown): boolean {
   const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
   return code === 5 || code === 6;
 }
 
 /**
- * Opens or creates the file; directories that it makes are 0700, the file is 0600. Throws the errors of SQLite and of the system.
+ * Opens or creates the file. Directories that it makes have the mode 0700, the file 0600.
  *
- * @param use makes what uses it; the file is closed again if that fails
+ * @param use creates the object that uses the database; if it throws, the file is closed again
+ * @throws the errors of SQLite and of the system
  */
 export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
   if (path !== IN_MEMORY) createProtected(path);
@@ -180,7 +185,7 @@ function createProtected(path: string): void {
 }
 
 function migrate(db: DatabaseSync): void {
-  db.exec("BEGIN IMMEDIATE"); // two processes may start on one new file
+  db.exec("BEGIN IMMEDIATE"); // Two processes may start at the same time on one new file.
   try {
     const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
     if (version > VERSION) throw new Error(`made by a newer version of this service (schema ${version})`);

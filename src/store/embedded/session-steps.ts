@@ -1,4 +1,4 @@
-/** Steps on one session, each within a transaction that the store (store.ts) has opened. */
+/** Steps on one session. Each runs within a transaction that the store (store.ts) has opened. */
 import {
   boundKey,
   type DevicePresentation,
@@ -32,7 +32,7 @@ type Deps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly log: RevocationLog;
-  /** R, in ms. */
+  /** The reuse interval R, in ms. */
   readonly reuseIntervalMs: number;
   readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
 };
@@ -44,7 +44,7 @@ export class SessionSteps {
     this.#deps = deps;
   }
 
-  /** Tells whether a session that is not live was ended. */
+  /** Returns whether a session that is not live was ended. */
   isMarked(sid: SessionId, now: StoreMs): boolean {
     return this.#deps.log.has(sid, now) || this.#deps.sessions.endedWithOthers(sid, now);
   }
@@ -62,7 +62,10 @@ export class SessionSteps {
     return { ok: true, session: sessionOf(row), rotation: rotationOf(row), now };
   }
 
-  /** Returns undefined if the refresh would end the session, which a transaction that is not durable must not do. */
+  /**
+   * Rotates a refresh token. Returns undefined if the refresh would end the session, because a transaction that is not durable must not
+   * do that.
+   */
   rotate(
     sid: SessionId,
     token: PresentedToken,
@@ -90,9 +93,10 @@ export class SessionSteps {
     const { outcome, next } = decision;
     const shown = shownBy(verdict, outcome);
     const used = shown === "first_use" ? this.#bind(session, presented, now) : session;
-    const after = outcome === "repeat" ? used : slid(used, now); // no child is minted, so the expiry does not slide
+    const after = outcome === "repeat" ? used : slid(used, now); // No child is minted, so the idle expiry does not move.
     sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-    if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid); // the clock went back
+    // The clock was set back, so the session expires earlier than it would be examined.
+    if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
     return toServed(outcome, after, next, now, shown);
   }
 
@@ -130,7 +134,7 @@ export class SessionSteps {
     return { ok: true, session };
   }
 
-  /** Returns the refusal for a client that may not end its session; undefined if it may, or if there is none. */
+  /** Returns the refusal for a client that may not end its session. Returns undefined if the client may, or if no client asks. */
   mayNotEnd(
     row: SessionRow | undefined,
     holder: EndingHolder | undefined,

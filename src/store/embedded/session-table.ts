@@ -1,4 +1,4 @@
-/** Reads and ends sessions by id and by subject, for the verbs of the store. */
+/** Reads and ends sessions by id and by subject, for the methods of the store. */
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import { firstState } from "../../session/rotation.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
@@ -23,46 +23,46 @@ export class SessionTable {
     return row !== undefined && now < row.idle_expires_at && !row.ended ? row : undefined;
   }
 
-  /** Whether it is within its lifetimes, and ended with others. */
+  /** Returns whether the session is within its lifetimes, but has ended with others. */
   endedWithOthers(sid: SessionId, now: StoreMs): boolean {
     const row = this.get(sid);
     return row !== undefined && now < row.idle_expires_at && row.ended > 0;
   }
 
-  /** Whether it ended with those of its subject, and what that leaves to be done is not done for it yet. */
+  /** Returns whether the session has ended with those of its subject, and is not marked and logged yet. */
   isEnding(sid: SessionId): boolean {
     return this.get(sid)?.ended === 2;
   }
 
-  /** The live ones of a subject, in order of creation; undefined if it has more than `most`. */
+  /** Returns the live sessions of a subject in order of creation; undefined if the subject has more than `most`. */
   few(subject: string, now: StoreMs, most: number): SessionId[] | undefined {
     const rows = this.#sql.ofSubject.all(subject, most + 1) as Pick<SessionRow, "sid" | "idle_expires_at">[];
     if (rows.length > most) return undefined;
     return rows.filter((row) => now < row.idle_expires_at).map(({ sid }) => sid);
   }
 
-  /** The sessions of a subject, newest first, after a position. */
+  /** Returns the sessions of a subject after a position, newest first. */
   page(subject: string, { createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
     return candidates(this.#sql.page.all(subject, createdAt, sid, count) as FoundRow[], now);
   }
 
-  /** The sessions of all subjects, newest first, after a position. */
+  /** Returns the sessions of all subjects after a position, newest first. */
   byCreation({ createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
     return candidates(this.#sql.byCreation.all(createdAt, sid, count) as FoundRow[], now);
   }
 
-  /** Rows that a count looks at, from and to. */
+  /** Returns the range of rows that a count reads. */
   rowRange(): { readonly first: number; readonly last: number } {
     const { first, last } = this.#sql.rowRange.get() ?? {};
     return { first: Number(first ?? 0), last: Number(last ?? -1) };
   }
 
-  /** The live ones among some rows. */
+  /** Counts the live sessions among some rows. */
   countRows(first: number, last: number, now: StoreMs): number {
     return Number(this.#sql.countRows.get(first, last, now)?.count);
   }
 
-  /** @param createdAt after all that have ended together, whatever the clock shows */
+  /** @param createdAt later than the creation of all sessions that have ended together, whatever the clock returns */
   insert(session: NewSession, childNonce: string, createdAt: StoreMs): Session {
     const created = newborn(session, createdAt);
     this.#sql.created.run(created.createdAt);
@@ -70,7 +70,7 @@ export class SessionTable {
     return created;
   }
 
-  /** Ends all that were created before a time, or that there are; the time of creation up to which they ended. */
+  /** Ends all sessions that were created before a time, or all that exist. Returns the time of creation up to which they ended. */
   endAll(createdBefore: StoreMs | undefined, now: StoreMs): StoreMs {
     const latest = Math.max(now, Number(this.#sql.newest.get()?.time));
     const until = storeMs(Math.max(0, Math.min(latest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1)));

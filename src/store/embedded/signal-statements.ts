@@ -1,10 +1,12 @@
 import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
-/** Signals that are deleted in one step when all have read them: more than are read in one, and some 1 ms. */
+/**
+ * How many signals are deleted in one step after all subscriptions have read them. It is more than one step reads, and takes some 1 ms.
+ */
 const TRIM = 512;
 
-/** The statements about signals. */
+/** Prepares the statements for signals. */
 export function signalStatements(db: DatabaseSync) {
   return {
     isSubscribed: db.prepare("SELECT 1 FROM subscriptions LIMIT 1"),
@@ -12,7 +14,7 @@ export function signalStatements(db: DatabaseSync) {
     sweepSignals: db.prepare(
       `DELETE FROM signals WHERE ended_at < ? AND number IN (SELECT number FROM signals ORDER BY number LIMIT ${SWEEP})`,
     ),
-    // The last signal that all have read stays: a reader recognises by it that the log is the same.
+    // The last signal that all subscriptions have read stays: it shows a reader that the log is still the same.
     trimSignals: db.prepare(
       `DELETE FROM signals WHERE number IN
        (SELECT number FROM signals WHERE number < (SELECT min(number) FROM subscriptions) ORDER BY number LIMIT ${TRIM})`,

@@ -1,14 +1,17 @@
-/** Appends to the signal log, within transactions that end sessions. Without a subscription it costs one look at an empty table. */
+/** Appends to the signal log, within transactions that end sessions. Without a subscription this costs one read of an empty table. */
 import type { SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { SignalReason } from "../../signals/model.ts";
 import type { SessionRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/** Signals of an end of all that one step appends: some 1 ms. */
+/** How many signals of a logout of everyone one step appends: some 1 ms. */
 const AT_ONCE = 64;
 
-/** An end of all whose signals are not all appended; none if `created_until` is 0. Sessions up to (`from_time`, `from_sid`) are done. */
+/**
+ * A logout of everyone that still has to append signals; there is none if `created_until` is 0. Sessions up to (`from_time`, `from_sid`)
+ * are done.
+ */
 type EndOfAll = {
   readonly created_after: StoreMs;
   readonly created_until: StoreMs;
@@ -28,7 +31,7 @@ export class SignalSteps {
     this.#retentionMs = retentionMs;
   }
 
-  /** @param subject that of a session which is not there */
+  /** @param subject the subject of a session that is not in the store */
   append(sid: SessionId, reason: SignalReason, now: StoreMs, subject: string): void {
     const sql = this.#sql;
     if (sql.isSubscribed.get() === undefined) return;
@@ -37,7 +40,7 @@ export class SignalSteps {
     sql.sweepSignals.run(now - this.#retentionMs);
   }
 
-  /** @param before until when sessions were created that had ended already */
+  /** @param before the time of creation up to which the sessions had ended already */
   beginEndOfAll(before: number, until: StoreMs, now: StoreMs): void {
     if (this.#sql.isSubscribed.get() === undefined || until <= before) return;
     const pending = this.pending();
@@ -50,7 +53,7 @@ export class SignalSteps {
     return state.created_until > 0 ? state : undefined;
   }
 
-  /** Appends some of the signals of an end of all. */
+  /** Appends some of the signals of a logout of everyone. */
   continueEndOfAll(): void {
     const pending = this.pending();
     if (pending === undefined) return;

@@ -151,7 +151,7 @@ class EmbeddedSignalLog implements SignalLog {
   }
 }
 
-/** Stands for the cursor of a subscription that is not there. */
+/** Stands for the cursor of a subscription that does not exist. */
 const NO_CURSOR = "" as Cursor;
-/** A lease that lasts longer was taken before the clock was set. */
+/** A lease that lasts longer than this was taken before the clock was set back. */
 const LONGEST_LEASE_MS = 600_000;

@@ -8,7 +8,7 @@ import { subjectStatements } from "./subject-statements.ts";
 export type Statements = ReturnType<typeof prepareStatements>;
 
 /**
- * Every statement of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry),
+ * Prepares all statements of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry),
  * unless it ended with others.
  */
 export function prepareStatements(db: DatabaseSync) {
@@ -16,7 +16,7 @@ export function prepareStatements(db: DatabaseSync) {
     ...subjectStatements(db),
 
     storeId: db.prepare("SELECT id FROM store"),
-    // Writes a page whatever its contents are. An UPDATE to the same value writes nothing.
+    // Writes a page even if nothing changes. An UPDATE to the same value would write nothing.
     touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
     dataVersion: db.prepare("PRAGMA data_version"),
 
@@ -33,21 +33,22 @@ export function prepareStatements(db: DatabaseSync) {
     examineLater: db.prepare("UPDATE sessions SET examined_at = idle_expires_at WHERE sid = ?"),
     fix: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
-    // In order of creation. Without the inner order SQLite would sort all sessions of the subject, whatever the limit.
+    // The sessions are in order of creation. Without the inner ORDER BY SQLite would sort all sessions of the subject, whatever the limit
+    // is.
     ofSubject: db.prepare(
       `SELECT sid, idle_expires_at FROM
        (SELECT sid, idle_expires_at, rowid AS position FROM sessions
         WHERE subject = ? AND created_at > ${ENDED_UNTIL} ORDER BY created_at LIMIT ?)
        ORDER BY position`,
     ),
-    // The cost depends on the limit alone, as below.
+    // The cost depends only on the limit, for the same reason.
     page: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions
        WHERE subject = ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
 
-    // Expired rows are included, so that the cost depends on the limit alone.
+    // Expired rows are included, so that the cost depends only on the limit.
     byCreation: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
@@ -57,7 +58,7 @@ export function prepareStatements(db: DatabaseSync) {
       `SELECT count(*) AS count FROM sessions
        WHERE rowid BETWEEN ? AND ? AND idle_expires_at > ? AND ${ENDED} = 0`,
     ),
-    // Those that may have expired, without those that are about to end with their subject's others.
+    // Selects the sessions that may have expired, except those that are about to end with the others of their subject.
     toExamine: db.prepare(
       `SELECT sid, subject, idle_expires_at, ${ENDED} AS ended FROM sessions
        WHERE examined_at <= ? AND ${ENDED} <> 2 ORDER BY examined_at LIMIT ?`,
@@ -69,7 +70,7 @@ export function prepareStatements(db: DatabaseSync) {
     marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? AND reason <> 'expired' LIMIT 1"),
     append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),
     after: db.prepare("SELECT * FROM log WHERE seq > ? AND expires_at > ? ORDER BY seq"),
-    // Reads the oldest entries only: entries expire in the order in which they were written.
+    // Reads only the oldest entries, because entries expire in the order in which they were written.
     sweepLog: db.prepare(
       `DELETE FROM log WHERE expires_at <= ? AND seq IN (SELECT seq FROM log ORDER BY seq LIMIT ${SWEEP})`,
     ),

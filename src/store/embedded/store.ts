@@ -1,10 +1,10 @@
 /**
  * The store that needs no server: one SQLite file, for one machine.
  *
- * Every verb is one transaction, run to its end within one turn of the event loop: it waits for the lock of another process
- * at most, so that nothing acts after its caller has gone. Creating and ending are on
- * disk (fsync) before they are acknowledged. Rotations are written without waiting for the disk: a killed
- * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
+ * Every verb is one transaction, run to its end within one turn of the event loop: it waits at most for the lock of another process, so
+ * no change happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Rotations are
+ * written without waiting for the disk: a killed process loses none of them. A power cut may lose the last ones, which rule 3 of
+ * rotation.ts handles.
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { DevicePresentation } from "../../session/device-binding.ts";
@@ -70,7 +70,7 @@ class EmbeddedStore implements StoreWithSignals {
   readonly #signals: SignalSteps;
   readonly signals: SignalStore;
   readonly #wakers: ReturnType<typeof watchChanges>;
-  /** The entries of the running transaction. They are published once it is committed. */
+  /** The log entries of the running transaction. They are published once it is committed. */
   #appended: Revocation[] = [];
 
   readonly recordEvents: SessionEventLog["recordEvents"] = (...given) => this.#events.recordEvents(...given);
@@ -135,7 +135,7 @@ class EmbeddedStore implements StoreWithSignals {
     freshNonce: string,
     device?: DevicePresentation,
   ): Promise<RotateOutcome> {
-    // Few refreshes end a session, and an ending must be on disk. So it is decided again in a durable transaction.
+    // A refresh rarely ends a session. If it does, it is decided again in a durable transaction, because an ending must be on disk.
     return (
       this.#write("NORMAL", (now) => this.#steps.rotate(sid, token, freshNonce, device, now, false)) ??
       this.#write("FULL", (now) => this.#steps.rotate(sid, token, freshNonce, device, now, true)) ?? {
@@ -169,7 +169,7 @@ class EmbeddedStore implements StoreWithSignals {
       return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
     });
     if (outcome !== undefined) return outcome;
-    await this.#subjects.finishFor(sid); // verifiers know of it before this caller does
+    await this.#subjects.finishFor(sid); // Verifiers must learn of the ending before this caller does.
     return this.end(sid, reason, origin, holder);
   }
 
@@ -220,7 +220,7 @@ class EmbeddedStore implements StoreWithSignals {
 
   async ping(): Promise<void> {
     this.#transactions.checkFiles();
-    this.#write("NORMAL", () => this.#sql.touch.run()); // only a real write finds a full disk
+    this.#write("NORMAL", () => this.#sql.touch.run()); // A full disk is noticed only by a real write.
   }
 
   async close(): Promise<void> {
@@ -228,7 +228,7 @@ class EmbeddedStore implements StoreWithSignals {
     if (this.#db.isOpen) this.#db.close();
   }
 
-  /** @param note the note of its due record */
+  /** @param note the note of the due record */
   #end(sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject = ""): void {
     this.#signals.append(sid, reason, now, subject);
     this.#sql.remove.run(sid);

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import { ENDED, ENDED_UNTIL } from "./ended.ts";
 
-/** Statements on the sessions of one subject, of which there may be many (subject-steps.ts). */
+/** Prepares the statements for the sessions of one subject, of which there may be many (subject-steps.ts). */
 export function subjectStatements(db: DatabaseSync) {
   return {
-    // The statement reads the index alone.
+    // The statement reads only the index.
     countOf: db.prepare(
       "SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE subject = ? AND created_at > ? LIMIT ?)",
     ),

@@ -1,9 +1,9 @@
 /**
- * Steps on the sessions of one subject, each within a transaction that the store (store.ts) has opened. A subject may have many: no
- * step ends, or deletes, more than `AT_ONCE` of them, so that none holds up the event loop for long.
+ * Steps on the sessions of one subject. Each runs within a transaction that the store (store.ts) has opened.
  *
- * The end of many is noted in one transaction, with the time until when they were created: by that all have ended (the statements'
- * ENDED). Their rows go, and their entries in the log come, with the steps that follow.
+ * A subject may have many sessions. No step ends or deletes more than `AT_ONCE` of them, so that no step blocks the event loop for long.
+ * To end many sessions, one transaction notes the time of creation up to which they end, and all of them have ended from then on (ENDED
+ * in the statements). The steps that follow delete their rows and append their log entries.
  */
 import { randomBytes } from "node:crypto";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
@@ -13,29 +13,31 @@ import { EXPIRED_NOTE, noteOf } from "../due-text.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 
-/** Sessions that one step ends: some 2 ms. */
+/** How many sessions one step ends: some 2 ms. */
 const AT_ONCE = 50;
-/** Sessions whose order within a millisecond is kept where the oldest must go. */
+/** How many sessions that were created in the same millisecond stay in order when the oldest must end. */
 const FEW = 128;
-/** Sessions that a creation looks through for those that have expired: of its subject or, if that has more, of all that may have. */
+/**
+ * How many sessions a creation checks for expiry: those of its subject or, if that has more, those of all subjects that may have expired.
+ */
 const MAX_EXPIRED = 1_000;
-/** Sessions that a step examines for their expiry: some 2 ms. */
+/** How many sessions a step examines for their expiry: some 2 ms. */
 const EXAMINED_AT_ONCE = 200;
-/** How long it is known how many sessions have ended with a subject's, ms. */
+/** How long the result of an end of many sessions is kept, in ms. */
 const KEPT_MS = 60_000;
 
-/** Ends a session, and leaves a due record if there is a note of it. */
+/** Ends a session, and writes a due record if a note is given. */
 export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
 
 type Deps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly end: EndStep;
-  /** Appends the signal of a session that ended with all others, unless that was done. */
+  /** Appends the signal of a session that ended in a logout of everyone, unless it was appended before. */
   readonly endedWithAll: (sid: SessionId) => void;
 };
 
-/** An end of many sessions of a subject. Once it is finished, `created_until` is 0. */
+/** An end of many sessions of a subject. When it is finished, `created_until` is 0. */
 type EndRow = {
   readonly id: string;
   readonly subject: string;
@@ -47,13 +49,13 @@ type EndRow = {
   readonly count: number;
 };
 
-/** What one step has done of the end of many: `count` in all so far. Undefined: nothing is known of it. */
+/** What one step of an end of many sessions has done; `count` is the total so far. Undefined means that the end is not known. */
 type Part = { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[] } | undefined;
 
-/** Under way, by its id; or another one is to come to its end before. */
+/** `begun`: the end is under way. `busy`: another end, with this id, must be finished first. */
 type Begun = { readonly state: "begun" | "busy"; readonly id: string };
 
-/** Created; or a step before it, which is to be repeated. */
+/** The session was created, or a step was done before it; the caller then repeats the call. */
 export type CreateStep =
   | { readonly state: "created"; readonly session: Session; readonly evicted: readonly SessionId[] }
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }
@@ -66,14 +68,19 @@ export class SubjectSteps {
     this.#deps = deps;
   }
 
-  /** Ends the oldest sessions beyond the cap, and creates one. @param session not there yet */
+  /**
+   * Ends the oldest sessions beyond the cap, and creates one.
+   *
+   * @param session must not exist yet
+   */
   create(session: NewSession, childNonce: string, cap: number, now: StoreMs, note: string): CreateStep {
     const { sql, sessions, end } = this.#deps;
     const { subject } = session;
     const under = sql.endOf.get(subject) as EndRow | undefined;
     const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
     const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
-    // No more are counted than make a difference: of so many, less the expired ones, more are above the cap than one step can end.
+    // Counting stops early, because a higher count makes no difference: even without the expired sessions, more sessions are above the
+    // cap than one step can end.
     const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
     let evicted: SessionId[] = [];
     if (counted + spared >= cap) {
@@ -98,7 +105,7 @@ export class SubjectSteps {
     };
   }
 
-  /** @param id of an end of many, if it is one */
+  /** @param id the id of an end of many sessions, if this is a step of one */
   endAll(
     subject: string,
     reason: EndReason,
@@ -124,7 +131,7 @@ export class SubjectSteps {
     return { state: "begun", id };
   }
 
-  /** Ends some of the sessions that are past their lifetimes. Those that were refreshed meanwhile are examined later. */
+  /** Ends some of the sessions that are past their lifetimes. Sessions that were refreshed in the meantime are examined later. */
   expire(now: StoreMs): ExpireOutcome {
     const { sql, end, endedWithAll } = this.#deps;
     const rows = sql.toExamine.all(now, EXAMINED_AT_ONCE) as {
@@ -152,7 +159,7 @@ export class SubjectSteps {
     return { ended, isDone: rows.length < EXAMINED_AT_ONCE };
   }
 
-  /** Does a part of what an end of many leaves to be done. */
+  /** Does a part of the work that an end of many sessions leaves. */
   endSome(id: string, now: StoreMs): Part {
     const { sql, end } = this.#deps;
     const row = sql.endById.get(id) as EndRow | undefined;

@@ -1,4 +1,6 @@
-/** What takes several transactions where a subject has many sessions (subject-steps.ts). Other work comes in between. */
+/**
+ * Operations that take several transactions if a subject has many sessions (subject-steps.ts). Other work runs between the transactions.
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Origin } from "../../session/events.ts";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
@@ -25,7 +27,7 @@ type Created = { readonly session: Session; readonly evicted: readonly SessionId
 
 export class Subjects {
   readonly #deps: Deps;
-  /** The ends of many that were under way when this was asked last, with how far they were. */
+  /** The ends of many sessions that were under way at the last call, with their progress. */
   #underWay: ReadonlySet<string> = new Set();
 
   constructor(deps: Deps) {
@@ -46,7 +48,8 @@ export class Subjects {
     for (;;) {
       const step = write("FULL", (now): CreateStep => {
         const existing = sessions.get(session.sid);
-        if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] }; // run twice
+        // The same creation ran before.
+        if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
         const old = replaces && sessions.live(replaces, now);
         if (old) {
           end(old.sid, "replaced", now, note, old.subject);
@@ -73,14 +76,14 @@ export class Subjects {
     }
   }
 
-  /** A step that a power cut takes back is done again. */
+  /** If a power cut undoes a step, it is done again. */
   expire(): ExpireOutcome {
     const { sql, steps, read, write } = this.#deps;
     if (read((now) => sql.toExamine.get(now, 1)) === undefined) return { ended: [], isDone: true };
     return write("NORMAL", (now) => steps.expire(now));
   }
 
-  /** Does what is left of the end with which a session has ended, so that verifiers know of it. */
+  /** Does the rest of the end with which a session has ended, so that verifiers learn of it. */
   async finishFor(sid: SessionId): Promise<void> {
     const { sql, sessions } = this.#deps;
     const row = sessions.get(sid);
@@ -88,19 +91,19 @@ export class Subjects {
     if (id !== undefined) await this.#finish(String(id));
   }
 
-  /** What has not gone on since this was called last may have been left by a process that is no more. */
+  /** Continues ends that made no progress since the last call: the process that began them may have died. */
   resume(): void {
     const rows = this.#deps.sql.endsUnderWay.all() as { readonly id: string; readonly count: number }[];
     const before = this.#underWay;
     this.#underWay = new Set(rows.map(({ id, count }) => `${id} ${count}`));
     for (const { id, count } of rows) {
-      if (before.has(`${id} ${count}`)) this.#finish(id).catch(() => {}); // found again with the next reading
+      if (before.has(`${id} ${count}`)) this.#finish(id).catch(() => {}); // If this fails, the next reading finds the end again.
     }
   }
 
   /**
-   * Finishes an end of many sessions. That all have ended is on the disk before this begins, so the rows that it writes need not be on the
-   * disk until it is done.
+   * Finishes an end of many sessions. The fact that all have ended is on disk before this begins, so the rows that it writes need not be
+   * on disk before it is done.
    */
   async #finish(id: string): Promise<{ readonly count: number; readonly ended: readonly SessionId[] }> {
     const { sql, steps, write } = this.#deps;

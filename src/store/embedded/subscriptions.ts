@@ -59,7 +59,7 @@ export class EmbeddedSubscriptions implements SubscriptionStore {
     return this.list();
   }
 
-  /** Each change is one transaction. */
+  /** There is nothing to repair, because each change is one transaction. */
   async repair(): Promise<void> {}
 
   async define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {

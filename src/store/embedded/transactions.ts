@@ -4,10 +4,10 @@ import type { StoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import type { FileGuard } from "./file-guard.ts";
 
-/** What is on disk when a transaction returns: FULL, all of it; NORMAL, it may still be on its way there. */
+/** How much is on disk when a transaction returns: with FULL all of it, with NORMAL it may still be in the system's cache. */
 export type Durability = "FULL" | "NORMAL";
 
-/** Steps on the database, each run to its end at one moment of the store's time. What SQLite cannot do becomes StoreUnavailable. */
+/** Runs steps on the database, each at one moment of the store's time. Errors of SQLite become StoreUnavailable. */
 export class Transactions {
   readonly #db: DatabaseSync;
   readonly #clock: StoreClock;
@@ -25,7 +25,10 @@ export class Transactions {
     return guarded(() => step(this.#clock.now()));
   }
 
-  /** One transaction; nothing of it is there if it throws. What is to be on disk is in the file of that name, too. */
+  /**
+   * Runs a step in one transaction, which is rolled back if the step throws. A durable write also checks that the file is still the one
+   * under its name.
+   */
   write<T>(durability: Durability, step: (now: StoreMs) => T): T {
     const result = this.#commit(durability, step);
     if (durability === "FULL") this.#files.check();
@@ -33,7 +36,7 @@ export class Transactions {
     return result;
   }
 
-  /** @throws StoreUnavailable when what is written now would be lost */
+  /** @throws StoreUnavailable if what is written now would be lost */
   checkFiles(): void {
     this.#files.check();
   }

@@ -1,4 +1,4 @@
-/** The rules of the Redis user that the service needs, derived from the commands that it sends. */
+/** Generates the ACL rules of the Redis user that the service needs, from the commands that it sends. */
 import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts } from "./scripts.ts";
 
@@ -8,7 +8,7 @@ type AclNeeds = {
   readonly waitReplicas: number;
 };
 
-/** The rules in the form of `ACL SETUSER` and ACL files, without the user's name and password. */
+/** Returns the rules in the form of `ACL SETUSER` and ACL files, without the user's name and password. */
 export function aclRules({ clustered, db, waitReplicas }: AclNeeds): readonly string[] {
   const kind = clustered ? "cluster" : "single";
   const needed = neededCommands(loadScripts(), { kind, db }, waitReplicas);

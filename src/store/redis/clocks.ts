@@ -1,4 +1,7 @@
-/** The clocks of the Redis nodes: one, or in a cluster one for each partition, which may move to another node at any time. */
+/**
+ * The clocks of the Redis nodes. Without a cluster there is one clock. In a cluster each partition has one, because a partition may move
+ * to another node at any time.
+ */
 import { NodeClock } from "./node-clock.ts";
 import { TAGS } from "./partitions.ts";
 
@@ -7,13 +10,13 @@ type Ask = (tag: string, args: readonly (string | number)[]) => Promise<unknown>
 
 type Deps = {
   readonly clustered: boolean;
-  /** In ms. */
+  /** How long a command may take, in ms. */
   readonly commandTimeoutMs: number;
   readonly steady: () => number;
   readonly ask: Ask;
 };
 
-/** How often a clock is read again if it is being set while it is read. */
+/** How often a clock is read again if it was set during the reading. */
 const ATTEMPTS = 3;
 
 export class Clocks {
@@ -36,7 +39,9 @@ export class Clocks {
     return clock;
   }
 
-  /** Compares the known time of a partition's clock with what it shows now, and agrees on the difference with the other instances. */
+  /**
+   * Compares the time that a partition's clock should have with its actual time, and agrees on the difference with the other instances.
+   */
   settle(tag: string): Promise<void> {
     const clock = this.of(tag);
     const settling = this.#settling.get(clock) ?? this.#settle(this.#deps.clustered ? tag : (TAGS[0] ?? ""), clock);
@@ -45,8 +50,8 @@ export class Clocks {
   }
 
   /**
-   * The same for every clock, known or not: only an instance that knew a clock before it was set notices. Those that cannot be asked
-   * now are asked by the next command.
+   * Settles every clock, known or not, because only an instance that knew a clock before it was set can notice that. Clocks that cannot
+   * be read now are settled by the next command.
    */
   async settleAll(): Promise<void> {
     await Promise.allSettled((this.#deps.clustered ? TAGS : TAGS.slice(0, 1)).map((tag) => this.settle(tag)));

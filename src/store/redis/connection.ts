@@ -21,14 +21,14 @@ export type Client = Redis | Cluster;
 /** How long a TCP or TLS handshake may take, in ms. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** How often a cluster is asked which nodes it has, ms: those that have not been needed yet are connected ahead of use. */
+/** How often the nodes of a cluster are looked up, in ms, so that nodes are connected before they are needed. */
 const SLOTS_REFRESH_INTERVAL_MS = 2_000;
 
 function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
 }
 
-/** Connects a client again that has ended, unless this process ended it. */
+/** Connects a client again after its connection has ended, unless this process ended it. */
 function revive(this: Client): void {
   setTimeout(() => {
     if (this.status === "end" && this.listeners("end").includes(revive)) this.connect().catch(() => {});
@@ -93,7 +93,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // Link asks whether Redis is ready; only of a master that Sentinel names must ioredis know that it still is one.
+    // Link checks whether Redis is ready. Only a master that Sentinel names must be checked by ioredis, because it may have been demoted.
     enableReadyCheck: target.kind === "sentinel",
     maxLoadingRetryTime: 250,
     enableOfflineQueue: false,
@@ -126,7 +126,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     clusterRetryStrategy: backoff,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: SLOTS_REFRESH_INTERVAL_MS,
-    // A moved slot is followed; nothing is retried for longer than a command may take.
+    // A command follows a moved slot, but is not retried for longer than it may take.
     maxRedirections: 4,
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,

@@ -1,14 +1,14 @@
-/** How many sessions are live, estimated at a bounded cost. */
+/** Estimates how many sessions are live, at a bounded cost. */
 import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
 import { text } from "./replies.ts";
 
-/** Chunks of up to 32 sessions that are looked at in each partition: up to some 20,000 sessions, all of them. */
+/** How many chunks of up to 32 sessions are read in each partition. Up to some 20,000 sessions, these are all. */
 const CHUNKS_LOOKED_AT = 3;
-/** Partitions that one script looks at, where they are on one node: some 0.2 ms. */
+/** How many partitions one script reads, if they are on one node: some 0.2 ms. */
 const PARTITIONS_PER_READ = 4;
 
-/** One script after the other: other commands come in between. */
+/** Runs the scripts one after the other, so that other commands run between them. */
 export async function countSessions(link: Link, clustered: boolean): Promise<number> {
   const size = clustered ? 1 : PARTITIONS_PER_READ;
   let sum = 0;

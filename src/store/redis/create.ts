@@ -1,14 +1,17 @@
-/** The creation of a session. One script mostly; more of them for a subject with many sessions, of which one may only do so much. */
+/**
+ * Creates a session. This mostly takes one script, and several for a subject with many sessions, because one script may only do a limited
+ * amount of work.
+ */
 import type { Link } from "./link.ts";
 import { buffers, text } from "./replies.ts";
 
 type Arguments = readonly (string | number | Buffer)[];
 
-/** Later than any session expires, ms. */
+/** A time in ms after the expiry of every session. */
 const NEVER = 2 ** 48;
 
 /**
- * As lua/create.lua returns it when it has created the session, with all that were ended.
+ * Runs lua/create.lua until it has created the session. Returns its last reply, with the ids of all sessions that were ended.
  *
  * @param args the sid, the subject, …
  * @throws StoreUnavailable
@@ -31,7 +34,7 @@ export async function createInSteps(link: Pick<Link, "run">, tag: string, args: 
   }
 }
 
-/** Until the end of the subject's sessions, or until some were found that have expired. */
+/** Runs lua/sweep.lua until it has found expired sessions or has reached the end of the subject's sessions. */
 async function sweep(link: Pick<Link, "run">, tag: string, subject: Arguments[number]): Promise<void> {
   let after: Arguments[number] = "";
   let least: Arguments[number] = NEVER;

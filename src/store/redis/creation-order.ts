@@ -1,4 +1,7 @@
-/** Sessions of all partitions in the order of creation, newest first: the orders of the partitions, merged as far as is asked. */
+/**
+ * Lists the sessions of all partitions in order of creation, newest first. It merges the orders of the partitions, reading only as much
+ * as is needed.
+ */
 import type { Session } from "../../session/model.ts";
 import { storeMs } from "../../session/time.ts";
 import type { PagePosition } from "../page.ts";
@@ -7,18 +10,21 @@ import type { Link } from "./link.ts";
 import { TAGS, tagOfSession } from "./partitions.ts";
 import { buffers, listed, sessionId, text } from "./replies.ts";
 
-/** Entries of each partition that are read at first: of 256 together enough for a page, unless a few subjects have them all. */
+/**
+ * How many entries of each partition are read first. From 256 partitions together this is enough for a page, unless a few subjects have
+ * most of the sessions.
+ */
 const FIRST_ENTRIES = 4;
-/** Later reads of one partition double the number of entries, up to this. */
+/** Later reads of a partition double the number of entries, up to this number. */
 const MOST_ENTRIES = 128;
-/** Partitions that one script reads, where they are on one node: some 0.2 ms. */
+/** How many partitions one script reads, if they are on one node: some 0.2 ms. */
 const PARTITIONS_PER_READ = 32;
 
 const TIME_BYTES = 6;
 const SID_BYTES = 23;
 const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 
-/** What has been read of a partition: entries as lua/partition.lua has them, one character a byte, the newest last. */
+/** What has been read of a partition. Entries have the form of lua/partition.lua, with one character for each byte, the newest last. */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
 export class CreationOrder {
@@ -33,7 +39,7 @@ export class CreationOrder {
     this.#start = entryOf(start);
   }
 
-  /** The next candidates; fewer than `count` are the last ones. */
+  /** Returns the next candidates. If there are fewer than `count`, they are the last ones. */
   async take(count: number): Promise<Candidate[]> {
     this.#runs ??= await this.#begin();
     const taken: string[] = [];
@@ -65,7 +71,7 @@ export class CreationOrder {
     run.entries.push(...entries);
   }
 
-  /** Returns the entries of each partition that come before one, the newest last. */
+  /** Returns the entries of each partition that precede an entry, the newest last. */
   async #newest(tags: readonly string[], count: number, before: string): Promise<string[][]> {
     const replies = await this.#link.run("newest", tags, [count, Buffer.from(before, "latin1")]);
     return buffers(replies).map((reply) => splitEntries(text(reply)).reverse());
@@ -86,7 +92,7 @@ export class CreationOrder {
   }
 }
 
-/** The partition whose next entry is the newest. */
+/** Returns the partition whose next entry is the newest. */
 function newest(runs: readonly Run[]): Run | undefined {
   let found: Run | undefined;
   let latest = "";

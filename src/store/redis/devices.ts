@@ -12,7 +12,7 @@ import { registerKeyOutcome, unbindOutcome } from "./replies.ts";
 export class RedisDevices {
   readonly #link: Link;
   readonly #acknowledge: Acknowledge;
-  /** R, ms. */
+  /** The reuse interval R, in ms. */
   readonly #reuseIntervalMs: number;
 
   constructor(link: Link, acknowledge: Acknowledge, reuseIntervalMs: number) {

@@ -1,12 +1,12 @@
 /**
- * The end of all sessions of a subject, but one.
+ * Ends all sessions of a subject, or all but one.
  *
- * Few of them end in one script. Of many, one script notes until when they were created (`horizon`), and by that all have ended:
- * every script that acts on a session compares it. Then their records, markers and entries in the log follow, a bounded number in
- * each script, so that none holds up all others for long. It is acknowledged when that is done, as verifiers know the log alone.
- *
- * The rest is done by the first that comes: another call for the same subject, one that ends a session of it, and every instance that finds
- * no progress between two readings of the log (log-reader.ts), since the instance that began it may be no more.
+ * A few sessions end in one script. To end many, one script notes the time of creation up to which they end (`horizon`). From then on all
+ * of them have ended, because every script that acts on a session compares its creation with that time. Further scripts delete the
+ * records and write the markers and log entries, a bounded number each, so that no script delays other commands for long. The end is
+ * acknowledged when this is done, because verifiers only read the log. If the instance that began it dies, others continue it: another
+ * call for the same subject, a call that ends a session of it, or an instance that finds no progress between two readings of the log
+ * (log-reader.ts).
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,13 +18,13 @@ import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
-/** How often a script is tried again whose reply did not come, once all have ended, and when for the first time, ms. */
+/** How often a script is run again if its reply did not arrive after all sessions have ended, and the first delay in ms. */
 const RETRIES = 3;
 const RETRY_MS = 50;
 
 const ID_BYTES = 8;
 
-/** What one script has done: how many have ended so far, and those that this script has ended. */
+/** What one script has done: how many sessions have ended so far, and the ids of those that this script has ended. */
 type Part = { readonly state: "more" | "done" | "none"; readonly count: number; readonly ended: readonly SessionId[] };
 
 export class SubjectEnds {
@@ -54,7 +54,7 @@ export class SubjectEnds {
           return this.#endMany(tag, id);
         case "ended": {
           const ended = sids.map(sessionId);
-          await this.#acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]); // all of them in one step
+          await this.#acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]); // All sessions ended in one step.
           return { ok: true, ended, count: ended.length };
         }
         default:
@@ -64,7 +64,7 @@ export class SubjectEnds {
     }
   }
 
-  /** Does what is left of the ends that are under way in a partition. */
+  /** Finishes the ends that are under way in a partition. */
   async finish(tag: string): Promise<void> {
     let part: Part;
     do {
@@ -86,7 +86,10 @@ export class SubjectEnds {
     }
   }
 
-  /** All have ended already, and a part may be done twice: so a reply that does not come need not fail the whole. */
+  /**
+   * Runs one part, and runs it again if the reply does not arrive. That is safe, because all sessions have ended already and a part may
+   * be done twice.
+   */
   async #partOrRetry(tag: string, id: string): Promise<Part> {
     for (let failures = 0; ; failures++) {
       try {

@@ -1,4 +1,7 @@
-/** Events of sessions in Redis, and what is due to be recorded: beside the sessions of their partition; of all, in the first one. */
+/**
+ * Stores events of sessions and due records in Redis. They are in the partition of their session; those of a logout of everyone are in
+ * the first partition.
+ */
 import {
   type DueRecord,
   type DueRecords,
@@ -20,7 +23,7 @@ import { FIRST_TAG, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, text } from "./replies.ts";
 
 const ALL = "*";
-/** How many due records of one partition are read. */
+/** How many due records of one partition are read at once. */
 const MAX_DUE = 64;
 
 export class RedisEvents implements SessionEventLog {
@@ -44,7 +47,7 @@ export class RedisEvents implements SessionEventLog {
           await this.#link.run("record", [isAll ? FIRST_TAG : tag], [retentionMs, most, MAX_EVENT_SESSIONS, ...args]);
           return [];
         } catch {
-          return some; // whatever the error was: an event that is written again is kept once
+          return some; // Events are written again after any error, because an event that is written twice is kept once.
         }
       }),
     );

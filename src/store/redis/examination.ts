@@ -7,7 +7,7 @@ import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts, readLua } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
 
-/** How long a connection is awaited, in ms. */
+/** How long to wait for a connection, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
 
@@ -70,7 +70,7 @@ async function factsOf(node: Redis, sender: Sender, needed: readonly string[], n
   try {
     await nodeReady(node);
     const info = await infoOf(node, sender);
-    // A replica runs no script; its user comes from the same line of the same file.
+    // A replica runs no script, and its user has the permissions of the master's user.
     const rights = info.get("role") === "slave" ? NO_RIGHTS : await rightsOf(node, sender, needed);
     return { ...none, info, clock: await clockOf(node, sender, now), ...rights };
   } catch (error) {

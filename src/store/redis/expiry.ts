@@ -1,7 +1,7 @@
 /**
- * The search for sessions that have expired. No index by expiry exists, since each refresh would have to keep it up to date. Instead an
- * instance looks at the order of creation (lua/expire.lua), in spans of up to 64 sessions, and remembers until when nothing in a span
- * expires: an expiry only moves later. So a session is looked at when one near it expires, and once an hour.
+ * Searches for sessions that have expired. There is no index by expiry, because each refresh would have to update it. Instead an instance
+ * reads the order of creation (lua/expire.lua) in spans of up to 64 sessions, and remembers for each span the time until which nothing in
+ * it expires. That is safe because an expiry only moves later. So a session is read when one near it expires, and once an hour.
  */
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
@@ -10,21 +10,24 @@ import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
-/** How long an instance holds a partition after it has looked at it, in ms. */
+/** How long an instance holds a partition after it has examined it, in ms. */
 const LEASE_MS = 30_000;
-/** A span is looked at again after this time, in ms: clocks of nodes differ, so a session may have been inserted. */
+/** After this time a span is read again, in ms: since the clocks of nodes differ, a session may have been inserted. */
 const MAX_UNSEEN_MS = 3_600_000;
-/** Partitions that are looked at together. */
+/** How many partitions are examined at the same time. */
 const AT_ONCE = 4;
-/** A step stops when it has run so many scripts, or ended so many sessions: callers' commands come in between. */
+/**
+ * A step stops after it has run this many scripts or ended a limited number of sessions, so that commands of callers run between the
+ * steps.
+ */
 const MAX_SCRIPTS = 64;
 const MAX_ENDED = 1_000;
 const ID_BYTES = 12;
 
-/** The sessions from an entry of the order up to the next span. */
+/** The sessions from an entry in the order of creation up to the next span. */
 type Span = { readonly from: Buffer | ""; dueAt: number };
 
-/** What is known of a partition. Times are those of the process's own clock. */
+/** What this instance knows about a partition. Times are those of the process's own clock. */
 type Partition = { readonly tag: string; spans: Span[]; heldUntil: number };
 
 export class Expiry {
@@ -34,7 +37,7 @@ export class Expiry {
   readonly #partitions = TAGS.map((tag): Partition => ({ tag, spans: unseen(), heldUntil: 0 }));
   /** Partitions that this pass has not finished yet. */
   #left: Partition[] = [];
-  /** Scripts that this step has run. */
+  /** The number of scripts that this step has run. */
   #scripts = 0;
 
   constructor(link: Pick<Link, "run" | "now">, markerLifeMs: number) {
@@ -42,7 +45,11 @@ export class Expiry {
     this.#markerLifeMs = markerLifeMs;
   }
 
-  /** @throws StoreUnavailable if none of the partitions that it looks at is available */
+  /**
+   * Ends some expired sessions.
+   *
+   * @throws StoreUnavailable if none of the examined partitions is available
+   */
   async step(): Promise<ExpireOutcome> {
     if (this.#left.length === 0) this.#left = [...this.#partitions];
     this.#scripts = 0;
@@ -63,7 +70,11 @@ export class Expiry {
     return { ended, isDone: this.#left.length === 0 };
   }
 
-  /** Looks at the spans that are due. @returns whether it came to the end */
+  /**
+   * Examines the spans that are due.
+   *
+   * @returns whether all were examined
+   */
   async #look(partition: Partition, ended: ExpiredSession[]): Promise<boolean> {
     const { spans } = partition;
     if (this.#link.now() < partition.heldUntil) return true;
@@ -78,7 +89,7 @@ export class Expiry {
       if (next.length > 0) {
         spans.splice(at + 1, 0, { from: next, dueAt: 0 });
       } else if (isEmpty && at > 0 && at < spans.length - 1) {
-        spans.splice(at, 1); // the span before it goes on to the next one
+        spans.splice(at, 1); // The previous span now extends to the next one.
         at--;
       }
     }
@@ -89,7 +100,11 @@ export class Expiry {
     return this.#scripts >= MAX_SCRIPTS || ended.length >= MAX_ENDED;
   }
 
-  /** @returns where the next span begins, '' if there is none; undefined while another instance holds the partition */
+  /**
+   * Examines one span.
+   *
+   * @returns where the next span begins, '' if there is none; undefined while another instance holds the partition
+   */
   async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
     this.#scripts++;
     const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE];

@@ -1,4 +1,4 @@
-/** Whether a Redis may hold sessions at all, apart from whether it responds. */
+/** Checks whether a Redis is suitable for sessions at all. Whether it responds is a separate question. */
 import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "./connection.ts";
@@ -15,12 +15,12 @@ const FIT: Fitness = { ok: true };
 const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnavailable(message) });
 
 /**
- * Asks every master.
+ * Checks every master.
  *
  * @param needed commands, as lua/permissions.lua takes them
- * @param warn is called with what an operator should know of a Redis that may be used
- * @returns whether it can serve now. If not, what it holds is safe, and it refuses by itself what it cannot do
- * @throws StoreRefused when it must not be used; StoreUnavailable, or what the commands throw, when that cannot be known
+ * @param warn is called with what an operator should know about a Redis that may be used
+ * @returns whether it can be used now. If not, its data is safe, and Redis itself refuses what it cannot do
+ * @throws StoreRefused if it must not be used; StoreUnavailable, or the errors of the commands, if that cannot be determined
  */
 export async function checkFitness(
   client: Client,
@@ -35,7 +35,7 @@ export async function checkFitness(
   return found.find(({ ok }) => !ok) ?? checkConnections(client);
 }
 
-/** Checks whether every master is connected: one may be unreachable from here, though not for the others. */
+/** Checks whether every master is connected. A master may be unreachable from here although other instances reach it. */
 function checkConnections(client: Client): Fitness {
   if (!(client instanceof Cluster)) return FIT;
   const connected = new Set(client.nodes("master").flatMap((node) => (node.status === "ready" ? [nodeKey(node)] : [])));
@@ -63,7 +63,7 @@ async function checkNode(
   const ask = async (name: string, args: readonly string[]): Promise<(field: string) => string> => {
     const text = String(
       await sender.send(node, name, args).catch(async (error: unknown) => {
-        if (isDenied(error)) await permit(); // the text names all missing permissions
+        if (isDenied(error)) await permit(); // The error text names all missing permissions.
         throw error;
       }),
     );
@@ -126,7 +126,7 @@ function isDenied(error: unknown): error is Error {
 /** Redis refuses the credentials, so more waiting will not help. */
 export function refusedCredentials(error: unknown): StoreRefused | undefined {
   if (!(error instanceof Error)) return undefined;
-  // A cluster's client keeps the last error of a node.
+  // The client of a cluster keeps the last error of a node.
   const reported = "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
   if (!/^(WRONGPASS|NOAUTH)/.test(reported.message)) return refusal(reported);
   return new StoreRefused(`Redis refuses our credentials (${reported.message.split(" ")[0]})`);

@@ -1,8 +1,7 @@
 /**
- * Access to Redis: whether it may be used, how its problems are logged, and how a script is run.
- *
- * Whether it may be used is asked when a connection stands, before anything else is sent, and every two seconds: a
- * policy or a permission that changes while it is in use is known so much later, and so is its correction.
+ * Access to Redis: checks whether it may be used, logs its problems, and runs scripts. The check runs when a connection is established,
+ * before anything else is sent, and every two seconds. So if a policy or a permission changes during use, the change or its correction is
+ * noticed after two seconds at most.
  */
 
 import { steadyClock } from "../../clock/steady.ts";
@@ -24,24 +23,24 @@ export type LinkOptions = {
   readonly target: RedisTarget;
   /** How long a command may take, in ms. */
   readonly commandTimeoutMs: number;
-  /** How many replicas must have an ending before it is acknowledged. */
+  /** How many replicas must have received an ending before it is acknowledged. */
   readonly waitReplicas: number;
-  /** R of rotation.ts, in ms. */
+  /** The reuse interval R of rotation.ts, in ms. */
   readonly reuseIntervalMs: number;
   readonly log?: Log;
-  /** Replaces the clock in Lua, for tests that move it. */
+  /** The scripts with another clock, for tests that move the time. */
   readonly scripts?: Scripts;
   /** The process's own clock, in ms. Tests replace it. */
   readonly steady?: () => number;
-  /** How often Redis is asked again whether it may be used, in ms. Default: 2 s; tests change it. */
+  /** How often the check is repeated, in ms. Default: 2 s; tests change it. */
   readonly recheckMs?: number;
 };
 
-/** @param readUntilMs the time after which the request was read, by the clock of the turns */
+/** @param readUntilMs a time before the request was read, by the clock of the turns */
 type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
 
 const RECHECK_INTERVAL_MS = 2_000;
-/** How often a command is sent again if it has done nothing. */
+/** How often a command is sent again if it has had no effect. */
 const RESENDINGS = 4;
 
 export class Link {
@@ -55,9 +54,9 @@ export class Link {
   readonly #resendMs: number;
   readonly #clocks: Clocks;
   #recheck: NodeJS.Timeout | undefined;
-  /** Why no script may run: Redis is not checked yet, was found unfit, or the store is closed. */
+  /** Why no script may run: Redis is not checked yet, the check failed, or the store is closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
-  /** Checks and losses of the connection are numbered: of two at a time, the later one knows. */
+  /** Checks and losses of the connection have numbers. If two overlap, the result of the later one counts. */
   #asked = 0;
   #known = 0;
   #closed = false;
@@ -82,7 +81,7 @@ export class Link {
   }
 
   /**
-   * Resolves when Redis has been found fit and `others` are ready, or after a while.
+   * Resolves when Redis has passed the check and `others` are ready, or after a time limit.
    *
    * @throws StoreRefused
    */
@@ -101,7 +100,7 @@ export class Link {
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
-      this.#known = ++this.#asked; // results of checks that are still running are outdated
+      this.#known = ++this.#asked; // This makes the results of checks that are still running outdated.
       this.#obstacle ??= new Error("the connection was lost");
     });
     this.client.on("error", fail);
@@ -131,14 +130,14 @@ export class Link {
     const sentAt = this.#steady();
     const window = clock.window(sentAt);
     try {
-      // Nearly every refresh ends here: another promise in between would cost it half a microsecond.
+      // Nearly every refresh ends here. Another promise in between would cost each of them half a microsecond.
       return await this.#send("evalsha", this.#scripts[verb].sha, tags, args, window);
     } catch (error) {
       return await this.#runAgain(verb, tags, args, { window, sentAt, readUntilMs }, error);
     }
   }
 
-  /** Goes on after a first attempt that failed. @throws StoreUnavailable */
+  /** Runs a script again after a first attempt that failed. @throws StoreUnavailable */
   async #runAgain(verb: Verb, tags: readonly string[], args: readonly Argument[], first: Attempt, error: unknown) {
     const { text } = this.#scripts[verb];
     const tag = tags[0] ?? "";
@@ -156,7 +155,7 @@ export class Link {
           sentAt = this.#steady();
           window = clock.window(sentAt);
         }
-        return await this.#send("eval", text, tags, args, window); // Redis knows the script from now on
+        return await this.#send("eval", text, tags, args, window); // Redis knows the script from now on.
       } catch (next) {
         failure = next;
       }
@@ -164,12 +163,12 @@ export class Link {
     throw translate(failure);
   }
 
-  /** The clock of the node that holds a partition. */
+  /** Returns the clock of the node that has a partition. */
   clock(tag: string): NodeClock {
     return this.#clocks.of(tag);
   }
 
-  /** The process's own clock. */
+  /** Returns the time of the process's own clock. */
   now(): number {
     return this.#steady();
   }
@@ -188,7 +187,7 @@ export class Link {
     return this.#sender.send(this.client, command, [script, keys.length, ...keys, ...args, from, until, shift]);
   }
 
-  /** Runs lua/sync.lua, which has no window. */
+  /** Runs lua/sync.lua, which may act at any time. */
   async #sync(tag: string, args: readonly Argument[]): Promise<unknown> {
     const { sha, text } = this.#scripts.sync;
     const keys = this.#keysOf([tag]);
@@ -201,14 +200,14 @@ export class Link {
   }
 
   /**
-   * In a cluster two keys for each partition, which never exist: while a slot moves from node to node, Redis then refuses
-   * (TRYAGAIN) instead of running a script where some of the partition's keys are and others are not.
+   * In a cluster, each partition has two keys here that never exist. While a slot moves from node to node, Redis then refuses (TRYAGAIN)
+   * to run a script, instead of running it on a node that has only some of the partition's keys.
    */
   #keysOf(tags: readonly string[]): readonly string[] {
     return this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
   }
 
-  /** @throws StoreUnavailable; StoreRefused when it must not be used */
+  /** Checks whether Redis responds. @throws StoreUnavailable; StoreRefused if it must not be used */
   async ping(): Promise<void> {
     if (this.client.status !== "ready") throw new StoreUnavailable("Redis: not connected");
     try {

@@ -1,4 +1,4 @@
-/** Pages of sessions: of a subject, or of all. */
+/** Lists sessions page by page: those of a subject, or all. */
 import { EVERY_SESSION, type SessionFilter } from "../../session/filter.ts";
 import type { SessionPage } from "../../session/ports.ts";
 import { search, startOf } from "../search.ts";
@@ -31,7 +31,7 @@ export class SessionLists {
     return search((count) => order.take(count), limit, filter);
   }
 
-  /** All live sessions, about. */
+  /** Returns approximately how many sessions are live. */
   count(): Promise<number> {
     return countSessions(this.#link, this.#clustered);
   }

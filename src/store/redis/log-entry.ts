@@ -2,7 +2,7 @@ import type { EndReason, Revocation } from "../../session/model.ts";
 import { parseSessionId } from "../../session/model.ts";
 import { latest, type StoreMs, storeMs } from "../../session/time.ts";
 
-/** An entry of the log, as the scripts write and publish it: '<sid> <revoked at> <expires at> <reason>'. */
+/** Parses an entry of the log in the form in which the scripts write and publish it: '<sid> <revoked at> <expires at> <reason>'. */
 function parseEntry(text: string): Revocation | undefined {
   const [sid = "", revokedAt, expiresAt, reason] = text.split(" ");
   const parsed = parseSessionId(sid);
@@ -15,12 +15,12 @@ function parseEntry(text: string): Revocation | undefined {
   };
 }
 
-/** The entries among several texts; what is none of ours is left out. */
+/** Parses the entries among several texts, and ignores all other texts. */
 export function parseEntries(texts: readonly string[]): Revocation[] {
   return texts.map(parseEntry).filter((entry) => entry !== undefined);
 }
 
-/** The latest end of all among the texts, '* <created until> <expires at> revoked_all': the time of creation, or 0. */
+/** Returns the time of creation of the latest logout of everyone among the texts ('* <created until> <expires at> revoked_all'), or 0. */
 export function revokedUntilOf(texts: readonly string[]): StoreMs {
   let until = storeMs(0);
   for (const text of texts) {
@@ -31,7 +31,7 @@ export function revokedUntilOf(texts: readonly string[]): StoreMs {
 
 const ENDING = "ending ";
 
-/** Whether a text of the revocations script names a partition where ends of many sessions are under way. */
+/** Returns whether a text of the revocations script names a partition in which ends of many sessions are under way. */
 export function isEndings(text: string): boolean {
   return text.startsWith(ENDING);
 }
@@ -44,11 +44,11 @@ const LOG = "log ";
 const REST = "rest ";
 const NEXT = "next ";
 
-/** What the revocations script returned of some partitions. */
+/** What the revocations script returned for some partitions. */
 type LogPiece = {
-  /** The entry after which the next reading begins, for each partition that has news. */
+  /** For each partition with news, the entry after which the next reading begins. */
   readonly lastEntries: ReadonlyMap<string, string>;
-  /** The partition with which the next piece begins, if there is more. */
+  /** The partition with which the next piece begins, if there is one. */
   readonly rest: string | undefined;
 };
 

@@ -7,15 +7,15 @@ import { isEndings, parseEntries, pieceOf, revokedUntilOf, tagOfEndings } from "
 import { TAGS } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 
-/** A log that was read no longer ago has little news, ms. */
+/** If the log was read less than this long ago, in ms, it has little news. */
 const RECENT_MS = 10_000;
-/** Entries that one script returns: some 1 ms. */
+/** How many entries one script returns: some 1 ms. */
 const ENTRIES_PER_READ = 500;
-/** Partitions that are read at once where there may be much. */
+/** How many partitions are read at once if they may have many entries. */
 const PARTITIONS_PER_READ = 4;
 const ID_BYTES = 12;
 
-/** The entry of each partition that was read last. */
+/** For each partition, the entry that was read last. */
 type Positions = ReadonlyMap<string, string>;
 
 export class LogReader {
@@ -23,15 +23,15 @@ export class LogReader {
   readonly #clustered: boolean;
   readonly #finish: (tag: string) => Promise<void>;
   readonly #id = randomBytes(ID_BYTES).toString("base64url");
-  /** The ends of many sessions that were under way when the log was read last, with how far they were. */
+  /** The ends of many sessions that were under way at the last reading, with their progress. */
   #endings: ReadonlySet<string> = new Set();
-  /** The last reading of the log: its cursor, the positions that the cursor stands for, and when it began. */
+  /** The cursor of the last reading of the log, the positions that the cursor stands for, and the time at which the reading began. */
   #cursor = "";
   #positions: Positions = new Map();
   #readAt = 0;
   #readings = 0;
 
-  /** @param finish does what is left of the ends of many sessions in a partition */
+  /** @param finish does the rest of the ends of many sessions in a partition */
   constructor(link: Pick<Link, "run">, clustered: boolean, finish: (tag: string) => Promise<void>) {
     this.#link = link;
     this.#clustered = clustered;
@@ -56,7 +56,7 @@ export class LogReader {
       const slots = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
       await Promise.all(slots.map((tags) => this.#read(tags, positions, replies)));
     } else {
-      // Much may have been appended: one after the other.
+      // There may be many entries, so the partitions are read one after the other.
       const piece = this.#clustered ? 1 : PARTITIONS_PER_READ;
       for (let at = 0; at < TAGS.length; at += piece) await this.#read(TAGS.slice(at, at + piece), positions, replies);
     }
@@ -71,7 +71,10 @@ export class LogReader {
     return { revocations, revokedUntil, cursor: this.#cursor, now };
   }
 
-  /** Reads what partitions hold after the positions, which it moves: piece by piece, so that no script holds up all others for long. */
+  /**
+   * Reads the entries of partitions after the positions, which it updates. It reads in pieces, so that no script delays other commands
+   * for long.
+   */
   async #read(tags: readonly string[], positions: Map<string, string>, replies: string[][]): Promise<void> {
     for (let left = tags; left.length > 0; ) {
       const args = [ENTRIES_PER_READ, ...left.map((tag) => positions.get(tag) ?? "")];
@@ -88,7 +91,7 @@ export class LogReader {
     const before = this.#endings;
     this.#endings = new Set(endings);
     for (const ending of endings) {
-      if (before.has(ending)) this.#finish(tagOfEndings(ending)).catch(() => {}); // the next reading finds it again
+      if (before.has(ending)) this.#finish(tagOfEndings(ending)).catch(() => {}); // If this fails, the next reading finds it again.
     }
   }
 }

@@ -14,20 +14,20 @@ import { type WallMs, wallMs } from "../../session/time.ts";
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
-  /** How far the node's clock is ahead of ours, at least and at most, ms; undefined: nothing is known. */
+  /** By how many ms the node's clock is ahead of ours, at least and at most; undefined: nothing is known. */
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;
-  /** The amount by which the node's clock was set since all agreed, ms. */
+  /** By how many ms the node's clock was set since the instances last agreed on the shift. */
   #step = 0;
   readonly #timeoutMs: number;
 
-  /** @param timeoutMs how long a command may wait. By less than that a clock may drift or be set unnoticed. */
+  /** @param timeoutMs how long a command may wait. A clock may drift, or be set, by less than this without being noticed. */
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** The amount by which the node's clock is ahead of the store's time, ms. */
+  /** By how many ms the node's clock is ahead of the store's time. */
   get shiftMs(): number {
     return this.#shift;
   }
@@ -36,7 +36,11 @@ export class NodeClock {
     return this.#step;
   }
 
-  /** @param time the node's, somewhere between `sentAt` and `receivedAt` of ours */
+  /**
+   * Notes a time of the node's clock.
+   *
+   * @param time read from the node between `sentAt` and `receivedAt` of our clock
+   */
   observe(time: number, sentAt: number, receivedAt: number): void {
     const least = time - receivedAt;
     const most = time - sentAt;
@@ -53,28 +57,29 @@ export class NodeClock {
     this.#aheadAtMost = most;
   }
 
-  /** What all instances have agreed on. */
+  /** Takes over the shift on which all instances have agreed. */
   settle(shift: number): void {
     this.#shift = shift;
     this.#step = 0;
   }
 
   /**
-   * When a command that is sent now may act, by the node's clock: never, while nothing is known, and the reply contains the
-   * time. A time of more than one timeout ago is impossible unless that clock was set back, and then nothing is known of it.
+   * Returns when a command that is sent now may act, by the node's clock. If nothing is known of that clock, it may never act, and the
+   * reply contains the node's time. A known time that is more than one timeout in the future means that the clock was set back, and then
+   * nothing is known, either.
    */
   window(now: number): Window {
     return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };
   }
 
-  /** When a command that is sent now will run, by the node's clock, if that is not set meanwhile. */
+  /** Returns when a command that is sent now will run, by the node's clock, if that clock is not set in the meantime. */
   expected(now: number): Window {
     if (this.#ahead === undefined) return { from: 1, until: 0, shift: this.#shift };
     const sentAt = Math.floor(this.#ahead + now);
     return { from: sentAt - this.#timeoutMs, until: sentAt + this.#timeoutMs, shift: this.#shift };
   }
 
-  /** What the node's clock shows now; undefined while it is unknown. */
+  /** Returns the present time of the node's clock; undefined while it is unknown. */
   wall(now: number): WallMs | undefined {
     return this.#ahead === undefined ? undefined : wallMs(Math.floor(this.#ahead + now));
   }

@@ -1,6 +1,6 @@
 /**
- * Partitions: 256, fixed. The first byte of a session id, which is the first of its subject's SHA-256. All keys of
- * one carry its hash tag, so that they lie in one slot of a cluster and change in one script.
+ * The 256 partitions. The first byte of a session id is its partition: the first byte of the SHA-256 of its subject. All keys of a
+ * partition have its hash tag, so that they are in one slot of a cluster and one script can change them.
  */
 import { hash } from "node:crypto";
 import type { Place, SessionId } from "../../session/model.ts";
@@ -14,7 +14,7 @@ export const TAGS: readonly string[] = Array.from(
 /** The partition that is used if one must stand for all. */
 export const FIRST_TAG = TAGS[0] ?? "";
 
-/** The first two characters of an id hold its first byte, and four bits of the second. */
+/** The first two characters of a session id contain its first byte and four bits of the second. This maps them to the hash tag. */
 const BY_START = new Map<string, string>();
 for (const [byte, tag] of TAGS.entries()) {
   for (let next = 0; next < 256; next += 16) BY_START.set(Buffer.of(byte, next).toString("base64url").slice(0, 2), tag);

@@ -9,7 +9,10 @@ export const CHANNEL = "session-revocations";
 /** A pattern for all keys of the service. */
 const KEY = "{00}";
 
-/** The commands, each with a key or the channel, as lua/permissions.lua takes them. What the scripts call is read from them. */
+/**
+ * Returns the commands that the service sends, each with a key or the channel, as lua/permissions.lua takes them. The commands that
+ * scripts call are found in their texts.
+ */
 export function neededCommands(
   scripts: Scripts,
   target: Pick<RedisTarget, "kind" | "db">,
@@ -24,12 +27,12 @@ export function neededCommands(
     `subscribe ${CHANNEL}`,
     ...(target.kind === "cluster" ? ["cluster info", "cluster slots"] : []),
     ...(target.db === 0 ? [] : [`select ${target.db}`]),
-    ...(waitReplicas === 0 ? [] : ["wait"]), // and what the scripts call, see shared-wait.ts
+    ...(waitReplicas === 0 ? [] : ["wait"]), // The other commands of shared-wait.ts are called by scripts, too.
     ...[...new Set(called)].map((name) => `${name.toLowerCase()} ${name === "PUBLISH" ? CHANNEL : KEY}`),
   ];
 }
 
-/** The permissions that are missing, as they are given by ACL SETUSER. */
+/** Returns the missing permissions in the form of ACL SETUSER. */
 export function missingPermissions(denied: readonly string[]): string {
   const commands = denied.map((command) => {
     const [name = "", argument] = command.split(" ");

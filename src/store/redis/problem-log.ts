@@ -2,7 +2,7 @@ import { StoreRefused } from "../../session/ports.ts";
 
 export type Log = (level: "info" | "warn" | "error", message: string) => void;
 
-/** What an operator learns of problems with Redis: each once while it lasts. */
+/** Logs problems with Redis for the operator, each once while it lasts. */
 export function createProblemLog(log: Log = () => {}) {
   const warned = new Set<string>();
   let current = "";
@@ -17,7 +17,7 @@ export function createProblemLog(log: Log = () => {}) {
       if (message !== current) log(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);
       current = message;
     },
-    /** Redis serves: logged after a problem. */
+    /** Logs that Redis is usable again after a problem. */
     resolve(): void {
       if (current !== "") log("info", "Redis: serves again");
       current = "";

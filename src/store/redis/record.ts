@@ -1,6 +1,6 @@
 /**
- * A session as Redis holds it: a head of fixed size, which the scripts read and write (lua/partition.lua), the subject, and
- * what only the service reads. Small, since it is most of what a session costs; nonces are two words of 32 bits.
+ * The form of a session in Redis: a head of fixed size, which the scripts read and write (lua/partition.lua), the subject, and the data
+ * that only the service reads. It is compact, because it is most of the memory that a session takes. A nonce is two words of 32 bits.
  */
 
 import type { DevicePresentation } from "../../session/device-binding.ts";
@@ -14,7 +14,7 @@ const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const VALUE = new Uint8Array(128);
 for (const [value, character] of [...ALPHABET].entries()) VALUE[character.charCodeAt(0)] = value;
 
-/** The 8 bytes of a nonce as two unsigned numbers: Lua's own have 53 bits. */
+/** Returns the 8 bytes of a nonce as two unsigned numbers, because numbers in Lua have only 53 bits. */
 export function nonceWords(nonce: string): readonly [number, number] {
   const v = (at: number) => VALUE[nonce.charCodeAt(at)] ?? 0;
   const high = (v(0) << 26) | (v(1) << 20) | (v(2) << 14) | (v(3) << 8) | (v(4) << 2) | (v(5) >> 4);
@@ -25,7 +25,9 @@ export function nonceWords(nonce: string): readonly [number, number] {
 /** Offsets of the head, in bytes: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
 const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
 
-/** The first byte of a record. The flags of a session that has a device key, must have one, or has one transport. */
+/**
+ * The first byte of a record, to which flags are added for a session that has a device key, must have one, or allows one transport only.
+ */
 const VERSION = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
@@ -33,26 +35,29 @@ const BY_COOKIE = 8;
 const BY_TOKEN = 16;
 const TRANSPORT_FLAGS = { cookie: BY_COOKIE, token: BY_TOKEN } as const;
 
-/** What a new record begins with. */
+/** Returns the first byte of a new record. */
 export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): number {
   const withKey = dpopJkt === undefined ? 0 : WITH_DEVICE;
   return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
 }
 
-/** At the end of a record with a device key: the key, its thumbprint (32 bytes), since when, the key's length, its kind. */
+/**
+ * The offsets, from the end of a record with a device key, of the thumbprint (32 bytes), the time since when the key is registered or
+ * bound, the key's length, and its kind. The key itself precedes them.
+ */
 const DEVICE_TAIL = { thumbprint: -41, since: -9, length: -3, kind: -1 } as const;
 const KIND_RS256 = 1;
 const KIND_BOUND = 2;
 const KIND_PROOF = 4;
 
 /**
- * In place of a key, a record has the time since when a key of DPoP is bound, or 0 for a session that was created with it; the time at its
- * own place is 0. So an instance whose version does not know such keys refuses the session, as it does a token from after the binding, and
- * neither serves nor ends it.
+ * For a DPoP key, the record has in place of the key the time since when it is bound, or 0 if the session was created with it. The usual
+ * field of that time is 0. So an instance of an older version, which does not know DPoP keys, refuses the session as it refuses a token
+ * from after the binding, and neither refreshes nor ends it.
  */
 const PROOF_KEY_BYTES = 6;
 
-/** The kind of a key that was not used yet, as a record has it. */
+/** Returns the kind, as a record has it, of a key that has not been used yet. */
 export function keyKind({ algorithm }: DeviceKey): number {
   return algorithm === "RS256" ? KIND_RS256 : 0;
 }
@@ -85,8 +90,8 @@ function decodeDevice(bytes: Buffer, createdAt: StoreMs): { readonly device: Dev
 }
 
 /**
- * What is presented of a device as lua/rotate.lua takes it: of the thumbprint in a cookie the first 128 bits, in words. Numbers, since one Buffer among the
- * arguments makes ioredis build the whole command from pieces.
+ * Returns the device's part of a request in the form that lua/rotate.lua takes. Of the thumbprint in a cookie, these are the first 128
+ * bits, in words. They are numbers, because one Buffer among the arguments makes ioredis build the whole command from pieces.
  */
 export function deviceArguments(presentation: DevicePresentation): (number | string)[] {
   const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
@@ -105,13 +110,13 @@ function cookieArguments(cookie: DevicePresentation["cookie"]): readonly number[
   return cookie === undefined ? NO_COOKIE : [cookie.issuedAtMs, ...words(cookie.thumbprint, 4)];
 }
 
-/** What the holder of a refresh token presents as lua/end.lua takes it. */
+/** Returns what the holder of a refresh token presents, in the form that lua/end.lua takes. */
 export function holderArguments(holder: EndingHolder | undefined): readonly number[] {
   if (holder === undefined) return [];
   return holder.proof === undefined ? [holder.issuedAt] : [holder.issuedAt, ...proofWords(holder.proof)];
 }
 
-/** The whole thumbprint, because a record may take it. */
+/** Returns the whole thumbprint, because a record may store it. */
 function proofWords({ thumbprint }: KeyProof): readonly number[] {
   const bytes = Buffer.from(thumbprint, "base64url");
   return [0, 4, 8, 12, 16, 20, 24, 28].map((at) => bytes.readUInt32BE(at));
@@ -123,14 +128,14 @@ function words(bytes: Uint8Array, count: number): number[] {
   return Array.from({ length: count }, (_, k) => word(4 * k));
 }
 
-/** Separates several audiences. No audience has a control character. */
+/** Separates several audiences. No audience contains a control character. */
 const AUDIENCE_SEPARATOR = "\n";
 
 function decodeAudience(text: string): Audience {
   return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
 }
 
-/** What follows the head. A length takes one byte, or from 255 on three; the last text takes the rest. */
+/** Encodes the part of a record that follows the head. A length takes one byte, or three from 255 on; the last text has no length. */
 export function encodeBody(session: NewSession): Buffer {
   const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
   const parts: Buffer[] = [];
@@ -148,7 +153,10 @@ export function encodeBody(session: NewSession): Buffer {
   return Buffer.concat(parts);
 }
 
-/** What a record holds of an authentication, before its claims, which begin with `{`: this byte, the time, a length and JSON. */
+/**
+ * Marks an authentication, which precedes the claims of a record. After this byte follow the time, a length and JSON. Claims begin with
+ * `{`, so the two are distinguishable.
+ */
 const AUTHENTICATION = 1;
 const AUTHENTICATION_HEAD = 9;
 
@@ -161,7 +169,7 @@ export function encodeAuthentication({ time, methods, contextClass }: Authentica
   return Buffer.concat([head, text]);
 }
 
-/** Reads a record that starts at `start` and ends with the bytes. */
+/** Decodes a record that begins at `start` and ends with the last byte. */
 export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
   const time = (at: number) => storeMs(bytes.readUIntBE(start + at, 6));
   const createdAt = time(AT.created);
@@ -229,7 +237,7 @@ export function decodeRotation(bytes: Buffer, start: number): RotationState {
   const generation = bytes.readUInt32BE(start + AT.g);
   return {
     generation,
-    nonce: generation === 0 ? "" : nonce(AT.n), // generation 0 is never presented
+    nonce: generation === 0 ? "" : nonce(AT.n), // Generation 0 has no nonce, because it is never presented.
     siblingsSince: time(AT.f),
     childNonce: nonce(AT.c),
     childMintedAt: time(AT.ct),

@@ -1,8 +1,8 @@
 /**
- * `REDIS_WAIT_REPLICAS`: a login or an ending is acknowledged once so many replicas have it.
+ * `REDIS_WAIT_REPLICAS`: a login or an ending is acknowledged after this many replicas have received it.
  *
- * WAIT blocks its connection, so each master has one for it alone (shared-wait.ts). On a cluster the acknowledger follows
- * the client of the store: the same nodes, connected as soon as they are known, and the same map of the slots.
+ * WAIT blocks its connection, so each master has a separate connection for it (shared-wait.ts). On a cluster the acknowledger
+ * uses what the client of the store knows: the same nodes, connected as soon as they are known, and the same map of the slots.
  */
 import { Cluster, Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
@@ -15,16 +15,18 @@ import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeoutMs: number };
 
 /**
+ * Waits for the replicas.
+ *
  * @param tag of the partition that was written
- * @param evidence the keys, without the tag, of which the write has left at least one; none where it changed nothing
- * @throws StoreUnavailable when too few replicas have it in time, or this master does not: what was done may stay done
+ * @param evidence keys, without the tag, of which the write has left at least one; none if it changed nothing
+ * @throws StoreUnavailable if too few replicas have received it in time, or if this master lacks it. The write itself may persist
  */
 type Wait = (tag: string, evidence?: readonly string[]) => Promise<void>;
 
 export type Acknowledge = Wait & {
-  /** Resolves when every master has a connection for this. */
+  /** Resolves when every master has a connection for WAIT. */
   readonly ready: Promise<void>;
-  /** @throws StoreUnavailable while a master has no connection for this */
+  /** @throws StoreUnavailable while a master has no connection for WAIT */
   check(): void;
   close(): void;
 };
@@ -33,7 +35,7 @@ const MAX_REDIRECTIONS = 4;
 
 type Channel = { readonly redis: Redis; readonly wait: SharedWait };
 
-/** @param client that of the store */
+/** @param client the client of the store */
 export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   if (deps.waitReplicas === 0)
     return Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
@@ -44,7 +46,7 @@ export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   };
   client.on("ready", look);
   const channel = (redis: Redis): Channel => {
-    redis.on("error", () => {}); // reported by the client of the store
+    redis.on("error", () => {}); // The client of the store reports errors.
     redis.on("ready", look);
     return { redis, wait: createSharedWait({ ...deps, redis, send: sender.send }) };
   };
@@ -75,13 +77,13 @@ export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   return Object.assign(acknowledge, { ready: ready.promise, check, close });
 }
 
-/** The node that a cluster names instead. */
+/** Returns the node that a cluster names instead. */
 function movedTo(error: unknown): string | undefined {
   return error instanceof Error ? /^MOVED \d+ (\S+)$/.exec(error.message)?.[1] : undefined;
 }
 
 type Channels = {
-  /** A master without a connection. */
+  /** Returns a master without a connection, if there is one. */
   unconnected(): string | undefined;
   keyOf(tag: string): string | undefined;
   of(key: string | undefined): Channel | undefined;

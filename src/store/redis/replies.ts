@@ -30,7 +30,7 @@ type Refusal =
   | "device_required"
   | ProofRefusal;
 
-/** Comes before the letter of an outcome when the refresh has bound the device key. */
+/** Precedes the letter of an outcome if the refresh has bound the device key. */
 const FIRST_USE = "b";
 
 /** An upper-case letter means that a fresh device cookie was presented. */
@@ -149,7 +149,7 @@ const ENDING = "ending";
 const MARKED = { ok: true, wasLive: false } as const;
 const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
 
-/** Whether the session has ended with others of its subject, and a part of that end is still to be done. */
+/** Returns whether the session has ended with others of its subject, and that end is not finished. */
 export function isEnding(reply: unknown): boolean {
   return text(reply) === ENDING;
 }

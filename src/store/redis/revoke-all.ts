@@ -7,10 +7,9 @@ import type { Acknowledge } from "./replicas.ts";
 import { text } from "./replies.ts";
 
 /**
- * Ends all sessions that were created before a time, or that there are now.
- *
- * One time for all partitions, which none of their sessions was created after when this began. Nodes' clocks differ: a session
- * that a partition creates from then on is created after that time, whatever its clock shows (create.lua).
+ * Ends all sessions that were created before a time, or all that exist now. All partitions use the same time, which is not earlier than
+ * the creation of any existing session. Clocks of nodes differ: a session that is created in a partition afterwards is given a later time
+ * of creation, whatever its node's clock returns (create.lua).
  *
  * @returns the time of creation up to which they have ended
  */
@@ -28,7 +27,7 @@ export async function revokeAll(
   const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));
   const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";
   const end = (tag: string, note: string) => link.run("revoke_all", [tag], [revokedUntil, markerLifeMs, note, key]);
-  // What is to be recorded is left in the first partition, with the first sessions that end.
+  // The due record is in the first partition, and is written with the first sessions that end.
   await end(FIRST_TAG, noteOf(origin));
   await Promise.all(
     TAGS.map(async (tag) => {

@@ -18,7 +18,7 @@ const VERBS = [
   ...(["register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
 ] as const;
 
-/** Those that read or write all of a subject's index (lua/subject.lua). Others, of which a refresh is one, need not know of it. */
+/** The scripts that read or write the whole index of a subject (lua/subject.lua). The others are sent without those functions. */
 const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all"]);
 
 export type Verb = (typeof VERBS)[number];
@@ -26,14 +26,14 @@ export type Verb = (typeof VERBS)[number];
 /** A script's text and its SHA-1, by which Redis knows it. */
 type Script = { readonly text: string; readonly sha: string };
 
-/** `sync` is no verb: it returns the time, and has no time in which it may act. */
+/** `sync` is no method of the port: it returns the time, and may act at any time. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
 export function readLua(name: string): string {
   return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), "utf8");
 }
 
-/** @param clock Lua that defines `clock()`, the time in ms: that of the store, but for tests that move it */
+/** @param clock the Lua code that defines `clock()`, the time in ms. Default: the node's clock; tests replace it */
 export function loadScripts(clock: string = readLua("clock")): Scripts {
   const partition = clock + readLua("partition");
   const sessions = readLua("sessions");
@@ -46,7 +46,10 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };
 }
 
-/** Lua makes a function anew with each run of a script. A refresh, the most frequent script, takes a tenth less time without most of them. */
+/**
+ * Defines the functions of lua/sessions.lua only when they are needed. Lua creates functions anew in each run of a script, and without
+ * most of them a refresh, the most frequent script, takes a tenth less time.
+ */
 function onDemand(sessions: string): string {
   return `local function session_functions()\n${sessions}return marked, ends_with_subject, close, unindex\nend\n`;
 }

@@ -1,8 +1,6 @@
 /**
- * How commands are sent, and how long a reply is awaited.
- *
- * The deadline is counted in turns (clock/turns.ts): a process that was held up has one of them, and has read the replies
- * that came in meanwhile. To be in a set costs a command less than a timer.
+ * Sends commands, and limits how long a reply is awaited. The deadline is counted in turns (clock/turns.ts): a process that was held up
+ * counts that as one turn, and has then read the replies that arrived in the meantime. Being in a set costs a command less than a timer.
  */
 import { Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../clock/turns.ts";
@@ -18,12 +16,12 @@ export type Sender = {
   close(): void;
 };
 
-/** After this many bytes (some eight refreshes) they are written at once, so that Redis can begin in the meantime. */
+/** After this many bytes (some eight refreshes) the commands are written at once, so that Redis can begin to execute them. */
 const MAX_GATHERED_BYTES = 2_560;
 
 /** @param timeoutMs how long a reply is awaited, at most one turn longer */
 export function createSender(timeoutMs: number): Sender {
-  /** The commands that were sent in this turn, and in each of the turns before, and have no reply yet. */
+  /** The commands without a reply: those that were sent in this turn, and those of each earlier turn. */
   let turn = new Set<Command>();
   const before = Array.from({ length: Math.ceil(timeoutMs / TURN_MS) }, () => new Set<Command>());
   const stop = turns.follow(() => {
@@ -39,7 +37,7 @@ export function createSender(timeoutMs: number): Sender {
     try {
       return await command.promise;
     } finally {
-      // A command is removed at once. Thousands of them, kept until their turn is over, would keep the garbage collector busy.
+      // A command is removed as soon as it is done. Keeping thousands of them until their turn ends would burden the garbage collector.
       begun.delete(command);
     }
   };
@@ -51,8 +49,8 @@ export function createSender(timeoutMs: number): Sender {
 }
 
 /**
- * Holds back what is written on the connection until this turn's events have been handled, so that the commands of one turn
- * share a few writes: a system call each is a tenth of a refresh. The nodes of a cluster write each at once.
+ * Holds back writes on the connection until the events of this turn have been handled, so that the commands of one turn share a few
+ * writes: one system call costs a tenth of a refresh. Connections to the nodes of a cluster write each command at once.
  */
 function gather(client: Client): void {
   if (!(client instanceof Redis) || client.status !== "ready") return;

@@ -1,10 +1,10 @@
 /**
- * WAIT on one connection, shared: callers that arrive while one is under way share the next. So many endings
- * cost few WAITs, and while replicas are missing none pile up.
+ * WAIT on one connection, shared: callers that arrive while one is under way share the next. So many endings need only few WAITs, and
+ * these do not pile up while replicas are missing.
  *
  * A small write on this connection comes after what is waited for in the one stream that replicas follow, so that WAIT,
- * which counts from the last write of its own connection, waits for both. That the effects are there is looked up before:
- * this connection may have been led to a new master already, one that never got them.
+ * which counts from the last write of its own connection, waits for both. Before that, a lookup checks that the effects exist, because
+ * this connection may already lead to a new master that never received them.
  */
 import type { Redis } from "ioredis";
 import { StoreUnavailable } from "../../session/ports.ts";
@@ -30,7 +30,7 @@ type Waiter = {
 /** The reply of PEXPIRETIME for a key that does not exist. */
 const ABSENT = -2;
 
-/** How long the key of the small write lives, in ms. */
+/** The expiry of the key of the small write, in ms. */
 const WRITE_LIFE_MS = 1_000;
 
 export function createSharedWait({ redis, send, waitReplicas, commandTimeoutMs }: Deps): SharedWait {

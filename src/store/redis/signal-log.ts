@@ -17,14 +17,14 @@ import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
 
-/** How many partitions one script takes, where it may have a lot to do in each. */
+/** How many partitions one script takes if it may have a lot to do in each. */
 const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };
-/** The same where the cursors of one subscription are read. */
+/** How many partitions one script takes if it reads the cursors of one subscription. */
 const AT_ONCE_OF_ONE = 128;
 
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
 
-/** Stands for the cursor of a subscription that is not there. */
+/** Stands for the cursor of a subscription that does not exist. */
 const NO_CURSOR = "" as Cursor;
 
 /** A stored cursor with its counters: '<number> <sid> <delivered> <dead letters>'. */
@@ -123,7 +123,7 @@ export class RedisSignalLog implements SignalLog {
     return text(await this.#link.run("signal_advance", [tagOfNumber(partition)], args)) === "moved";
   }
 
-  /** Returns the readers of partitions, by subscription. @param subscription the only one; all if absent */
+  /** Returns the readers of partitions, by subscription. @param subscription the only one to read; all if absent */
   async readers(tags: readonly string[], subscription = ""): Promise<readonly ReadonlyMap<string, Reader>[]> {
     const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
     const texts = await this.#run("signal_cursors", tags, [subscription], atOnce);

@@ -1,4 +1,7 @@
-/** Signals on Redis: a log in each partition, with the cursors of its readers (lua/partition.lua); and the subscriptions, in the first partition. */
+/**
+ * Signals in Redis: a log in each partition with the cursors of its readers (lua/partition.lua), and the subscriptions in the first
+ * partition.
+ */
 import { DEFAULT_RETENTION_MS, type SignalStore } from "../../signals/ports.ts";
 import type { Link } from "./link.ts";
 import type { Acknowledge } from "./replicas.ts";

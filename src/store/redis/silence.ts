@@ -10,7 +10,11 @@ import { TURN_MS, turns } from "../../clock/turns.ts";
 /** A connection may be silent for this many command timeouts while replies are due. */
 const COMMAND_TIMEOUTS = 2;
 
-/** From now on, closes each connection of a client that is silent for too long. @param commandTimeoutMs in ms */
+/**
+ * Closes each connection of a client that is silent for too long, from now on.
+ *
+ * @param commandTimeoutMs in ms
+ */
 export function giveUpWhenSilent(client: Redis, commandTimeoutMs: number): void {
   const mostTurns = Math.ceil((COMMAND_TIMEOUTS * commandTimeoutMs) / TURN_MS);
   client.on("connect", () => {

@@ -1,6 +1,6 @@
 /**
- * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
- * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
+ * The store on Redis. Every method of the port runs one script on the keys of one partition (scripts.ts, lua/), in one round trip. This
+ * module decodes what the scripts return; connection.ts handles failing connections.
  */
 import type { DevicePresentation } from "../../session/device-binding.ts";
 import type { Origin, SessionEventLog } from "../../session/events.ts";
@@ -57,15 +57,16 @@ import { createRedisSignals } from "./signals.ts";
 import { subscribe } from "./subscription.ts";
 
 export type RedisStoreOptions = LinkOptions & {
-  /** How long an ended session is remembered, in ms: at least the longest life of an access token. */
+  /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
   readonly markerLifeMs: number;
-  /** How long the signal log keeps what a subscription has not read, in ms. Default: a day. */
+  /** How long the signal log keeps signals that a subscription has not read, in ms. Default: a day. */
   readonly signalsRetentionMs?: number;
 };
 
 /**
- * Connects, waiting for Redis no longer than one command: until Redis is there, calls fail as unavailable.
- * @throws StoreRefused when Redis can be reached and must not be used
+ * Connects to Redis, and waits for it no longer than for one command. Until Redis is available, calls fail with StoreUnavailable.
+ *
+ * @throws StoreRefused if Redis can be reached and must not be used
  */
 export async function createRedisStore(options: RedisStoreOptions): Promise<StoreWithSignals> {
   const store = new RedisStore(options);
@@ -132,8 +133,8 @@ class RedisStore implements StoreWithSignals {
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    // Another partition means another subject. So this takes two steps, and this one comes first: one session too few is better than one
-    // too many.
+    // A session in another partition has another subject. Replacing it takes a second step, which comes first: one session too few is
+    // better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced", origin)).ok;
     const { markerLifeMs } = this.#options;
@@ -143,7 +144,7 @@ class RedisStore implements StoreWithSignals {
     const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
     const [record, replaced, ...evicted] = await createInSteps(this.#link, tag, args);
     const replacedHere = replaced !== undefined && replaced.length > 0;
-    await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // it may have been ended meanwhile
+    await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // The session may have ended in the meantime.
     return {
       session: decodeSession(sid, buffer(record), 0),
       evicted: evicted.map(sessionId),
@@ -165,7 +166,7 @@ class RedisStore implements StoreWithSignals {
     if (device !== undefined) args.push(...deviceArguments(device));
     const reply = await this.#link.run("rotate", [tag], args);
     const outcome = rotateOutcome(sid, reply);
-    if (!outcome.ok && "subject" in outcome) await this.#acknowledge(tag, [`m${sid}`]); // it has ended
+    if (!outcome.ok && "subject" in outcome) await this.#acknowledge(tag, [`m${sid}`]); // The session has ended.
     return outcome;
   }
 
@@ -179,7 +180,7 @@ class RedisStore implements StoreWithSignals {
     const args = [sid, reason, this.#options.markerLifeMs, noteOf(origin), subject, ...holderArguments(holder)];
     let reply = await this.#link.run("end", [tag], args);
     while (isEnding(reply)) {
-      await this.#ends.finish(tag); // verifiers know of it before this caller does
+      await this.#ends.finish(tag); // Verifiers must learn of the ending before this caller does.
       reply = await this.#link.run("end", [tag], args);
     }
     const outcome = endOutcome(reply);
@@ -190,7 +191,7 @@ class RedisStore implements StoreWithSignals {
   async endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome> {
     const tag = tagOfSession(actor);
     if (tag !== tagOfSession(target)) {
-      // Another partition means another subject.
+      // A session in another partition has another subject.
       return { ok: false, reason: (await this.find(actor)).ok ? "not_found" : "actor_ended" };
     }
     const args = [actor, target, reason, this.#options.markerLifeMs, noteOf(origin)];
@@ -230,7 +231,7 @@ class RedisStore implements StoreWithSignals {
     return toStoreTime(clock.wall(this.#link.now()) ?? wallMs(Date.now()), clock.shiftMs);
   }
 
-  /** All partitions have one clock, or those of nodes that differ by little: the first one stands for all. */
+  /** For all sessions, the first partition stands for all, because the clocks of nodes differ only by little. */
   shiftMs(place?: Place): number {
     return this.#link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs;
   }

@@ -1,4 +1,4 @@
-/** Sessions of a subject in the order of creation, newest first. */
+/** Lists the sessions of a subject in order of creation, newest first. */
 import type { Session } from "../../session/model.ts";
 import { afterPosition, type PagePosition } from "../page.ts";
 import type { Candidate } from "../search.ts";
@@ -12,7 +12,7 @@ export class SubjectOrder {
   readonly #link: Link;
   readonly #subject: string;
   #position: PagePosition;
-  /** All that are left of a subject with few. */
+  /** The remaining sessions of a subject that has few. */
   #few: Session[] | undefined;
 
   constructor(link: Link, subject: string, start: PagePosition) {
@@ -21,7 +21,7 @@ export class SubjectOrder {
     this.#position = start;
   }
 
-  /** The next candidates; fewer than `count` are the last ones. */
+  /** Returns the next candidates. If there are fewer than `count`, they are the last ones. */
   async take(count: number): Promise<Candidate[]> {
     const taken: Candidate[] = [];
     while (this.#few === undefined && taken.length < count) {

@@ -1,4 +1,4 @@
-/** The wake hints: what the scripts publish as they append to the log. Subscribes while there are listeners. */
+/** Receives the wake hints, which the scripts publish when they append to the log. It subscribes only while there are listeners. */
 import { Redis } from "ioredis";
 import { Wakers } from "../wakers.ts";
 import { type Client, connectSubscriber, disconnect } from "./connection.ts";
@@ -7,16 +7,16 @@ import { CHANNEL } from "./permissions.ts";
 
 export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void } {
   let subscriber: Client | undefined;
-  // A cluster client keeps a connection of its own for subscriptions, and moves it when its node goes.
+  // The client of a cluster opens a separate connection for subscriptions, and moves it when its node disappears.
   const open = () => {
     subscriber = client instanceof Redis ? connectSubscriber(client) : client;
-    subscriber.on("error", ignore); // reported by the main connection
+    subscriber.on("error", ignore); // The main connection reports errors.
     subscriber.on("message", onMessage);
     subscriber.on("ready", listen);
     if (subscriber.status === "ready") listen();
   };
   const listen = () => {
-    // Messages that were published until now have been missed.
+    // Messages before this moment have been missed.
     subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
   };
   const onMessage = (channel: string, message: string) => {

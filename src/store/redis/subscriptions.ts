@@ -15,7 +15,7 @@ import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { RedisSignalLog } from "./signal-log.ts";
 
-/** The prefix of the field that has what changes without the operator. */
+/** Prefix of the field with the part of a subscription that the service itself changes. */
 const STATUS = "=";
 const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
 
@@ -32,13 +32,16 @@ export class RedisSubscriptions implements SubscriptionStore {
     this.#retentionMs = retentionMs;
   }
 
-  /** The row comes first, so a cursor without one belongs to a subscription that was deleted. Done again, it goes on where it failed. */
+  /**
+   * The row is written first, so a cursor without a row belongs to a deleted subscription. If the call is repeated, it continues where it
+   * failed.
+   */
   async create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean> {
     const args = [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS];
     const outcome = await this.#change("create", id, args);
     if (outcome !== "done") return false;
     await this.#addReaders(id, TAGS);
-    // In a cluster each node has some of the readers.
+    // In a cluster, the readers are distributed over the nodes.
     await Promise.all([this.#acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => this.#acknowledge(tag, ["f"]))]);
     return true;
   }
@@ -60,7 +63,7 @@ export class RedisSubscriptions implements SubscriptionStore {
   }
 
   async repair(): Promise<void> {
-    // In this order: the row of a subscription is there before its readers, and is gone before them.
+    // The order matters: a row is written before its readers, and deleted before them.
     const readers = await this.#log.readers(TAGS);
     const rows = await this.#rows();
     const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
@@ -71,7 +74,11 @@ export class RedisSubscriptions implements SubscriptionStore {
     }
   }
 
-  /** Returns what makes a subscription of its counts, by id. @param only the only one; all if absent */
+  /**
+   * Returns, by id, functions that make a subscription from its counts.
+   *
+   * @param only the only one to read; all if absent
+   */
   async #rows(only?: string): Promise<Map<string, (counts: DeliveryCounts | undefined) => Subscription>> {
     const args = only === undefined ? ["list", ""] : ["get", only];
     const reply = buffers(await this.#link.run("subscription", [FIRST_TAG], args)).map(String);

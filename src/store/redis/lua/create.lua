@@ -101,7 +101,7 @@ else
   if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean, expires, 'KEEPTTL') end
 end
 
--- The session goes into the order of creation, mostly at its end.
+-- Inserts the session in the order of creation, mostly at its end.
 local earlier = order_functions()
 local order = partition .. 'o'
 local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]

@@ -3,7 +3,7 @@
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 time of the authentication, ms, 3 what the record holds of it (record.ts)
 -- Returns one string: l (elevated), the time (I6) and the record; or o, if the session has a later authentication; m revoked, u unknown.
-local AUTHENTICATION = 1 -- the first byte of an authentication; claims, which follow it, begin with { if there are any
+local AUTHENTICATION = 1 -- the first byte of an authentication; the claims that follow it begin with {
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

@@ -7,7 +7,7 @@
 -- Returns 'ending', and does nothing, if the session has ended with the others of its subject and end_rest.lua has yet to mark and log
 -- it; 'n' or 'k', followed by the subject, if the session has a key that the client does not prove, or proves another one
 -- (judgeEnd of src/session/device-binding.ts); 'ended' followed at once by the subject; 'already' if its marker is there; 'marked' if there was neither session nor marker.
-local PROOF = 4 -- the part of the kind of a key that each request proves
+local PROOF = 4 -- marks the kind of a key that each request must prove
 local partition, sid = KEYS[1], ARGV[1]
 local record, with = within_lifetimes(partition, sid, now)
 if with == 'subject' then return 'ending' end

@@ -6,7 +6,7 @@
 --       6 an id of this end, 7 the note of the due records, or ''
 -- Returns a list: 'actor_ended'; 'ended' and the ids of the sessions that were ended, oldest first; 'begun', if the subject has many;
 -- or, if nothing was ended, 'again'; or 'busy', while another end of many sessions has to be completed first.
-local MOST_ENDS = 16 -- the most ends that may be under way in a partition
+local MOST_ENDS = 16 -- the number of such ends that may be under way in a partition
 local partition, subject = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''
 if string.find(horizons, ARGV[6], 1, true) or redis.call('GET', partition .. 'd' .. ARGV[6]) then return { 'begun' } end

@@ -40,9 +40,9 @@ local function look(entry, record)
   if now < expiry then
     least = math.min(least, expiry)
   elseif created > ended_all and record and horizons and ends_with_subject(horizons, subject_of(record), sid, created) then
-    least = now -- it may be about to end with its subject's others
+    least = now -- the session may be about to end with the others of its subject
   elseif created <= ended_all and unsignalled then
-    -- Its signal may have to be appended (signals.lua), with what the record says: Redis drops that later.
+    -- The signal of the session may still have to be appended (signals.lua). It contains data of the record, which Redis drops later.
     least = now
     if record then
       local idle = select(11, struct.unpack(HEAD, record))

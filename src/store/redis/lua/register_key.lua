@@ -4,8 +4,8 @@
 -- ARGV  1 sid, 2 generation of the refresh token, 3 the key, 4 its thumbprint, 5 its kind (record.ts), 6 reuse interval, ms
 -- Returns one string: l (the session has this key), the time (I6) and the record; or k, it has another key; o, the token is outdated;
 -- m revoked, u unknown.
-local BOUND = 2 -- the part of the kind of a key that says that it was used
-local PROOF = 4 -- the part of the kind of a key that each request proves
+local BOUND = 2 -- marks the kind of a key that has been used
+local PROOF = 4 -- marks the kind of a key that each request must prove
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

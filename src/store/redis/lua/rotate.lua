@@ -16,8 +16,8 @@
 --   m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the client whose proof would be the
 --   first is not that of the session: nothing
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
-local BOUND = 2 -- the part of the kind of a device key that says that it was used
-local PROOF = 4 -- the part of the kind of a key that each request proves
+local BOUND = 2 -- marks the kind of a device key that has been used
+local PROOF = 4 -- marks the kind of a key that each request must prove
 local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
@@ -105,7 +105,7 @@ if outcome == 'x' or two_holders then
   close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
-  if unbound and outcome ~= 'p' then -- the first proof
+  if unbound and outcome ~= 'p' then -- the first proof binds the key
     proven, first_use, version = true, true, version + 2
     record = record .. struct.pack('>I6', now) .. unbound .. struct.pack('>I6I2B', 0, 6, PROOF + BOUND)
   end

@@ -1,7 +1,7 @@
--- These functions read and end the sessions of a partition. Most scripts have them from the beginning. A refresh makes them on demand
--- (scripts.ts), because it would pay for functions that it does not call.
+-- These functions read and end the sessions of a partition. Most scripts define them at once. A refresh defines them only when it needs
+-- them (scripts.ts), because defining unused functions costs time.
 
--- Returns the position at which the device key begins: beyond the record if it has none.
+-- Returns the position at which the device key begins: the position after its end if it has none.
 local function device_at(record)
   if string.byte(record) % 4 < 2 then return #record + 1 end
   return #record - 40 - struct.unpack('>I2', record, #record - 2)
@@ -114,10 +114,11 @@ local function append_to_log(partition, entries, now, marker_life)
   for k, entry in ipairs(entries) do
     scored[2 * k - 1], scored[2 * k] = score + (k - 1) * STEP, entry
   end
-  redis.call('ZADD', log, 'NX', unpack(scored)) -- an entry that is there already stays where readers have found it
+  redis.call('ZADD', log, 'NX', unpack(scored)) -- an existing entry stays where readers have found it
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, now + marker_life + shift + LOG_SLACK)
-  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- a hint may be lost: readers read the log anyway
+  -- a hint may be lost, because readers also read the log without one
+  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
 end
 
 -- Appends to the signal log. `switch` is the value of {a7}g. Each of `ends` is { sid, reason, record or false, subject without a record }.
@@ -141,7 +142,7 @@ local function append_signals(partition, switch, ends, now)
   redis.call('ZADD', log, unpack(added))
   redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
   redis.call('ZREMRANGEBYSCORE', log, '-inf', count - MOST_SIGNALS)
-  -- Looks at one more than were added, so that what is too old never accumulates.
+  -- Examines one signal more than was added, so that signals that are too old never accumulate.
   for _, signal in ipairs(redis.call('ZRANGE', log, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, #ends + 1)) do
     if now - string.match(signal, '^%S+ %S+ (%d+)') > tonumber(keep) then redis.call('ZREM', log, signal) end
   end

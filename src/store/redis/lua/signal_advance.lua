@@ -23,11 +23,12 @@ if number > before_number then at, sid = string.format('%.0f', number), ARGV[5] 
 delivered, dead = string.format('%.0f', delivered + ARGV[6]), string.format('%.0f', dead + ARGV[7])
 redis.call('HSET', readers, id, table.concat({ at, sid, delivered, dead }, ' '))
 
-if math.floor(number / 32) == math.floor(before_number / 32) then return 'moved' end -- not every time, as it reads all cursors
+-- only after every 32 signals, because this reads all cursors
+if math.floor(number / 32) == math.floor(before_number / 32) then return 'moved' end
 local least, fields = math.huge, redis.call('HRANDFIELD', readers, 1000, 'WITHVALUES')
 for k = 1, #fields, 2 do
   if fields[k] ~= '*' then least = math.min(least, tonumber(string.match(fields[k + 1], '^%d+'))) end
 end
--- The last signal stays: a reader recognises by it that the log is the same (signals.lua).
+-- The last signal stays: it shows a reader that the log is still the same (signals.lua).
 redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. least)
 return 'moved'

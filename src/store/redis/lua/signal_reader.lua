@@ -7,7 +7,7 @@ for _, partition in ipairs(KEYS) do
   local readers, switch = partition .. 'f', partition .. 'g'
   -- In a cluster every second key stands for no partition (link.ts).
   if string.sub(partition, -1) ~= '}' then
-    -- nothing
+    -- there is nothing to do for a key without a partition
   elseif ARGV[1] == 'add' then
     local log = redis.call('GET', switch)
     if not log then redis.call('SET', switch, ARGV[3] .. ' 0 -') end

@@ -6,7 +6,7 @@
 -- ARGV  1 from when and 2 until when the instance expects this to run, by this clock, ms; 3 the shift with which the store's
 --       time continues evenly, if the instance has noticed that this clock was set, or ''
 -- Returns the time of this clock, the shift, and 1 if this ran when it was expected to.
-local SLACK = 250 -- the reports of instances may differ by so much, ms
+local SLACK = 250 -- how much the reports of instances may differ, ms
 local now, key = clock(), KEYS[1] .. 'c'
 local shift, seen = string.match(redis.call('GET', key) or '0 0', '^(%S+) (%S+)$')
 shift, seen = tonumber(shift), tonumber(seen)
