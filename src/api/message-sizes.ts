@@ -11,8 +11,8 @@ function maxBytesOf({ fields }: DescMessage): number {
 }
 
 /**
- * Registers services with small messages. Each RPC reads no more bytes than its message can need, compressed or not. Inflating and
- * parsing long messages in vain would be the cheapest way to keep a service busy.
+ * Registers services with small messages. Each RPC reads no more bytes than its message can need, compressed or not. Otherwise long
+ * messages, inflated and parsed for nothing, would be the cheapest way to keep the service busy.
  */
 export function withSmallMessages(router: ConnectRouter, maxBodyBytes: number): ConnectRouter {
   const small: ConnectRouter = {

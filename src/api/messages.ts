@@ -13,7 +13,7 @@ import { shownTime } from "./times.ts";
 /** The maximum length of claims as JSON, in bytes. */
 const MAX_CLAIMS_BYTES = 4096;
 
-/** @returns the times of a session as both APIs show them, by the wall clock */
+/** Returns the times of a session by the wall clock, as both APIs return them. */
 export function timesOf(
   session: Session,
   shiftMs: number,
@@ -37,7 +37,7 @@ export function sessionIdOf(field: string, text: string): SessionId {
   return sid;
 }
 
-/** @param byDefault the value for a request that names none */
+/** @param byDefault the value for a request that names no audience */
 export function audienceOf(one: string, several: readonly string[], byDefault: string): Audience {
   const [first, ...others] = several;
   if (first === undefined) return one || byDefault;

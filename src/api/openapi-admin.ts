@@ -92,7 +92,7 @@ runNodeJs({
       if (service === undefined) throw new Error(`${name} is not there`);
       return service;
     });
-    // Services with annotations are served at these, too.
+    // Services with annotations are also served at the annotated paths.
     const { tables } = describeRoutes(services, { autoRoutes: true });
     const unary = tables.map((table) => ({
       ...table,

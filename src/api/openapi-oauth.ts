@@ -27,7 +27,7 @@ const body = (errors: readonly string[]) => ({
 function failure(status: number, errors: readonly string[]) {
   const header = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[status];
   return {
-    $ref: null, // replaces the patch of all operations
+    $ref: null, // The empty reference replaces the patch of all operations.
     description: errors.map((error) => `\`${error}\``).join(" or "),
     ...(header && { headers: { [header]: { required: true, schema: { type: "string" } } } }),
     content: { "application/json": { schema: body(errors) } },
@@ -60,7 +60,7 @@ const form = (message: string, required: readonly string[], example: Readonly<Re
 
 const PROOF_ERRORS = [BAD_PROOF.error, NONCE_REQUIRED.error];
 
-/** There is no credential beside the token in the body. */
+/** The request needs no credential other than the token in its body. */
 const NO_CREDENTIAL = { security: [{}], responses: { 401: null, 403: null } };
 
 const REFRESH = { grant_type: "refresh_token", refresh_token: "…", client_id: "cli" };

@@ -61,7 +61,7 @@ const proof = {
 
 /** The response to a request without a usable proof has the challenge for the next one. */
 const proofRequired = {
-  $ref: null, // replaces the patch of all operations
+  $ref: null, // The empty reference replaces the patch of all operations.
   ...failure("E403_FORBIDDEN"),
   headers: { "Secure-Session-Challenge": deviceHeader("The challenge for the next proof.") },
 };
@@ -146,7 +146,7 @@ export default {
       },
     },
     "auth.v1.SessionService.RenewDevice": {
-      // Without the cookie there is nothing to renew, which is a response.
+      // The cookie is optional: without it, the response is that there is nothing to renew.
       security: [{ refreshCookie: [] }, {}],
       parameters: [
         proof,

@@ -1,8 +1,8 @@
-/** The routes of the public API that no RPC has: what verifiers read, without a credential. */
+/** Describes the routes of the public API that are not RPCs. Verifiers read them without a credential. */
 
 const ref = (name: string) => ({ $ref: `#/components/responses/${name}` });
 
-/** Everybody may read them, also from pages of other origins. */
+/** These routes are open to everybody, including pages of other origins. */
 const OPEN = { tags: ["Verification"], security: [{}] };
 const cached = { "Cache-Control": { required: true, schema: { type: "string" }, description: "For how long." } };
 

@@ -2,7 +2,7 @@
 import { invalidRequest } from "../session/errors.ts";
 import { InvalidCursor } from "../session/ports.ts";
 
-/** Numbers of sessions. */
+/** The page sizes are numbers of sessions. */
 const DEFAULT_PAGE_SIZE = 20;
 const MAX_PAGE_SIZE = 100;
 
@@ -11,7 +11,7 @@ export function pageSizeOf(size: number): number {
   return size === 0 ? DEFAULT_PAGE_SIZE : Math.min(size, MAX_PAGE_SIZE);
 }
 
-/** Returns a position of the store as a page token. It is opaque, so that no client makes its own. */
+/** Returns a position in the store as a page token. The token is opaque, so that clients do not build their own. */
 export function toPageToken(position: string | undefined): string {
   return position === undefined ? "" : Buffer.from(position).toString("base64url");
 }
@@ -26,7 +26,7 @@ export function parsePageToken(token: string): string | undefined {
   return position.toString("base64url") === token ? position.toString() : rejectPageToken();
 }
 
-/** Rejects a position that is not one of the store's. Only the store knows its own: `.catch(rejectForeignPosition)`. */
+/** Rejects a page token whose position is not one of the store's. Only the store can tell: `.catch(rejectForeignPosition)`. */
 export function rejectForeignPosition(error: unknown): never {
   if (error instanceof InvalidCursor) rejectPageToken();
   throw error;

@@ -8,7 +8,7 @@ import { requestContextOf } from "./request-context.ts";
 
 export type RefusalDeps = {
   readonly audit: Audit;
-  /** How many requests with a bad credential, or without one, an address may make. */
+  /** Limits the requests without a valid credential by address. */
   readonly failureLimit: RateLimit;
 };
 

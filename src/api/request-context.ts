@@ -4,7 +4,7 @@ import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
 interface StreamOutput {
-  /** @returns false if the client has to catch up first (`drained`) */
+  /** Writes bytes. @returns false if the client must read first (`drained`) */
   write(bytes: Uint8Array): boolean;
   /** Resolves when the client has caught up, or the response is over. */
   drained(): Promise<void>;
@@ -22,9 +22,12 @@ interface RequestSource {
   waitMs(): number;
   /** The ids for the log. */
   correlation(): Correlation;
-  /** Takes whole envelopes of a stream past Connect, once Connect has sent the first. Undefined if this connection cannot. */
+  /**
+   * Returns an output that takes whole envelopes of a stream without Connect, after Connect has sent the first. Returns undefined if the
+   * connection has none.
+   */
   output(): StreamOutput | undefined;
-  /** Notes that the request was of no use, whatever the status of its response. */
+  /** Notes that the request was fruitless (listener/fruitless.ts), whatever the status of its response. */
   noteFruitless(): void;
   /** Aborts the call and drops unread output. */
   abort(): void;
@@ -88,7 +91,7 @@ export function correlationOf(values: ContextValues | undefined): Correlation | 
 /** @throws Error if a call did not come through a listener, which uses `contextValuesOf` */
 export function requestContextOf({ values }: Pick<HandlerContext, "values">): RequestContext {
   const request = values.get(key);
-  // There is no shared default: one request would see the admin of another.
+  // There is no shared default, because one request would then see the admin of another.
   if (request === undefined) throw new Error("the call has no request context");
   return request;
 }

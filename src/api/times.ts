@@ -1,6 +1,6 @@
 /**
- * Converts the times of messages. They are by the wall clock, except those of the revocation feed. No other file of the API makes
- * timestamps.
+ * Converts the times of messages. All of them are by the wall clock, except those of the revocation feed. No other file of the API
+ * creates timestamps.
  */
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type StoreMs, toStoreTime, toWallClock, type WallMs, wallMs } from "../session/time.ts";
@@ -9,7 +9,7 @@ export function wallTime(time: WallMs): Timestamp {
   return timestampFromMs(time);
 }
 
-/** Returns a time of the store as the APIs show it: by the wall clock. */
+/** Returns a time of the store by the wall clock, as the APIs return it. */
 export function shownTime(time: StoreMs, shiftMs: number): Timestamp {
   return wallTime(toWallClock(time, shiftMs));
 }
@@ -23,7 +23,7 @@ export function feedTime(time: StoreMs): Timestamp {
 }
 
 /**
- * Returns the time of the store for a time that a caller gives. It is rounded up, so that a session created within the last millisecond
+ * Returns the store's time for a time that a caller sends. It is rounded up, so that a session created within that last millisecond
  * counts as created before.
  */
 export function givenTime({ seconds, nanos }: Timestamp, shiftMs: number): StoreMs {

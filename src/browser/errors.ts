@@ -2,8 +2,8 @@
  * The reasons why there is no access token.
  *
  * - `ended`: nobody is signed in. Show the login.
- * - `unavailable`: it cannot be known now (offline, an outage, a proxy in the way). Show that, keep the page.
- * - `disposed`: the kit was disposed of.
+ * - `unavailable`: the state is not known now (offline, an outage, a proxy in the way). Show that, and keep the page.
+ * - `disposed`: the page has called `dispose`.
  */
 export type SessionErrorReason = "ended" | "unavailable" | "disposed";
 
@@ -11,7 +11,7 @@ export type SessionErrorReason = "ended" | "unavailable" | "disposed";
 export class SessionError extends Error {
   override readonly name = "SessionError";
   declare readonly reason: SessionErrorReason;
-  /** @param cause what `fetch` threw, or the response's status */
+  /** @param cause the error that `fetch` threw, or the status of the response */
   constructor(reason: SessionErrorReason, cause?: unknown) {
     super(`session ${reason}`, { cause });
     this.reason = reason;

@@ -1,21 +1,21 @@
-/** `fetch` with the access token: sent to known origins only, renewed once when a service refuses it. */
+/** Calls `fetch` with the access token. The token is sent only to known origins, and is renewed once if a service refuses it. */
 import type { Realm } from "./realm.ts";
 
 /**
  * Returns the access token for a URL. `signal` ends the wait for it.
  *
- * @throws TypeError for an origin that must not see it, and for the mode `no-cors`, in which browsers drop it silently
+ * @throws TypeError for an origin that must not receive it, and for the mode `no-cors`, in which browsers drop it silently
  */
 export type TokenFor = (url: string, signal: AbortSignal, mode?: string) => Promise<string>;
 
-/** Returns another token than the one that a service refused, if there is one. */
+/** Returns another token than the one that a service refused, if it can get one. */
 export type Replace = (text: string, signal: AbortSignal) => Promise<string | undefined>;
 
 export const bearer = (token: string): string => `Bearer ${token}`;
 
 export function authorizedFetch(tokenFor: TokenFor, replace: Replace, realm: Pick<Realm, "fetch">) {
   return async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
-    // A request's own body can be read once. One of `init` can be sent again, unless it is a stream.
+    // The body of a Request can be read only once. A body in `init` can be sent again, unless it is a stream.
     const again = !init.body && input instanceof Request ? input.clone() : input;
     const request = new Request(input, init);
     const { signal } = request;

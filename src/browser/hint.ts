@@ -1,16 +1,16 @@
-/** The hint cookie: the id of the session that the browser's cookies belong to, for scripts. */
+/** Reads the hint cookie, from which scripts learn the id of the session that the browser's cookies belong to. */
 import type { Realm } from "./realm.ts";
 
 /**
- * Returns the cookie's value, which is empty if it is absent. The result is undefined if the cookie is not used, cannot be read, or was set
- * by a sibling domain, too.
+ * Returns the value of the cookie, or an empty text if it is absent. Returns undefined if the cookie is not used, cannot be read, or was
+ * also set by a sibling domain.
  */
 export function hintOf({ document }: Realm, name: string | undefined): string | undefined {
   try {
     const [, value = "", other] = `; ${(document as NonNullable<Realm["document"]>).cookie}`.split(`; ${name}=`);
     if (name && !other) return value.split(";")[0];
   } catch {
-    // A sandboxed frame, or a worker.
+    // The code runs in a sandboxed frame or in a worker.
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** Adds the access token to Connect calls. The types go by shape, so that the kit does not depend on Connect. */
+/** Adds the access token to Connect calls. The types are structural, so that the kit does not depend on Connect. */
 import { bearer, type Replace, type TokenFor } from "./fetch.ts";
 
 type Call = {
@@ -28,7 +28,7 @@ export function authInterceptor(tokenFor: TokenFor, replace: Replace): AuthInter
     } catch (error) {
       const refused = (error as { readonly code?: unknown } | undefined)?.code === UNAUTHENTICATED;
       const other = refused && (await replace(token, request.signal));
-      // A stream's messages have been read: its caller decides whether to start it again.
+      // Messages of a stream have been read already, so the caller decides whether to start it again.
       if (!other || request.stream) throw error;
       return attempt(other);
     }

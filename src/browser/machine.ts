@@ -1,8 +1,8 @@
 /**
- * What a tab knows of its session, and how each event changes it. The machine reads no clock, sends nothing and waits for nothing, so
- * that tests can drive it through any order of events.
+ * The state machine of a tab: what the tab knows about its session, and how each event changes that. The machine reads no clock, sends
+ * nothing and waits for nothing, so that tests can drive it through any order of events.
  *
- * Only `E001_AUTH_FAILURE`, or another tab that received it, ends a session. Every other failure is "offline".
+ * Only `E001_AUTH_FAILURE`, or another tab that received it, ends a session. Every other failure means "offline".
  */
 import type { SessionState } from "./snapshot.ts";
 import type { HeldToken } from "./token.ts";
@@ -11,15 +11,15 @@ import { MAX_RETRY_AFTER_MS } from "./waits.ts";
 export type Known = {
   readonly state: SessionState;
   readonly token?: HeldToken | undefined;
-  /** Counts tokens, endings and beginnings: each makes what is under way void. */
+  /** Counts new tokens, ends and sign-ins. Each of them invalidates the requests that are under way. */
   readonly version: number;
-  /** The session that was seen to end. Its tokens are not taken from other tabs any more. */
+  /** The session that has ended. Tokens of it are no longer accepted from other tabs. */
   readonly endedSid?: string | undefined;
-  /** Whether this tab looks soon, hidden or not, and again until it is known what has become of the session. */
+  /** Whether this tab soon checks the session, even if it is hidden, and repeats that until the state of the session is known. */
   readonly doubtful?: boolean;
   /** How many attempts in a row have failed. */
   readonly failures: number;
-  /** How long the attempts are put off, ms. */
+  /** How long the next attempt is delayed, in ms. */
   readonly waitMs: number;
 };
 
@@ -30,7 +30,7 @@ const become = (known: Known, state: SessionState, token?: HeldToken, endedSid?:
   token,
   version: known.version + 1,
   endedSid,
-  // The tab that announced a sign-in may be gone before it has a token.
+  // The tab that announced a sign-in may close before it has a token.
   doubtful: state === "unknown",
   failures: 0,
   waitMs: 0,
@@ -38,14 +38,14 @@ const become = (known: Known, state: SessionState, token?: HeldToken, endedSid?:
 
 const sidOf = (known: Known) => known.token?.claims.sid;
 
-/** Whether a session is over, or the hint cookie names another one. */
+/** Returns whether a session has ended, or the hint cookie names another one. */
 const isVoid = (known: Known, hint: string | undefined, sid: string | undefined) =>
   (hint ?? sid) !== sid || (sid && sid === known.endedSid);
 
-/** Somebody has signed in: whatever was known before is void. */
+/** Somebody has signed in, so everything that was known before is invalid. */
 export const begin = (known: Known): Known => become(known, "unknown");
 
-/** The session is over, as the service says. */
+/** The service has reported that the session has ended. */
 export const end = (known: Known): Known => become(known, "ended", undefined, sidOf(known) ?? known.endedSid);
 
 /** An attempt of this tab or of another one has failed. */
@@ -56,28 +56,28 @@ export const fail = (known: Known, waitMs: number): Known => ({
   waitMs: Math.min(waitMs, MAX_RETRY_AFTER_MS),
 });
 
-/** Messages of other tabs may have been missed, or one has been received that does not say enough. */
+/** Messages of other tabs may have been missed, or a message was received whose information is incomplete. */
 export const doubt = (known: Known): Known => ({ ...known, doubtful: true });
 
-/** The page has looked at the hint cookie, because other pages may have changed it. */
+/** The page has read the hint cookie, because other pages may have changed it. */
 export const look = (known: Known, hint: string | undefined): Known =>
   known.token && isVoid(known, hint, sidOf(known)) ? begin(known) : known;
 
 /** The service has given a token to this tab. */
 export const receive = (known: Known, token: HeldToken): Known =>
-  // It was reported as over while the response was on its way: the service is asked once more.
+  // The session was reported as ended while the response was under way, so the service is asked once more.
   known.endedSid && token.claims.sid === known.endedSid
     ? { ...known, endedSid: undefined }
     : become(known, "active", token);
 
-/** Another tab has sent a token that is still valid. It is taken unless it is worse than ours. */
+/** Another tab has sent a token that is still valid. It is used unless this tab's own token is better. */
 export const take = (known: Known, other: HeldToken, hint: string | undefined): Known => {
   const { sid, iat } = other.claims;
   const isWorse = known.token && sidOf(known) === sid && iat < known.token.claims.iat;
   return isWorse || isVoid(known, hint, sid) ? known : become(known, "active", other);
 };
 
-/** Another tab has seen the end of a session. It names none if it never held a token. */
+/** Another tab has learned that a session has ended. It names no session if it never held a token. */
 export const hearEnd = (known: Known, sid: string | undefined): Known => {
   if (!known.token) return { ...known, endedSid: sid ?? known.endedSid };
   if (!sid) return doubt(known);

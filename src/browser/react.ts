@@ -1,4 +1,4 @@
-/** The session in React. */
+/** The session of the kit as a React hook. */
 "use client";
 
 import { useSyncExternalStore } from "react";
@@ -6,7 +6,8 @@ import type { Session } from "./session.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 /**
- * Returns the snapshot of the session, and renders again when it changes. On a server it is `unknown`, or what `initial` says.
+ * Returns the snapshot of the session, and renders again when it changes. On a server it is `unknown`, or the snapshot that `initial`
+ * describes.
  *
  * @example
  * const { state, claims } = useSession(session);

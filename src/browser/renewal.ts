@@ -18,7 +18,7 @@ import { ASK_MS, MAX_PATIENCE_MS, maxBackoffMs, PATIENCE_MS, SPREAD_MS } from ".
 /**
  * Creates the renewal. It is a closure rather than a class: minifiers shorten the names of its variables, and the kit must stay small.
  * @param hintCookie the name of the cookie that holds the id of the session
- * @param closed ends everything
+ * @param closed ends the renewal
  */
 export function createRenewal(
   realm: Realm,
@@ -28,16 +28,16 @@ export function createRenewal(
   display: Display,
   initial: ReceivedToken | undefined,
 ) {
-  // The version is that of the messages: tabs of another version of the kit go their own way.
+  // The name contains the version of the messages, so that tabs with another version of the kit use another channel.
   const name = `session/1:${baseUrl}`;
   const open = (channelName: string) =>
     openChannel(realm, channelName, (message) => receivers[message?.type as "token"]?.(message as TokenMessage));
   let channel = open(name);
   let known = BEGINNING;
-  /** Aborted when waiting has no purpose any more: also when another tab has failed. */
+  /** Ends all waits. It is aborted when waiting has no purpose any more, for example when another tab has failed. */
   let waiters = new AbortController();
   let inFlight: Promise<Outcome | undefined> | undefined;
-  /** Until the next attempt is allowed, ms. */
+  /** Returns the time until the next attempt is allowed, in ms. */
   let backoffMs = countdown(realm, 0);
   let timer: unknown;
   closed.addEventListener("abort", () => {
@@ -46,10 +46,10 @@ export function createRenewal(
     plan();
   });
   onWake(realm, closed, ({ type, persisted }) => {
-    // What was put off may be tried at once.
+    // A delayed attempt may be made at once.
     if (type === "online") backoffMs = countdown(realm, 0);
     look();
-    // Messages may have been missed. The cookie would show what they said.
+    // Messages may have been missed, unless the hint cookie shows the current session anyway.
     if ((type === "resume" || persisted) && !hint()) learn(doubt(known));
     plan();
   });
@@ -57,10 +57,10 @@ export function createRenewal(
   const unavailable = (cause: unknown) => new SessionError(closed.aborted ? "disposed" : "unavailable", cause);
   const hint = () => hintOf(realm, hintCookie);
   const say = (message: TabMessage) => channel?.postMessage(message);
-  /** Until the token in hand is to be refreshed, ms. */
+  /** Returns the time until the current token must be refreshed, in ms. */
   const dueMs = () => (known.token ? known.token.leftMs() - known.token.reserveMs : 0);
 
-  /** Gives an outcome to all that wait for their turn. Otherwise each would try in its turn. */
+  /** Gives the outcome of this request to all that wait for their turn, so that they do not each send one. */
   function settle(waitMs: number): void {
     backoffMs = countdown(realm, waitMs);
     waiters.abort();
@@ -75,7 +75,10 @@ export function createRenewal(
     plan();
   }
 
-  /** Plans the next look; what was planned before is dropped. Hidden tabs wait until they are used or seen, or in doubt. */
+  /**
+   * Plans the next check, and replaces the one that was planned before. Hidden tabs check only when they are used or become visible, or
+   * if their state is in doubt.
+   */
   function plan(): void {
     const { state, doubtful } = known;
     realm.clearTimeout(timer as never);
@@ -89,13 +92,13 @@ export function createRenewal(
     );
   }
 
-  /** The session is over, here and in the other tabs. */
+  /** Ends the session, here and in the other tabs. */
   function over(): void {
     learn(end(known));
     say({ type: "ended", sid: known.endedSid });
   }
 
-  /** Takes note of what other pages may have changed. Returns whether nobody is signed in. */
+  /** Reads the hint cookie, which other pages may have changed. Returns whether nobody is signed in. */
   function look(): boolean {
     const nobody = hint() === "";
     if (nobody) over();
@@ -104,12 +107,13 @@ export function createRenewal(
   }
 
   const receivers: Receivers & { readonly __proto__: null } = {
-    // Any page of the origin may send a message of any type.
+    // Any page of the origin may send a message with any type.
     __proto__: null,
     ask({ newerThan, replyTo }) {
       const { token } = known;
       if (!token?.text || token.claims.iat <= newerThan || dueMs() <= 0 || known.doubtful) return;
-      // A channel of its own: a reply to everybody would be as many messages as there are tabs, squared.
+      // The reply goes to a separate channel. If every reply went to all tabs, the number of messages would be the square of the number
+      // of tabs.
       const box = open(replyTo);
       box?.postMessage(messageOf(token, realm));
       box?.close();
@@ -130,7 +134,7 @@ export function createRenewal(
     const { version } = known;
     const atMs = realm.Date.now();
     const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
-    // Meanwhile another tab has brought a token, the session has ended or another one has begun: that is newer.
+    // In the meantime another tab has sent a token, the session has ended or another one has begun, and that is newer.
     if (version !== known.version) return undefined;
     const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
     if (received) {
@@ -138,7 +142,7 @@ export function createRenewal(
       if (known.token === received) say(messageOf(received, realm));
     } else if (outcome.ended) over();
     else {
-      // A random part is added to the time that the service names, so that clients do not come back all at once.
+      // A random time is added to the time that the service requires, so that clients do not come back all at once.
       const waitMs = maxBackoffMs(known.failures) * realm.Math.random() + (outcome.retryAfterMs ?? 0);
       learn(fail(known, waitMs));
       say({ type: "failed", waitMs, atMs: realm.Date.now() });
@@ -146,7 +150,11 @@ export function createRenewal(
     return outcome;
   }
 
-  /** Obtains a token. Single flight; never rejects. @param replacement whether a service has refused the token in hand */
+  /**
+   * Obtains a token. Concurrent calls share one request. It never rejects.
+   *
+   * @param replacement whether a service has refused the current token
+   */
   async function renew(replacement?: boolean): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;
     const { signal } = waiters;
@@ -155,9 +163,10 @@ export function createRenewal(
       const { token, doubtful } = known;
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
-      // In doubt the token in hand is good enough, if another tab has no doubt of it.
+      // If the state is in doubt, the current token is still usable if another tab is not in doubt about it.
       say({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
-      // If a lock takes long, the two messages of a reply do too, and so does what the tab with the lock before us obtained.
+      // If the lock took long to get, then the two messages of a reply take long as well, and so does the token of the tab that held the
+      // lock before.
       const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
       await sleep(realm, Math.min(MAX_PATIENCE_MS, patienceMs), signal);
       box?.close();
@@ -171,16 +180,16 @@ export function createRenewal(
   if (initial) learn(receive(known, holdToken(initial, realm) as HeldToken));
   look();
   return {
-    /** @param minValidityMs how long the token is valid at the least */
+    /** @param minValidityMs how long the token must be valid at least */
     async accessToken(minValidityMs: number): Promise<string> {
       let outcome: Outcome | undefined;
-      // What another tab hands over may be too old already: then it is renewed once more.
+      // The token of another tab may be too old already. It is then renewed once more.
       for (let attempt = 0; ; attempt++) {
         if (known.state === "ended") throw new SessionError("ended");
-        // A page or a sign-in elsewhere may have changed the cookies since the last look.
+        // Another page, or a sign-in on another page, may have changed the cookies since the last check.
         if (known.token) look();
         const { token } = known;
-        // A token that never lives as long as is wanted is good for half of its life.
+        // If tokens never live as long as requested, one is accepted for half of its life.
         if (token?.text && token.leftMs() > (attempt < 2 ? Math.min(minValidityMs, token.lifeMs / 2) : 0)) {
           if (dueMs() <= 0) void renew();
           return token.text;
@@ -189,9 +198,9 @@ export function createRenewal(
         outcome = await renew();
       }
     },
-    /** Another token than `text`, which a service has refused, if there is one. */
+    /** Returns another token than `text`, which a service has refused, if it can get one. */
     async replace(text: string): Promise<string | undefined> {
-      // This token replaced a refused one, and is refused too. Then the token is not at fault.
+      // This token replaced a refused one and is refused as well, so the token is not the cause.
       if (known.token?.text === text && !known.token.replacement) await renew(true);
       return known.token?.text === text ? undefined : known.token?.text;
     },
@@ -203,12 +212,12 @@ export function createRenewal(
       const { version, token } = known;
       const url = `${baseUrl}/v1/auth/logout`;
       let outcome = await send(realm, url, closed);
-      // The cookie is gone, the session need not be.
+      // The cookie is gone, but the session may still exist.
       if (outcome.ended && token?.text)
         outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(token.text) });
       if (outcome.cause) throw unavailable(outcome.cause);
       if (version === known.version) over();
-      // Somebody may have signed in meanwhile: the service knows which session there is now, if any.
+      // Somebody may have signed in in the meantime. The service knows the current session, if there is one.
       else learn(begin(known));
     },
   };

@@ -1,25 +1,28 @@
-/** The two requests of the kit, and what their responses mean. Only `E001_AUTH_FAILURE` says that a session has ended. */
+/** Sends the two requests of the kit, and interprets their responses. Only `E001_AUTH_FAILURE` means that a session has ended. */
 import { deadline, type Realm } from "./realm.ts";
 
-/** The time limit of a request, ms: longer than any honest response takes. A proxy that holds a response must not stop the page. */
+/**
+ * The time limit of a request, in ms. It is longer than any honest response takes. A proxy that holds back a response must not block the
+ * page.
+ */
 const TIMEOUT_MS = 15_000;
 
 export type Outcome = {
   readonly accessToken?: string | undefined;
-  /** The service says that nobody is signed in. */
+  /** Present if the service responded that nobody is signed in. */
   readonly ended?: true;
-  /** Why it cannot be known now. */
+  /** Why the state is not known now. */
   readonly cause?: unknown;
-  /** Zero where the service named no time. */
+  /** The wait that the service requires; 0 if it named none. */
   readonly retryAfterMs?: number;
 };
 
 type Body = { readonly data?: { readonly accessToken?: string }; readonly error?: { readonly code?: string } };
 
 /**
- * Sends a request, with the cookie alone or with an access token. Never rejects.
+ * Sends a request, with the cookie alone or with an access token. It never rejects.
  *
- * @param closed aborts it before its time is up
+ * @param closed aborts it before its time limit
  */
 export async function send(
   realm: Realm,
@@ -34,11 +37,11 @@ export async function send(
       method,
       headers,
       credentials: "include",
-      // A page that closes meanwhile still completes the rotation, or the logout.
+      // The rotation or the logout is completed even if the page closes in the meantime.
       keepalive: true,
       signal: over.signal,
     });
-    // Whatever a proxy responds in place of the service is no JSON of ours.
+    // A response of a proxy in place of the service is not valid JSON of this form.
     const body = (await response.json().catch(() => {})) as Body | undefined;
     if (body?.data) return body.data;
     if (body?.error?.code === "E001_AUTH_FAILURE") return { ended: true };

@@ -1,4 +1,4 @@
-/** The session of a page. */
+/** The session of a page, as applications use it. */
 import { SessionError } from "./errors.ts";
 import { authorizedFetch } from "./fetch.ts";
 import { type AuthInterceptor, authInterceptor } from "./interceptor.ts";
@@ -7,31 +7,31 @@ import { createRenewal } from "./renewal.ts";
 import { createDisplay, type Snapshot, UNKNOWN } from "./snapshot.ts";
 import type { Claims } from "./token.ts";
 
-/** The least remaining validity of a token, ms, if the page does not set it. */
+/** The default of `minValidityMs`. */
 const MIN_VALIDITY_MS = 10_000;
 
 export type SessionOptions = {
-  /** The origin of the service. Default: the page's. */
+  /** The origin of the service. Default: the origin of the page. */
   readonly baseUrl?: string;
-  /** Other origins that `fetch` may send the access token to. Always included: the page's and the service's. */
+  /** Other origins to which `fetch` may send the access token. The origins of the page and of the service are always included. */
   readonly origins?: readonly string[];
-  /** How long a token that `accessToken` returns stays valid at the least, ms. Default: 10 s. */
+  /** How long a token from `accessToken` is valid at least, in ms. Default: 10 s. */
   readonly minValidityMs?: number;
   /**
-   * The value of `SESSION_HINT_COOKIE` of the service. Without that cookie nobody is signed in, and no request is made. The service sets
-   * it with each refresh, so set this option only once all sessions have been refreshed with it.
+   * The value of `SESSION_HINT_COOKIE` of the service. If the cookie is absent, nobody is signed in, and no request is made. The service
+   * sets the cookie with each refresh, so set this option only after all sessions have been refreshed with it.
    */
   readonly hintCookie?: string;
   /**
-   * What a server rendered the page with: the page begins as `active`, without a refresh. Where the hint cookie names another session,
-   * a refresh follows. `initialOf` of `@session-service/server` makes it.
+   * The session with which a server rendered the page. The page begins as `active`, without a refresh. If the hint cookie names another
+   * session, a refresh follows. `initialOf` of `@session-service/server` makes this value.
    */
   readonly initial?:
     | {
         readonly claims: Claims;
-        /** Without it the first call that needs a token refreshes. */
+        /** The token. Without it, the first call that needs a token causes a refresh. */
         readonly text?: string;
-        /** How old the token was when the page was rendered, ms. */
+        /** The age of the token when the page was rendered, in ms. */
         readonly ageMs: number;
       }
     | undefined;
@@ -47,8 +47,8 @@ export type Session = {
    */
   accessToken(): Promise<string>;
   /**
-   * Calls `fetch` with the access token. A 401 leads to at most one refresh and one retry. A URL outside the page's origin, the
-   * service's and `origins` is refused with a TypeError: it would receive the token.
+   * Calls `fetch` with the access token. A 401 leads to at most one refresh and one retry. A URL whose origin is not that of the page,
+   * that of the service or one of `origins` is refused with a TypeError, because it would receive the token.
    *
    * @throws SessionError, and what `fetch` throws
    * @example
@@ -56,18 +56,18 @@ export type Session = {
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
   /**
-   * Does the same for Connect transports, with the same origins. A stream is not started again.
+   * An interceptor for Connect transports that does the same as `fetch`, for the same origins. It does not restart a stream.
    *
    * @example
    * createConnectTransport({ baseUrl: "/", interceptors: [session.interceptor] });
    */
   readonly interceptor: AuthInterceptor;
-  /** `snapshot` as it was at first, also on the server that rendered the page. */
+  /** The first value of `snapshot`, which is also the one on the server that rendered the page. */
   readonly initial: Snapshot;
-  /** What is known now. A new object after each change, so that it can be compared. */
+  /** The current state. Each change makes a new object, so that objects can be compared. */
   readonly snapshot: Snapshot;
   /**
-   * Calls `listener` after each change of `snapshot`. The first subscription finds out whether somebody is signed in.
+   * Calls `listener` after each change of `snapshot`. The first subscription checks whether somebody is signed in.
    *
    * @returns a function that ends the subscription
    * @example
@@ -77,8 +77,8 @@ export type Session = {
    */
   subscribe(listener: () => void): () => void;
   /**
-   * Finds out again, in all tabs, who is signed in: for use after a sign-in or a step-up. Without `hintCookie`, every page that a login
-   * leads to must call it.
+   * Checks again, in all tabs, who is signed in. Call it after a sign-in or a step-up. Without `hintCookie`, every page that follows a
+   * login must call it.
    *
    * @throws SessionError
    */
@@ -91,12 +91,13 @@ export type Session = {
    * signOutButton.onclick = () => session.end().catch(() => show("Still signed in. Try again."));
    */
   end(): Promise<void>;
-  /** Leaves no timer, lock, channel, request or listener behind. Calls in progress reject with `disposed`. */
+  /** Ends the kit: no timer, lock, channel, request or listener remains. Calls in progress reject with `disposed`. */
   dispose(): void;
 };
 
 /**
- * Creates the session of this page. Create one and share it. Nothing happens until it is used. A server may create it and must not use it.
+ * Creates the session of this page. Create one and share it. Nothing happens until it is used. A server may create it, but must not use
+ * it.
  *
  * @param realm the global object; tests bring their own
  * @example
@@ -112,7 +113,7 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   const display = createDisplay(realm, disposed);
   let renewal: ReturnType<typeof createRenewal> | undefined;
 
-  /** Opens what is needed, at the first use. */
+  /** Opens channels and listeners at the first use. */
   function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
     renewal ??= createRenewal(

@@ -1,11 +1,11 @@
-/** The state of the session that a page shows. */
+/** The state of the session as a page displays it. */
 import type { Realm } from "./realm.ts";
 import type { Claims } from "./token.ts";
 
 /**
- * - `unknown`: the kit has not found out yet.
+ * - `unknown`: the kit does not know the state yet.
  * - `active`: somebody is signed in.
- * - `offline`: the service cannot be reached. The user is the one of before.
+ * - `offline`: the service cannot be reached. The last known user is assumed.
  * - `ended`: nobody is signed in.
  */
 export type SessionState = "unknown" | "active" | "offline" | "ended";
@@ -13,11 +13,11 @@ export type SessionState = "unknown" | "active" | "offline" | "ended";
 /** A snapshot is immutable. Every change makes a new object. */
 export type Snapshot = {
   readonly state: SessionState;
-  /** To show, not to trust: services verify tokens. */
+  /** The claims, for display only. The kit does not verify them; services do. */
   readonly claims?: Claims | undefined;
   /**
-   * Whether another user is signed in than when this page was first signed in, after a sign-in in another tab or with a session that a
-   * sibling domain has planted. The page still shows data of the former user, so reload it.
+   * Whether another user is signed in than the first one of this page: after a sign-in in another tab, or with a session that a sibling
+   * domain has planted. The page still shows data of the first user, so reload it.
    */
   readonly changed?: boolean | undefined;
 };
@@ -26,7 +26,7 @@ export const UNKNOWN: Snapshot = { state: "unknown" };
 
 export type Display = ReturnType<typeof createDisplay>;
 
-/** Keeps the snapshot and the listeners to its changes, until `closed` is aborted. */
+/** Holds the snapshot and the listeners to its changes, until `closed` is aborted. */
 export function createDisplay(realm: Realm, closed: AbortSignal) {
   let listeners: readonly (() => void)[] = [];
   let snapshot = UNKNOWN;
@@ -40,13 +40,13 @@ export function createDisplay(realm: Realm, closed: AbortSignal) {
       subject ??= claims?.sub;
       snapshot = { state, claims, changed: claims && claims.sub !== subject };
       for (const listener of listeners) {
-        // In a task of its own: no code of others runs under the lock. What it throws is an unhandled error.
+        // Each listener runs in its own task, so that no foreign code runs while the lock is held. An error that it throws is unhandled.
         realm.setTimeout(listener, 0);
       }
     },
-    /** @returns what removes the listener */
+    /** @returns a function that removes the listener */
     listen(listener: () => void): () => void {
-      // The same function may come twice.
+      // A function may be added twice.
       const own = () => closed.aborted || (listeners.includes(own) && listener());
       listeners = [...listeners, own];
       return () => {

@@ -1,26 +1,26 @@
 /**
- * Coordinates the tabs of one origin. The coordination only saves requests, since the server's rotation tolerates any number of
- * tabs. So every wait here ends by itself, and then the tab acts alone.
+ * Coordinates the tabs of one origin. The coordination only saves requests, because the rotation on the server tolerates any number of
+ * tabs. So every wait here is bounded, and after it the tab acts alone.
  */
 import { type ChannelLike, deadline, type Realm } from "./realm.ts";
 import type { HeldToken, ReceivedToken } from "./token.ts";
 
 /**
- * How long tabs wait for one lock after the other, ms. A frozen tab may hold a lock indefinitely. Tabs that have waited for it in vain
- * meet at the next lock, so that still only one of them makes the request. A hundred tabs on a busy machine take seconds and are not
- * frozen. Tabs wait for the last lock longer than its holder needs, and not all equally long.
+ * How long tabs wait for each of the locks, in ms. A frozen tab may hold a lock indefinitely. Tabs that have waited for it in vain meet
+ * at the next lock, so that still only one of them makes the request. A hundred tabs on a busy machine may take seconds without being
+ * frozen. For the last lock, tabs wait longer than its holder needs, each for a different time.
  */
 const LOCK_WAITS_MS = [5_000, 6_000, 20_000];
 
 export type TokenMessage = ReceivedToken & { readonly type: "token" };
 
 export type TabMessage =
-  /** A tab that has a newer token sends it to `replyTo`. */
+  /** Asks for a newer token. A tab that has one sends it to `replyTo`. */
   | { readonly type: "ask"; readonly newerThan: number; readonly replyTo: string }
   | TokenMessage
-  /** `sid` is absent where no token was ever held: tabs that hold one look whether it is theirs. */
+  /** A session has ended. `sid` is absent if no token was ever held; tabs that hold a token then check whether it was theirs. */
   | { readonly type: "ended"; readonly sid: string | undefined }
-  /** The service could not be reached. */
+  /** The sender could not reach the service. */
   | { readonly type: "failed"; readonly waitMs: number; readonly atMs: number }
   /** Somebody has signed in. */
   | { readonly type: "began" };
@@ -29,7 +29,7 @@ export type Receivers = {
   readonly [T in TabMessage["type"]]: (message: Extract<TabMessage, { readonly type: T }>) => void;
 };
 
-/** A server has no other tabs, and an open channel would keep its process alive. */
+/** Returns undefined on a server, which has no other tabs and which an open channel would keep running. */
 export function openChannel(
   { document, BroadcastChannel }: Realm,
   name: string,
@@ -40,15 +40,18 @@ export function openChannel(
   return channel;
 }
 
-/** Returns a message with a token and when its life began, by the wall clock, which may have been set since. Functions cannot be sent. */
+/**
+ * Returns a message with a token and the start of its life by the wall clock, because functions cannot be sent. That clock may be set
+ * later.
+ */
 export function messageOf({ leftMs, ...token }: HeldToken, realm: Realm): TokenMessage {
   return { ...token, type: "token", atMs: realm.Date.now() - token.lifeMs + leftMs() };
 }
 
 /**
- * Runs `request` while no other tab runs its own, unless that would take longer than a bounded time.
+ * Runs `request` while no other tab runs its own, unless waiting for that would take too long.
  *
- * @param settled aborted when the request is no longer needed, so that it is not made
+ * @param settled aborted when the request is no longer needed; it is then not made
  */
 export async function exclusively<T>(
   realm: Realm,
@@ -66,7 +69,7 @@ export async function exclusively<T>(
         turn,
       );
     } catch {
-      // Too long a wait, or no locks here. `request` itself never rejects.
+      // The wait was too long, or there are no locks here. `request` itself never rejects.
     } finally {
       wait.abort();
     }

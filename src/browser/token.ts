@@ -1,6 +1,6 @@
 /**
- * An access token and its age. The kit verifies nothing, since services do that. It uses the token's own duration (`exp` − `iat`) and
- * the time since it arrived, so a local clock may be wrong by years.
+ * An access token and its age. The kit verifies nothing, since services do that. It uses the lifetime of the token (`exp` − `iat`) and
+ * the time since its arrival, so a local clock may be wrong by years.
  */
 import type { Realm } from "./realm.ts";
 
@@ -15,7 +15,7 @@ export type Claims = Readonly<Record<string, unknown>> & {
 export type HeldToken = ReceivedToken & {
   readonly claims: Claims;
   readonly lifeMs: number;
-  /** How long it is still valid, at the most. */
+  /** Returns for how long the token is still valid at most, in ms. */
   readonly leftMs: () => number;
   readonly reserveMs: number;
 };
@@ -23,17 +23,22 @@ export type HeldToken = ReceivedToken & {
 /** A token as it arrives, from the service or from another tab. */
 export type ReceivedToken = {
   readonly text?: string | undefined;
-  /** A server has rendered the page with these claims, and did not give the text of the token. */
+  /** The claims with which a server rendered the page, if it did not send the text of the token. */
   readonly claims?: Claims;
-  /** When it was issued, by the wall clock of this device. */
+  /** When the token was issued, by the wall clock of this device. */
   readonly atMs: number;
-  /** How long before its expiry it is refreshed, the same in all tabs. Random, so that nobody can predict it. */
+  /**
+   * How long before its expiry the token is refreshed, in ms. All tabs use the same value. It is random, so that nobody can predict it.
+   */
   readonly reserveMs?: number;
   /** Whether it replaced a token that a service had refused. */
   readonly replacement?: boolean | undefined;
 };
 
-/** A token that lives longer than this is renewed as if it did not, because timers of 25 days fire at once. */
+/**
+ * The longest life, in ms, that the kit counts on. A longer-lived token is renewed after this time, because timers of 25 days or more
+ * fire at once.
+ */
 const MAX_LIFE_MS = 1e9;
 
 /** Returns the claims of a JWT; undefined if the text is no JWT. */
@@ -58,8 +63,9 @@ export function holdToken(received: ReceivedToken, realm: Realm): HeldToken | un
 }
 
 /**
- * Returns how much of `durationMs` is left. One of the two clocks may have stopped during a sleep, and the other may have been set
- * back, so the one that shows the longer time is right. A clock that was set forward makes the time look longer, which costs one request.
+ * Returns a function that returns how much of `durationMs` is left. One of the two clocks may have stopped during a sleep, and the other
+ * may have been set back, so the one that shows the longer time is right. A clock that was set forward makes the elapsed time too long,
+ * which costs one request.
  */
 export function countdown(realm: Realm, durationMs: number): () => number {
   const monotonicEnd = realm.performance.now() + durationMs;
@@ -67,5 +73,8 @@ export function countdown(realm: Realm, durationMs: number): () => number {
   return () => Math.min(monotonicEnd - realm.performance.now(), wallEnd - realm.Date.now());
 }
 
-/** Returns how long ago something was, by the wall clock. The tabs share it, and a frozen tab receives its messages late. */
+/**
+ * Returns how much time has passed since a time of the wall clock. That clock is the same for all tabs, and a frozen tab receives its
+ * messages late.
+ */
 export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);

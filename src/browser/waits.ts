@@ -1,16 +1,19 @@
-/** The times for which tabs wait for each other, and between attempts. */
+/** How long tabs wait for each other and between attempts. */
 
-/** The other tabs have this long to hand over a token, ms, and twice as long as the lock took in addition. */
+/** How long the other tabs have to send a token, in ms. Twice the time that the lock took is added. */
 export const ASK_MS = 50;
-/** They have no longer than this, ms. */
+/** The longest time that other tabs get, in ms. */
 export const MAX_PATIENCE_MS = 1_000;
-/** While this tab has a valid token, busy tabs have longer, ms. */
+/** How long other tabs get at least if this tab has a valid token, in ms: they may be busy. */
 export const PATIENCE_MS = 500;
-/** Tabs and users that act on the same event spread their requests over this time, ms. */
+/** Tabs and users that react to the same event spread their requests over this time, in ms. */
 export const SPREAD_MS = 500;
 const BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/** Returns the longest wait after so many failures to reach the service, ms. It doubles, and the wait itself has full jitter. */
+/**
+ * Returns the longest wait after this many failures to reach the service, in ms. It doubles with each failure; the actual wait has full
+ * jitter.
+ */
 export const maxBackoffMs = (failures: number): number => Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failures);
-/** If the service names a longer time, it is asked after this one, ms. */
+/** The longest time that the kit waits because the service asks it to, in ms. */
 export const MAX_RETRY_AFTER_MS = 600_000;

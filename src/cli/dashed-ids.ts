@@ -1,14 +1,17 @@
 /** Handles arguments that are ids and begin with a dash, as one in 64 random ids does. */
 import type { Command } from "commander";
 
-/** No option here has one dash and more than one letter. After two dashes, an id is recognized by its length: 23 or 43 characters. */
+/**
+ * Matches ids that begin with a dash. No option here has one dash and more than one letter. After two dashes, an id is recognized by its
+ * length: 23 or 43 characters.
+ */
 const DASHED_ID = /^-(?:[^-].+|-(?:[\w-]{21}|[\w-]{41}))$/;
 
 const ID_ARGUMENTS = ["session-id", "kid"];
 
 /**
- * Moves ids that look like options behind `--`, where commander looks for no options. Values of options stay in place: commander takes
- * any text after an option that has a value.
+ * Moves ids that look like options behind `--`, where commander looks for no options. Values of options stay in place, because commander
+ * accepts any text after an option that has a value.
  */
 export function protectDashedIds(args: readonly string[], program: Command): readonly string[] {
   let command = program;

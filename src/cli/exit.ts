@@ -14,7 +14,7 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The end of every help text without one of its own. */
+/** The end of every help text that has no own text about exit codes. */
 export const EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.";
 
 /** The end of the help texts of commands that call the admin API. */
@@ -22,7 +22,7 @@ export const CALL_EXIT_CODES =
   "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the service is unavailable, 4 the token is\n" +
   "absent, wrong, or lacks a scope.";
 
-/** Ends the command: its message, one line or several, is printed on standard error. */
+/** Ends the command. Its message, of one or several lines, is printed on standard error. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitCode: ExitCode;
@@ -32,7 +32,7 @@ export class CommandError extends Error {
   }
 }
 
-/** The arguments are wrong in a way that the options alone do not show. */
+/** Creates the error for arguments that are wrong in a way that commander cannot detect. */
 export const usageError = (message: string) => new CommandError(`error: ${message}`, EXIT.usage);
 
 type ErrorClass = abstract new (...given: never[]) => Error;

@@ -17,10 +17,10 @@ import { addTokenCommand } from "./token/command.ts";
 import { version } from "./version.ts";
 import { addWatchCommand } from "./watch/command.ts";
 
-/** The width of the help texts unless the terminal is narrower. The documentation holds the same texts. */
+/** The width of the help texts unless the terminal is narrower. The documentation contains the same texts. */
 export const HELP_WIDTH = 100;
 
-/** @param width of the help, in characters */
+/** @param width the width of the help texts, in characters */
 export function createProgram(
   context: Context,
   width = Math.min(process.stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
@@ -34,7 +34,7 @@ export function createProgram(
     .configureOutput({ writeOut: lines(context.print), writeErr: lines(context.note) })
     .showHelpAfterError("(--help explains this command)")
     .exitOverride()
-    // Options after a command belong to the command: a subject may be called -V.
+    // Options after a command belong to that command: a subject may be called -V.
     .enablePositionalOptions()
     .addHelpText("after", `\n${PROGRAM_HELP}`);
   program
@@ -58,7 +58,7 @@ export function createProgram(
   return program;
 }
 
-/** Commander ends a text with a line break, and the context adds one. */
+/** Commander ends a text with a line break, and the context adds another one. */
 const lines = (write: (text: string) => void) => (text: string) => write(text.replace(/\n$/, ""));
 
 const PROGRAM_HELP = `The service is configured by environment variables: \`session-service config show\` lists them.

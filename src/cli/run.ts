@@ -17,7 +17,7 @@ export async function runCommandLine(
   env: Environment,
   serve: () => Promise<void>,
 ): Promise<void> {
-  // A reader that has read enough (`| head`) ends the command. That is not a failure.
+  // If the reader of the output has read enough (`| head`), the command ends. That is not a failure.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "EPIPE") throw error;
@@ -35,7 +35,7 @@ export async function runCommandLine(
   });
 }
 
-/** Runs a command. What it writes and its exit code are left to the context. */
+/** Runs a command. Its output and its exit code go to the context. */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   try {
     const program = createProgram(context);
@@ -46,7 +46,7 @@ export async function runCommand(args: readonly string[], context: Context): Pro
 }
 
 function exitCodeOf(error: unknown, context: Context): ExitCode {
-  // Commander has written its message already. Anything that it refuses is wrong usage.
+  // Commander has printed its message already. Everything that it refuses is wrong usage.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (!(error instanceof CommandError)) throw error;
   context.note(error.message);

@@ -1,4 +1,7 @@
-/** Presents access tokens that are bound to a key: with the scheme DPoP and a proof (RFC 9449 section 7). Bearer tokens pass as they are. */
+/**
+ * Presents access tokens that are bound to a key: with the scheme DPoP and a proof (RFC 9449 section 7). Bearer tokens are sent
+ * unchanged.
+ */
 import type { ProofKey } from "./proof-key.ts";
 import type { Proofs } from "./proofs.ts";
 
@@ -17,11 +20,11 @@ type Call = {
 
 const SCHEME = /^(?:Bearer|DPoP) /;
 
-/** @param send sends a request with the header `Authorization: Bearer …` */
+/** Returns a `fetch` that adds proofs. @param send sends a request with the header `Authorization: Bearer …` */
 export function boundFetch(deps: Deps, send: (request: Request) => Promise<Response>) {
   return async (request: Request): Promise<Response> => {
     if (!(await prove(deps, request.method, request.url, request.headers))) return send(request);
-    // A body can be read once. Such a request is repeated by the caller of this function.
+    // A body can be read only once, so a request with a body is repeated by the caller of this function.
     const again = request.body === null ? request.clone() : undefined;
     const response = await send(request);
     const isNew = deps.proofs.learn(request.url, response.headers);
@@ -31,7 +34,7 @@ export function boundFetch(deps: Deps, send: (request: Request) => Promise<Respo
   };
 }
 
-/** Does the same for a call of Connect. */
+/** Adds a proof to a Connect call in the same way. */
 export function boundCall<Request extends Call, Response>(deps: Deps, next: (request: Request) => Promise<Response>) {
   return async (request: Request): Promise<Response> => {
     const { header, url, requestMethod = "POST" } = request;
@@ -48,7 +51,7 @@ export function boundCall<Request extends Call, Response>(deps: Deps, next: (req
   };
 }
 
-/** Returns whether the token of a request is bound. Its header has a proof then. */
+/** Returns whether the token of a request is bound to a key. If so, the headers get a proof. */
 async function prove({ proofs, key }: Deps, method: string, url: string, headers: Headers): Promise<boolean> {
   const accessToken = (headers.get("authorization") ?? "").replace(SCHEME, "");
   if (!isBoundToken(accessToken)) return false;
@@ -59,7 +62,10 @@ async function prove({ proofs, key }: Deps, method: string, url: string, headers
   return true;
 }
 
-/** During a deployment an instance of an earlier version may have issued a bearer token. The tokens of the service are JWTs (RFC 9068). */
+/**
+ * Returns whether a token is bound to a key. The tokens of the service are JWTs (RFC 9068). During an upgrade, an instance of an earlier
+ * version may have issued a bearer token.
+ */
 function isBoundToken(token: string): boolean {
   try {
     const payload = (token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/");

@@ -18,7 +18,7 @@ export type Granted = {
 };
 
 export type Endpoints = {
-  /** Exchanges a refresh token. @returns undefined if the session is over @throws SessionUnavailable */
+  /** Exchanges a refresh token for new tokens. @returns undefined if the session has ended @throws SessionUnavailable */
   refresh(refreshToken: string, key?: ProofKey): Promise<Granted | undefined>;
   /** Ends the session of a refresh token. @throws SessionUnavailable */
   revoke(refreshToken: string, key?: ProofKey): Promise<void>;

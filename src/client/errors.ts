@@ -1,12 +1,12 @@
-/** The user has to sign in: the service has proven the session over, or there is none. */
+/** The user has to sign in: the service has confirmed that the session has ended, or there is none. */
 export class SessionEnded extends Error {
   override readonly name = "SessionEnded";
 }
 
-/** The service did not decide: it could not be reached, is overloaded, or responded with something else. The session may live. */
+/** The service did not decide: it could not be reached, is overloaded, or sent an unexpected response. The session may still be live. */
 export class SessionUnavailable extends Error {
   override readonly name = "SessionUnavailable";
-  /** How long the service asks to wait, in ms; undefined if it does not say. */
+  /** How long the service asks clients to wait, in ms; undefined if it does not. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, retryAfterMs?: number, options?: ErrorOptions) {

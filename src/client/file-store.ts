@@ -3,24 +3,24 @@ import { open, readdir, readFile, readlink, realpath, rename, rm, stat } from "n
 import { basename, dirname, join, resolve } from "node:path";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
 
-/** Only its owner may read or write the file. */
+/** The mode of the file: only its owner may read or write it. */
 const MODE = 0o600;
 
-/** Writing takes far less, in ms: an older temporary file was left by a process that was killed. */
+/** Writing takes far less than this, in ms. A temporary file that is older was left by a process that was killed. */
 const MAX_WRITING_MS = 60_000;
 
 const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /**
- * Keeps the tokens in a file, whose directory has to exist. A new file replaces the old one by a rename, so that others read either of
- * them, and never a part. A symbolic link stays, and the file that it leads to is replaced.
+ * Keeps the tokens in a file, whose directory must exist. A rename replaces the old file by the new one, so that other processes read one
+ * of them and never a part. If the path is a symbolic link, the file that it points to is replaced.
  */
 export function createFileStore(link: string): TokenStore {
   return {
     load: () => load(link),
     async save(tokens, replacing) {
       const path = await fileOf(link);
-      // A process that was stopped for long loses its temporary file to another one, and writes again.
+      // If a process was suspended for long, another one has deleted its temporary file, so it writes again.
       await write(path, tokens, replacing).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return write(path, tokens, replacing);
         throw error;
@@ -35,13 +35,15 @@ export function createFileStore(link: string): TokenStore {
   };
 }
 
-/** Returns the path of the file itself. A rename onto a link would leave the old tokens, and the key, where the link led to. */
+/**
+ * Returns the path of the file itself. A rename onto a link would leave the old tokens, and the key, in the file that the link points to.
+ */
 async function fileOf(link: string): Promise<string> {
   try {
     return await realpath(link);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    // There is nothing yet, or a link to nothing.
+    // The file does not exist yet, or is a link to a file that does not exist.
     const target = await readlink(link).catch(() => undefined);
     return target === undefined ? link : resolve(dirname(link), target);
   }
@@ -65,7 +67,7 @@ async function write(path: string, tokens: StoredTokens, replacing: string | und
     } finally {
       await file.close();
     }
-    // Nothing but the rename comes between this look and the replacement.
+    // Only the rename comes between this check and the replacement.
     const isCurrent = replacing === undefined || (await load(path))?.refreshToken === replacing;
     if (isCurrent) {
       await rename(temporary, path);
@@ -78,8 +80,8 @@ async function write(path: string, tokens: StoredTokens, replacing: string | und
 }
 
 /**
- * Writes the rename to the disk. After a loss of power the file would otherwise hold the refresh token of before, which ends the session
- * when it is presented. Not every system and file system can do it.
+ * Flushes the rename to the disk. Otherwise, after a loss of power, the file could contain the previous refresh token, and presenting
+ * that would end the session. Not every system and file system supports this.
  */
 async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory).catch(() => undefined);
@@ -87,7 +89,10 @@ async function syncDirectory(directory: string): Promise<void> {
   await handle?.close();
 }
 
-/** Removes the temporary files of processes that were killed: they hold a token, and the key. What cannot be removed is left. */
+/**
+ * Removes the temporary files of processes that were killed, because these files contain tokens and the key. Files that cannot be removed
+ * are ignored.
+ */
 async function removeLeftovers(path: string): Promise<void> {
   const directory = dirname(path);
   const name = basename(path);
@@ -103,8 +108,8 @@ async function removeLeftovers(path: string): Promise<void> {
 }
 
 /**
- * Returns the time by which the file system dates files, in ms. By the clock of a process, which may be wrong, the files that others are
- * writing could seem to be old.
+ * Returns the current time of the file system, in ms. The clock of a process may be wrong, and then files that others are just writing
+ * would seem old.
  */
 async function fileTime(path: string): Promise<number> {
   const probe = `${path}.${randomUUID()}.tmp`;
@@ -117,16 +122,16 @@ async function fileTime(path: string): Promise<number> {
   }
 }
 
-/** @throws Error for a file that holds something else. Its text is not in the message: it may hold a token. */
+/** Parses the file. @throws Error if the contents are invalid. Its message does not contain them, because they may include a token */
 function parse(text: string, path: string): StoredTokens {
   try {
     const value = JSON.parse(text) as Partial<StoredTokens> | null;
     const { access, ...rest } = value ?? {};
-    // Without a usable access token the next call refreshes.
+    // If the access token is unusable, the next call refreshes.
     if (typeof rest.refreshToken === "string")
       return (typeof access?.token === "string" ? value : rest) as StoredTokens;
   } catch {
-    // It is refused below.
+    // The file is refused below.
   }
   throw new Error(`${path} holds no tokens`);
 }

@@ -1,4 +1,4 @@
-/** What a command line, an agent or a desktop application imports. docs/clients.md explains it. */
+/** The module that a command line, an agent or a desktop application imports. docs/clients.md explains it. */
 export type { AuthInterceptor } from "../browser/interceptor.ts";
 export { SessionEnded, SessionUnavailable } from "./errors.ts";
 export { createFileStore } from "./file-store.ts";

@@ -1,6 +1,9 @@
-/** The key that a client proves with each request (DPoP, RFC 9449): a P-256 key of WebCrypto, or one that cannot leave its keychain. */
+/**
+ * The key that a client proves with each request (DPoP, RFC 9449). It is a P-256 key of WebCrypto, or a key that cannot leave its
+ * keychain.
+ */
 
-/** A key as a store keeps it: a private JWK (RFC 7517). */
+/** A key in the form in which a store keeps it: a private JWK (RFC 7517). */
 export type StoredKey = {
   readonly kty: "EC";
   readonly crv: "P-256";
@@ -13,7 +16,7 @@ type PublicKey = Omit<StoredKey, "d">;
 
 /** Signs with a P-256 key. Implement it for a key that stays in a keychain or a security chip. */
 export interface ProofKey {
-  /** The public JWK, with these members alone. */
+  /** The public JWK, with only these members. */
   readonly publicKey: PublicKey;
   /** Returns the ES256 signature of the bytes: 64 bytes, r ‖ s (RFC 7518 section 3.4). */
   sign(input: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>>;
@@ -24,14 +27,14 @@ const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
 
 const encoder = new TextEncoder();
 
-/** Creates a key. `start` of a session stores it beside the refresh token. */
+/** Creates a key. `start` of a session stores it together with the refresh token. */
 export async function generateProofKey(): Promise<StoredKey> {
   const { privateKey } = await crypto.subtle.generateKey(ALGORITHM, true, ["sign"]);
   const { x = "", y = "", d = "" } = await crypto.subtle.exportKey("jwk", privateKey);
   return { kty: "EC", crv: "P-256", x, y, d };
 }
 
-/** Returns the thumbprint (RFC 7638) by which a login binds the new session to a key: `dpop_jkt` of CreateSession. */
+/** Returns the thumbprint (RFC 7638) with which a login binds the new session to a key: `dpop_jkt` of CreateSession. */
 export async function proofKeyThumbprint({ crv, kty, x, y }: PublicKey): Promise<string> {
   return sha256(JSON.stringify({ crv, kty, x, y }));
 }

@@ -9,24 +9,24 @@ type ProofsOptions = {
 type Proven = {
   readonly method: string;
   readonly url: string;
-  /** The access token that goes with the proof. */
+  /** The access token that is sent with the proof. */
   readonly accessToken?: string;
 };
 
 export type Proofs = {
   /** Returns the value of the header `DPoP`. */
   create(key: ProofKey, request: Proven): Promise<string>;
-  /** Learns the nonce and the time of a server. Returns whether it has sent a nonce that was not known. */
+  /** Remembers the nonce and the time that a server has sent. Returns whether the nonce is new. */
   learn(url: string, headers: Headers): boolean;
 };
 
 const encoder = new TextEncoder();
 const segment = (value: object) => base64url(encoder.encode(JSON.stringify(value)));
 
-/** What an origin has sent. */
+/** The nonce and the time that an origin has sent. */
 type Learned = {
   readonly nonce: string | undefined;
-  /** How far its clock is ahead of this one, in ms. */
+  /** By how many ms the origin's clock is ahead of this one. */
   readonly aheadMs: number;
 };
 const NOTHING: Learned = { nonce: undefined, aheadMs: 0 };
@@ -57,7 +57,7 @@ export function createProofs({ now }: ProofsOptions): Proofs {
       const { origin } = new URL(url);
       const known = origins.get(origin) ?? NOTHING;
       const nonce = headers.get("dpop-nonce") ?? known.nonce;
-      // The response of a cache has the time at which it was made (RFC 9111 section 5.1).
+      // A response from a cache contains the time at which the cached response was made (RFC 9111 section 5.1), so it is ignored.
       const time = headers.has("age") ? Number.NaN : Date.parse(headers.get("date") ?? "");
       const aheadMs = Number.isNaN(time) ? known.aheadMs : time - now();
       if (origins.size >= MAX_ORIGINS && !origins.has(origin)) origins.clear();

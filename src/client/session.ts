@@ -10,34 +10,34 @@ import { freshToken, loadTokens, refreshTokens } from "./tokens.ts";
 export type TokenSessionOptions = {
   /** The URL of the service. */
   readonly service: string;
-  /** `client_id` of the session. */
+  /** The `client_id` of the session. */
   readonly clientId: string;
   readonly store: TokenStore;
   /**
-   * Binds the session to a key (DPoP, RFC 9449). `true`: `start` creates one and stores it beside the refresh token. A session that was
-   * started without a key stays as it is. Default: false.
+   * Whether the session is bound to a key (DPoP, RFC 9449). With `true`, `start` creates a key and stores it with the refresh token. A
+   * session that was started without a key stays unbound. Default: false.
    */
   readonly dpop?: boolean | ProofKey;
-  /** The origins to which `fetch` and `interceptor` send the access token. Default: that of the service. */
+  /** The origins to which `fetch` and `interceptor` send the access token. Default: the origin of the service. */
   readonly origins?: readonly string[];
-  /** How long a request to the service may take, in ms: less than half of its REUSE_INTERVAL. Default: 4,000. */
+  /** How long a request to the service may take, in ms. It must be less than half of the service's REUSE_INTERVAL. Default: 4,000. */
   readonly requestTimeoutMs?: number;
-  /** Default: that of the platform. */
+  /** The function that sends requests. Default: that of the platform. */
   readonly fetch?: (url: string | Request, init?: RequestInit) => Promise<Response>;
-  /** The clock, in ms since the epoch. Default: that of the platform. */
+  /** Returns the time in ms since the epoch. Default: that of the platform. */
   readonly now?: () => number;
 };
 
 export type TokenSession = {
-  /** Stores the refresh token that a login has returned, and the key if the login has bound the session to one. */
+  /** Stores the refresh token of a login, and the key if the login has bound the session to one. */
   start(tokens: Pick<StoredTokens, "refreshToken" | "key">): Promise<void>;
   /** Returns a valid access token. @throws SessionEnded, SessionUnavailable */
   accessToken(): Promise<string>;
-  /** Sends a request with the access token, and once more with another one if it is refused with 401. */
+  /** Sends a request with the access token. If the response is 401, it is sent once more with another token. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** Does the same for calls of Connect. */
+  /** An interceptor that does the same for Connect calls. */
   readonly interceptor: AuthInterceptor;
-  /** Ends the session, and removes its tokens. If the service cannot be asked, they stay. @throws SessionUnavailable */
+  /** Ends the session, and deletes its tokens. If the service cannot be reached, they are kept. @throws SessionUnavailable */
   end(): Promise<void>;
 };
 
@@ -56,7 +56,10 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
   let refreshing: Promise<string> | undefined;
   let last: Promise<unknown> = Promise.resolve();
 
-  /** What changes the stored tokens goes one after the other, so that a refresh never writes over a new login, or after the end. */
+  /**
+   * Runs changes of the stored tokens one after the other, so that a refresh never overwrites a new login, and never stores tokens after
+   * the end.
+   */
   function exclusive<T>(change: () => Promise<T>): Promise<T> {
     const next = last.then(change, change);
     last = next;
@@ -99,7 +102,7 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
   };
 }
 
-/** The key of a keychain is used for every session. Otherwise a stored key is imported once. */
+/** Returns the function that finds the key. A key in a keychain is used for every session; a stored key is imported once. */
 function createKeyOf(dpop: boolean | ProofKey) {
   let imported: { readonly d: string; readonly key: Promise<ProofKey> } | undefined;
   return async ({ key }: StoredTokens): Promise<ProofKey | undefined> => {

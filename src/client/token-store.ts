@@ -1,15 +1,15 @@
 import type { StoredKey } from "./proof-key.ts";
 
-/** The tokens of a session as a store keeps them. Times are by the clock of the process that stored them. */
+/** The tokens of a session in the form in which a store keeps them. Times are by the clock of the process that stored them. */
 export type StoredTokens = {
   readonly refreshToken: string;
-  /** The key that the session is bound to; absent without one, and where a keychain has it. */
+  /** The key that the session is bound to. Absent if there is none, or if it is in a keychain. */
   readonly key?: StoredKey;
-  /** Absent before the first refresh. */
+  /** The access token; absent before the first refresh. */
   readonly access?: {
     readonly token: string;
     readonly obtainedAtMs: number;
-    /** From then on another token is fetched. */
+    /** The time from which on a new token is fetched. */
     readonly refreshAtMs: number;
     readonly expiresAtMs: number;
   };
@@ -17,15 +17,15 @@ export type StoredTokens = {
 
 /** Keeps the tokens of one session: a file, or a keychain. Several processes may share it. */
 export interface TokenStore {
-  /** Returns what is stored now; undefined if nothing is. It must not return a copy that was read earlier. */
+  /** Returns the tokens that are stored now, or undefined if there are none. It must not return a copy that was read earlier. */
   load(): Promise<StoredTokens | undefined>;
   /**
-   * Replaces what is stored. A process that is killed meanwhile must leave what was stored before, or the new tokens.
+   * Replaces the stored tokens. If the process is killed during that, either the old or the new tokens must remain.
    *
-   * @param replacing the refresh token that has to be stored still: if it is not, somebody has signed in or out meanwhile, and nothing is
-   * to be replaced. Compare it as late as possible
+   * @param replacing the refresh token that must still be stored; if it is not, somebody has signed in or out in the meantime, and
+   * nothing may be replaced. Compare it as late as possible
    */
   save(tokens: StoredTokens, replacing?: string): Promise<void>;
-  /** Removes what is stored. */
+  /** Deletes the stored tokens. */
   clear(): Promise<void>;
 }

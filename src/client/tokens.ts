@@ -1,4 +1,4 @@
-/** The access token of a session whose tokens other processes may replace at any time. */
+/** Manages the access token of a session whose tokens other processes may replace at any time. */
 import type { Endpoints, Granted } from "./endpoints.ts";
 import { SessionEnded, SessionUnavailable } from "./errors.ts";
 import type { ProofKey } from "./proof-key.ts";
@@ -12,23 +12,23 @@ type Deps = {
   readonly now: () => number;
 };
 
-/** A token is replaced this long before it expires, in ms, or a tenth of its life before. */
+/** How long before its expiry a token is replaced, in ms. For short-lived tokens it is a tenth of their life. */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;
-/** How many tokens that other processes have stored meanwhile are tried one after the other. */
+/** How often tokens that other processes have stored in the meantime are tried, one after the other. */
 const MAX_ATTEMPTS = 5;
 
-/** @throws SessionEnded */
+/** Loads the stored tokens. @throws SessionEnded if there are none */
 export async function loadTokens({ store }: Pick<Deps, "store">): Promise<StoredTokens> {
   const stored = await store.load();
   if (stored === undefined) throw new SessionEnded("there is no session");
   return stored;
 }
 
-/** Returns the stored access token, if it is valid for a while and was not refused. */
+/** Returns the stored access token if it is valid for a while and is not the refused one. */
 export function freshToken({ access }: StoredTokens, timeMs: number, refused?: string): string | undefined {
   if (access === undefined || access.token === refused) return undefined;
-  // With a clock that was set back, nobody knows how old the token is.
+  // If the clock was set back, the age of the token is not known.
   return access.obtainedAtMs <= timeMs && timeMs < access.refreshAtMs ? access.token : undefined;
 }
 
@@ -40,7 +40,7 @@ export async function refreshTokens(deps: Deps, refused: string | undefined): Pr
   const { endpoints, now, keyOf } = deps;
   let presented: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    // Another process may have refreshed, before this one began or while its token was refused.
+    // Another process may have refreshed the tokens before this call, or while its token was refused.
     const stored = await loadTokens(deps);
     const fresh = freshToken(stored, now(), refused);
     if (fresh !== undefined) return fresh;
@@ -59,7 +59,7 @@ export async function refreshTokens(deps: Deps, refused: string | undefined): Pr
   throw new SessionUnavailable("other processes keep replacing the tokens");
 }
 
-/** Stores new tokens, unless another process has stored some meanwhile: these are as new, or newer. */
+/** Stores new tokens, unless another process has stored tokens in the meantime, which are at least as new. */
 async function keep({ store, now }: Deps, presented: string, granted: Granted): Promise<string> {
   const { accessToken: token, refreshToken, lifeMs } = granted;
   const obtainedAtMs = now();

@@ -1,10 +1,10 @@
-/** Settings that say which callers of the admin API are accepted. */
+/** The settings that determine which callers of the admin API are accepted. */
 import type { Read } from "./reader.ts";
 import { adminToken, boolean, list, oneOf, readableFile } from "./values.ts";
 
 export function readAdmin(read: Read) {
   return {
-    /** Tokens with every scope. */
+    /** The tokens that have every scope. */
     adminTokens: read("ADMIN_TOKENS", list(adminToken), undefined),
     adminTokensFile: read("ADMIN_TOKENS_FILE", readableFile, undefined),
     /** Whether `/metrics` requires a credential with the scope `metrics`. */

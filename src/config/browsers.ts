@@ -1,4 +1,4 @@
-/** Settings that say which browsers' requests are accepted, and those of the cookie that browsers keep. */
+/** The settings that determine which browser requests are accepted, and the settings of the cookies. */
 import { type CookieSettings, cookieFaults, cookieScope } from "./cookie.ts";
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, date, list, oneOf, origin, text } from "./values.ts";

@@ -1,4 +1,4 @@
-/** Settings of the commands that call a service: where its admin API is, and their token. The service itself does not read them. */
+/** The settings of the commands that call a service: the URL of its admin API, and a token. The service itself does not read them. */
 import { type AddFault, ConfigError, createRead, type Environment } from "./reader.ts";
 import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } from "./values.ts";
 
@@ -15,9 +15,9 @@ export function readCommandLine(env: Environment) {
   const config = {
     adminUrl: read("ADMIN_URL", baseUrl, undefined),
     adminToken: read("ADMIN_TOKEN", adminToken, undefined),
-    /** For commands about a token. */
+    /** The token to inspect or verify, for commands about a token. */
     token: read("TOKEN", text(16_384), undefined),
-    /** The service that has this environment, if it runs on this machine. */
+    /** The service that is configured by this environment, if it runs on this machine. */
     local: {
       adminUrl: localUrl(
         read("ADMIN_HOST", host, "127.0.0.1"),

@@ -1,6 +1,6 @@
 /**
- * Reads the environment, as the only room that does. One pass finds every fault, and the returned value is frozen.
- * Each topic has its own file. docs/configuration.md lists the same variables, and a test compares the two.
+ * Reads the environment; no other room does. One pass finds all faults, and the returned value is frozen. Each topic has its own file.
+ * docs/configuration.md lists the same variables, and a test compares the two.
  */
 import { readAdmin } from "./admin.ts";
 import { readBrowsers } from "./browsers.ts";
@@ -41,7 +41,7 @@ function readGroups(read: Read, addFault: AddFault) {
   };
 }
 
-/** Reads the configuration. A variable set to nothing counts as unset. @throws ConfigError with every fault */
+/** Reads the configuration. A variable that is set to an empty text counts as unset. @throws ConfigError with every fault */
 export function readConfig(env: Environment): Config {
   const faults: string[] = [];
   const addFault = (line: string) => void faults.push(line);
@@ -50,7 +50,7 @@ export function readConfig(env: Environment): Config {
   return Object.freeze(config);
 }
 
-/** Every variable that is read, with its value or its default. A variable with a fault is undefined. */
+/** Returns every variable that the service reads, with its value or its default. A variable with a fault is undefined. */
 export function configVariables(env: Environment = {}): ReadonlyMap<string, unknown> {
   const variables = new Map<string, unknown>();
   readGroups(

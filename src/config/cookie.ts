@@ -6,7 +6,7 @@ const DOMAIN = /^\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/;
 const PATH = /^\/[!-:<-~]*$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** The hosts and paths to which a browser sends a cookie. Without a domain it is the host that set it. */
+/** The hosts and paths to which a browser sends a cookie. Without a domain, that is only the host that set it. */
 export type CookieScope = { readonly domain: string | undefined; readonly path: string };
 
 export type CookieSettings = {
@@ -15,17 +15,17 @@ export type CookieSettings = {
   readonly path: string | undefined;
   readonly sameSite: "Strict" | "Lax" | "None";
   readonly secure: boolean;
-  /** Until when the name without its prefix is read too, ms since the epoch. */
+  /** The time until which the cookie is also read under its name without the prefix, in ms since the epoch. */
   readonly migrateUntilMs: number | undefined;
-  /** Other scopes in which this deployment has set it: the cookies there are expired. */
+  /** Other scopes in which this deployment has set the cookie earlier. The cookies there are removed. */
   readonly previousScopes: readonly CookieScope[];
-  /** Name of the cookie from which scripts learn that there is a session. */
+  /** The name of the cookie from which scripts learn that there is a session. */
   readonly hintName: string | undefined;
-  /** Name of the cookie in which servers that render pages receive the access token. */
+  /** The name of the cookie in which servers that render pages receive the access token. */
   readonly accessName: string | undefined;
 };
 
-/** Returns the faults for which a browser would drop a cookie silently, one line each. */
+/** Returns the faults because of which a browser would silently ignore a cookie, one line each. */
 export function cookieFaults(cookie: CookieSettings): string[] {
   const faults = nameFaults("COOKIE_NAME", cookie.name, cookie);
   if (cookie.domain !== undefined && !DOMAIN.test(cookie.domain)) {
@@ -52,7 +52,7 @@ export function cookieFaults(cookie: CookieSettings): string[] {
   return faults;
 }
 
-/** Returns the faults of a cookie that is set beside the refresh token's. */
+/** Returns the faults of a cookie that is set together with that of the refresh token. */
 function companionFaults(variable: string, name: string | undefined, cookie: CookieSettings): string[] {
   if (name === undefined) return [];
   const faults = nameFaults(variable, name, cookie);
@@ -62,7 +62,7 @@ function companionFaults(variable: string, name: string | undefined, cookie: Coo
   return faults;
 }
 
-/** Reads a scope of `COOKIE_PREVIOUS_SCOPES`: `/v1/auth`, or with a domain `example.com/v1/auth`. */
+/** Parses a scope of `COOKIE_PREVIOUS_SCOPES`: `/v1/auth`, or with a domain `example.com/v1/auth`. */
 export function cookieScope(text: string): Parsed<CookieScope> {
   const slash = text.indexOf("/");
   const domain = text.slice(0, Math.max(0, slash));

@@ -1,4 +1,4 @@
-/** Settings of Device Bound Session Credentials: whether sessions are bound to devices, and for how long a proof counts. */
+/** The settings of Device Bound Session Credentials: whether sessions are bound to devices, and how long a proof is valid. */
 import type { CookieSettings } from "./cookie.ts";
 import type { AddFault, Read } from "./reader.ts";
 import { DAY_MS, duration, oneOf, SECOND_MS } from "./values.ts";

@@ -17,7 +17,7 @@ export function distance(a: string, b: string): number {
   return at(a.length, b.length);
 }
 
-/** Returns the known name that is one edit away, or two edits from a long name; undefined if there is none. */
+/** Returns the known name that is at most one edit away, or at most two edits for a long name; undefined if there is none. */
 export function mostLike(name: string, known: Iterable<string>): string | undefined {
   const mostEdits = name.length < 8 ? 1 : 2;
   let best: string | undefined;

@@ -1,4 +1,4 @@
-/** Settings that say how often callers may send expensive requests, and how much work is accepted at the same time. */
+/** The settings that limit how often callers may send expensive requests, and how much work is accepted at the same time. */
 import type { Read } from "./reader.ts";
 import { duration, integer, type RateSetting, rate, SECOND_MS } from "./values.ts";
 

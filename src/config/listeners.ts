@@ -1,8 +1,8 @@
-/** The settings of the listeners: addresses, TLS, and what they accept. */
+/** The settings of the listeners: addresses, TLS, and accepted hosts. */
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, DAY_MS, duration, host, hostPattern, integer, list, readableFile, SECOND_MS } from "./values.ts";
 
-/** @param docsByDefault whether the public API describes itself unless DOCS and REFLECTION are set */
+/** @param docsByDefault whether the public API describes itself if DOCS and REFLECTION are not set */
 export function readListeners(read: Read, addFault: AddFault, docsByDefault: boolean) {
   const listeners = {
     host: read("HOST", host, "127.0.0.1"),

@@ -1,4 +1,4 @@
-/** The endpoints of OAuth, for clients that are no browsers. */
+/** The settings of the OAuth endpoints, for clients that are not browsers. */
 import type { Read } from "./reader.ts";
 import { oneOf } from "./values.ts";
 

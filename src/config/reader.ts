@@ -1,16 +1,16 @@
-/** Reads groups of variables: each variable once, with every fault collected. */
+/** Reads groups of variables: each variable once, with all faults collected. */
 import type { Parse } from "./values.ts";
 
-/** The environment, as a process has it. */
+/** The environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads one variable. Returns `byDefault` if it is unset or empty, and also if it has a fault, which is collected. */
+/** Reads one variable. Returns `byDefault` if it is unset, empty or faulty; a fault is collected. */
 export type Read = <T, D>(name: string, parse: Parse<T>, byDefault: D) => T | D;
 
-/** Adds a fault that concerns several variables: one line that starts with the name of one of them. */
+/** Adds a fault of several variables together: one line that starts with the name of one of them. */
 export type AddFault = (line: string) => void;
 
-/** All faults of a configuration, one line each: the variable's name and what is wrong; never its value. */
+/** All faults of a configuration, one line each: the name of the variable and the problem, but never the value. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly faults: readonly string[];

@@ -14,27 +14,27 @@ type RedisNode = { readonly host: string; readonly port: number };
 
 export type RedisTarget = {
   readonly kind: "single" | "cluster" | "sentinel";
-  /** The node, nodes of the cluster, or the sentinels. */
+  /** The node, some nodes of the cluster, or the sentinels. */
   readonly nodes: readonly [RedisNode, ...RedisNode[]];
   readonly tls: boolean;
   readonly username: string | undefined;
   readonly password: string | undefined;
   readonly db: number;
-  /** The name by which the sentinels know the master; for Sentinel only. */
+  /** The name under which the sentinels know the master; only for Sentinel. */
   readonly master: string | undefined;
-  /** The credentials of the sentinels, where they require any. */
+  /** The credentials for the sentinels, if they require any. */
   readonly sentinelUsername?: string | undefined;
   readonly sentinelPassword?: string | undefined;
-  /** PEM of the authorities that Redis's certificates are checked against; undefined: those of Node. */
+  /** The authorities (PEM) with which the certificates of Redis are verified; undefined means those of Node. */
   readonly ca?: string | undefined;
 };
 
-/** The text says what is wrong with the URL. It never repeats the value, which may hold a password. */
+/** A fault of the URL. The message never contains the URL, which may include a password. */
 class UrlFault extends Error {}
 
 const SCHEME = /^(rediss?)(\+sentinel)?:\/\/(.*)$/s;
 
-/** Returns the target of a `REDIS_URL`, or a text about what is wrong with it, without its value. */
+/** Returns the target that a `REDIS_URL` describes, or a text about its fault, without its value. */
 export function parseRedisUrl(text: string): Parsed<RedisTarget> {
   try {
     return valid(parse(text));

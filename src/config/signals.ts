@@ -1,4 +1,4 @@
-/** Settings of signals, which report the ends of sessions to receivers. */
+/** The settings of signals, which notify receivers of the ends of sessions. */
 import type { Read } from "./reader.ts";
 import { DAY_MS, duration, oneOf, plainUrl, readableFile } from "./values.ts";
 
@@ -7,13 +7,13 @@ const MINUTE_MS = 60_000;
 export function readSignals(read: Read) {
   return {
     signals: read("SIGNALS", oneOf("on", "off"), "off" as const) === "on",
-    /** How long what a subscription has not read is kept. */
+    /** How long signals that a subscription has not read are kept, in ms. */
     signalsRetentionMs: read("SIGNALS_RETENTION", duration(MINUTE_MS, 30 * DAY_MS), DAY_MS),
-    /** Whether receivers may have private addresses, and be reached there by http. */
+    /** Whether receivers may have private addresses and use http there. */
     signalsAllowPrivate: read("SIGNALS_ALLOW_PRIVATE", oneOf("on", "off"), "off" as const) === "on",
-    /** The URL under which receivers reach the admin API; without one there are no streams of SSF. */
+    /** The URL under which receivers reach the admin API; without it there are no SSF streams. */
     signalsUrl: read("SIGNALS_URL", plainUrl, undefined)?.replace(/\/$/, ""),
-    /** RSA keys in PEM, which sign security event tokens in place of the key ring. */
+    /** The file of RSA keys in PEM, which sign security event tokens instead of the key ring. */
     signalsRsaKeyFile: read("SIGNALS_RSA_KEY_FILE", readableFile, undefined),
   };
 }

@@ -32,14 +32,16 @@ function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
   return target === undefined ? undefined : { ...target, ca, sentinelUsername, sentinelPassword };
 }
 
-/** A number of processes, or `auto`: one for each core that the process may use. */
+/** Parses a number of processes, or `auto`: one for each core that the process may use. */
 function workers(text: string): Parsed<number> {
   return text.toLowerCase() === "auto"
     ? valid(Math.min(MAX_WORKERS, availableParallelism()))
     : integer(1, MAX_WORKERS)(text);
 }
 
-/** More than any machine has cores for; a mistyped number must not start thousands of processes. */
+/**
+ * The greatest number of processes: more cores than any machine has. It prevents that a mistyped number starts thousands of processes.
+ */
 const MAX_WORKERS = 256;
 
 export function readStore(read: Read, addFault: AddFault) {

@@ -1,4 +1,6 @@
-/** Settings of OpenTelemetry, by its standard variables. The libraries read the remaining variables themselves (docs/telemetry.md). */
+/**
+ * The settings of OpenTelemetry, in its standard variables. The libraries read the remaining variables themselves (docs/telemetry.md).
+ */
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, integer, invalid, oneOf, rate, SECOND_MS, text, valid } from "./values.ts";
 
@@ -9,7 +11,7 @@ const SAMPLERS = [
 
 export type SamplerName = (typeof SAMPLERS)[number];
 
-/** The settings of telemetry. There are none if no variable asks for it, and then none of its modules is loaded. */
+/** The settings of telemetry. They are undefined if no variable enables it; then none of its modules is loaded. */
 export type TelemetryConfig = Exclude<ReturnType<typeof readTelemetry>["telemetry"], undefined>;
 
 export function readTelemetry(read: Read, addFault: AddFault) {

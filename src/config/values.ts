@@ -1,7 +1,7 @@
-/** Parses each kind of configuration value: a text becomes a value, or a fault. */
+/** Parses each kind of configuration value. The result is a value or a fault. */
 import { accessSync, constants } from "node:fs";
 
-/** A value, or what is wrong with its text: the end of a sentence that begins with the variable's name. */
+/** A value, or the fault of its text: the end of a sentence that begins with the variable's name. */
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };
 
 export type Parse<T> = (text: string) => Parsed<T>;
@@ -40,7 +40,7 @@ export function date(text: string): Parsed<number> {
   return Number.isNaN(ms) ? invalid("is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z") : valid(ms);
 }
 
-/** How often something may be done; undefined without a limit. */
+/** How often something may be done; undefined means without a limit. */
 export type RateSetting = { readonly count: number; readonly windowMs: number } | undefined;
 
 /** Parses `300/30s`, or `off`. */
@@ -132,7 +132,7 @@ export function text(max: number): Parse<string> {
   };
 }
 
-/** Parses an admin token. It is too long to be guessed, and consists of characters that a header may carry (RFC 6750 b64token). */
+/** Parses an admin token. It must be too long to be guessed, and consist of characters that a header may contain (RFC 6750 b64token). */
 export function adminToken(value: string): Parsed<string> {
   if (value.length < 32) return invalid("has a token shorter than 32 characters");
   return /^[A-Za-z0-9._~+/-]+=*$/.test(value)

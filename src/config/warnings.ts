@@ -1,10 +1,13 @@
-/** Warns of settings that are valid and probably not meant. Each warning is one line with the variable's name and never has a secret. */
+/**
+ * Warns of settings that are valid but probably not intended. Each warning is one line with the variable's name and never contains a
+ * secret.
+ */
 import { COMMAND_VARIABLES } from "./command-line.ts";
 import { type Config, configVariables } from "./config.ts";
 import { mostLike } from "./likeness.ts";
 import type { Environment } from "./reader.ts";
 
-/** @param config undefined for a configuration with faults: then only the names of variables are judged */
+/** @param config undefined if the configuration has faults: then only the names of variables are examined */
 export function configWarnings(env: Environment, config?: Config): string[] {
   if (config === undefined) return misspeltVariables(env);
   return [
@@ -16,7 +19,10 @@ export function configWarnings(env: Environment, config?: Config): string[] {
   ];
 }
 
-/** A page of a sibling domain may set such a cookie for the parent domain, as measured in Chromium and Firefox. */
+/**
+ * Warns of a `__Secure-` cookie: a page of a sibling domain can set such a cookie for the parent domain, as measured in Chromium and
+ * Firefox.
+ */
 function uselessPrefix({ cookie }: Config): string[] {
   if (!/^__Secure-/i.test(cookie.name)) return [];
   return [
@@ -24,7 +30,10 @@ function uselessPrefix({ cookie }: Config): string[] {
   ];
 }
 
-/** Chromium renews a cookie that lives no longer than this before each request, as measured. */
+/**
+ * The shortest life of a device cookie that does not cause a warning, in ms. Chromium renews a shorter-lived one before each request, as
+ * measured.
+ */
 const MIN_DEVICE_COOKIE_MS = 100_000;
 
 function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[] {
@@ -32,7 +41,7 @@ function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[
   return ["DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh"];
 }
 
-/** The path at which browsers register a device key. They renew below it. */
+/** The path at which browsers register a device key. The renewal is at a path below it. */
 const DEVICE_PATH = "/v1/auth/device";
 
 /** Warns of a cookie's path that does not match the routes of device binding (RFC 6265bis section 5.1.4). */
@@ -42,18 +51,18 @@ function absentDeviceCookies({ deviceBinding, cookie: { path = "/" } }: Config):
   return [`COOKIE_PATH: browsers do not send the cookie to ${DEVICE_PATH}, so that none binds a session by itself`];
 }
 
-/** These variables of OpenSSL look like variables of this service. */
+/** Variables of OpenSSL whose names look like those of variables of this service. */
 const FOREIGN: ReadonlySet<string> = new Set(["SSL_CERT_FILE", "SSL_CERT_DIR"]);
 
 const COMMANDS: ReadonlySet<string> = new Set(COMMAND_VARIABLES);
 
-/** Warns of unknown variables whose names look like one that is not set. */
+/** Warns of unknown variables whose names are similar to that of a variable which is not set. */
 function misspeltVariables(env: Environment): string[] {
   const known = configVariables();
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
     if (known.has(name) || FOREIGN.has(name) || !env[name]) return [];
-    // Beside the tokens of the service it is for the commands.
+    // If the service has its own tokens, this variable is meant for the commands.
     if (name === "ADMIN_TOKEN" && env.ADMIN_TOKENS_FILE) return [];
     const meant = mostLike(name.toUpperCase(), unset);
     if (meant === undefined) return [];
@@ -66,7 +75,7 @@ function misspeltVariables(env: Environment): string[] {
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
 
-/** Warns of allowed origins whose pages never send the cookie, since they are on another site. */
+/** Warns of allowed origins whose pages never send the cookie, because they are on another site. */
 function uselessOrigins(config: Config): string[] {
   const own = ownUrl(config);
   if (config.cookie.sameSite === "None" || own === undefined) return [];

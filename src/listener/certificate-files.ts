@@ -9,7 +9,7 @@ const CHECK_MS = 1000;
 type CertificateEvents = {
   /** Called when the files hold another certificate that belongs to its key. */
   readonly onChange: (tls: Tls) => void;
-  /** Called when the files do not hold a certificate with its key; the old one stays in use. Each fault is reported once. */
+  /** Called when the files do not contain a certificate with its key; the old one stays in use. Each fault is reported once. */
   readonly onRefusal: (fault: Error) => void;
 };
 
@@ -19,7 +19,7 @@ export type CertificateFiles = {
   follow(events: CertificateEvents, everyMs?: number): () => void;
 };
 
-/** @throws Error if the files cannot be read, or do not hold a certificate with its key */
+/** Reads the files. @throws Error if the files cannot be read, or do not contain a certificate with its key */
 export function readCertificate(certFile: string, keyFile: string): CertificateFiles {
   let current: Tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
   checkTls(current);
@@ -51,7 +51,7 @@ export function readCertificate(certFile: string, keyFile: string): CertificateF
         const fault = await read();
         if (isStopped) return;
         if (current !== before) onChange(current);
-        // A pair is replaced file by file, so a fault counts only if the next check finds it again.
+        // The two files are replaced one after the other, so a fault is reported only if the next check finds it again.
         const text = fault?.message ?? "";
         if (fault !== undefined && text === lastFault && text !== reported) onRefusal(fault);
         if (text === lastFault) reported = text;

@@ -15,7 +15,7 @@ export function clientCertificateOf(request: Request): PeerCertificate | undefin
   const socket = request.socket as Partial<TLSSocket>;
   const certificate = socket.getPeerX509Certificate?.();
   if (certificate === undefined) return undefined;
-  const commonName: unknown = socket.getPeerCertificate?.().subject?.CN; // it is a list if there are several
+  const commonName: unknown = socket.getPeerCertificate?.().subject?.CN; // `subject.CN` is a list if there are several names.
   return {
     verified: socket.authorized === true,
     names: [...(typeof commonName === "string" ? [commonName] : []), ...alternativeNames(certificate.subjectAltName)],

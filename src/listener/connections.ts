@@ -5,7 +5,9 @@
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
 
-/** `requests`: the address has made too many HTTP/2 requests without an authentic credential (fruitless.ts). */
+/**
+ * Why a connection is refused. `requests`: its address has made too many HTTP/2 requests without an authentic credential (fruitless.ts).
+ */
 export type Refusal = "full" | "address" | "requests";
 
 type Limits = { readonly maxConnections: number; readonly maxConnectionsPerAddress: number };

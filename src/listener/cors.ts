@@ -11,12 +11,12 @@ const PREFLIGHT = {
   "access-control-allow-headers": ["Authorization", "Secure-Session-Response", ...cors.allowedHeaders].join(", "),
   "access-control-max-age": "7200",
 };
-/** Device binding by script reads these headers and sends `Secure-Session-Response`. */
+/** The response headers of device binding. Scripts read them, and send `Secure-Session-Response`. */
 const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
 /** The response headers that scripts may read: those of the RPC protocols, `Retry-After`, and the challenges. */
 const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", ...OF_DEVICES].join(", ");
 
-/** @param headersFor the headers of preflights, whose response is sent here */
+/** @param headersFor returns the headers of preflight responses, which are sent here */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {
   if (allowedOrigins.length === 0) return next;
   return (request: Request, response: Response) => {

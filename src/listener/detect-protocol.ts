@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 import { patientTimeout } from "../clock/after-reading.ts";
 
-/** An HTTP/2 connection with prior knowledge begins with this text (RFC 9113 section 3.4); no HTTP/1.1 method does. */
+/** The first bytes of an HTTP/2 connection with prior knowledge (RFC 9113 section 3.4). No HTTP/1.1 method begins with them. */
 const HTTP2_PREFACE = "PRI";
 
 type ProtocolDetector = {
-  /** Reads the first bytes of a connection, and passes it to its protocol. */
+  /** Reads the first bytes of a connection, and passes it to the protocol that they show. */
   detect(socket: Socket): void;
   /** Closes the connections that have not sent enough bytes yet. */
   closeSilent(): void;

@@ -13,7 +13,7 @@ export type WritableResponse = {
   end(body: string | Buffer): unknown;
 };
 
-/** Responds to any request in the same way. */
+/** Sends the same response to any request. */
 export type Responder = (request: unknown, response: WritableResponse) => void;
 
 /** Sends a whole response. */

@@ -1,35 +1,35 @@
 /**
- * Bounds what one address costs by HTTP/2 requests without an authentic credential. Each takes 26 bytes and up to a millisecond of
- * processor time, most of it in Node's HTTP/2, so even a refusal would be too dear. HTTP/1.1 costs a tenth for its bytes and needs no
- * such bound.
+ * Limits HTTP/2 requests of one address that have no authentic credential ("fruitless" requests). Each of them has 26 bytes but takes up
+ * to a millisecond of processor time, mostly in Node's HTTP/2, so even refusing them is expensive. HTTP/1.1 takes a tenth of that time
+ * for each byte and needs no such limit.
  */
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
 import type { Request } from "./exchange.ts";
 
-/** How many such requests an address may make at once. */
+/** How many fruitless requests an address may make in a burst. */
 export const MAX_FRUITLESS = 200;
 export const FRUITLESS_PER_SECOND = 200;
-/** For how long an address that made more gets no HTTP/2 connection, ms. */
+/** How long an address that has made more may not open HTTP/2 connections, in ms. */
 export const CALM_MS = 5_000;
-/** Addresses that are counted at the same time, some 130 bytes each. */
+/** How many addresses are counted at the same time; each takes some 130 bytes. */
 const MAX_ADDRESSES = 50_000;
 
-/** A proxy on this machine speaks for many. */
+/** Addresses of this machine are not limited: a proxy on it sends the requests of many clients. */
 const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
-/** Requests that were of no use although their responses do not say so. */
+/** Requests that were noted as fruitless, although the status of their response does not show it. */
 const fruitless = new WeakSet<object>();
 
-/** Notes that a request was fruitless, whatever the status of its response. */
+/** Notes that a request is fruitless, whatever the status of its response. */
 export function noteFruitless(request: Request): void {
   fruitless.add(request);
 }
 
 type Exchange = { readonly request: Http2ServerRequest; readonly response: Http2ServerResponse };
 
-/** How many requests an address has made recently, as a bucket that leaks, from `atMs` on. */
+/** A leaky bucket that counts the recent requests of an address. It leaks from the time `atMs` on. */
 type Bucket = { level: number; atMs: number };
 
 export class Fruitless {
@@ -43,28 +43,28 @@ export class Fruitless {
     this.#clock = clock;
   }
 
-  /** Counts a request. @returns whether the address has made too many */
+  /** Counts a request. @returns whether its address has made too many */
   count(address: string): boolean {
     if (THIS_MACHINE.has(address)) return false;
     const bucket = this.#bucketOf(subnetOf(address));
     const now = this.#clock();
-    // What comes on connections that were open before does not bar the address for longer.
+    // Requests on connections that were open before do not extend the pause.
     if (bucket.atMs > now) return true;
     bucket.level = Math.max(0, bucket.level - ((now - bucket.atMs) / 1000) * FRUITLESS_PER_SECOND) + 1;
     bucket.atMs = now;
     if (bucket.level <= MAX_FRUITLESS) return false;
     bucket.level = MAX_FRUITLESS;
-    // It begins to leak when the address is let in again.
+    // The bucket begins to leak when the address may connect again.
     bucket.atMs = now + CALM_MS;
     return true;
   }
 
-  /** Counts a request that is over, if it was fruitless. @returns whether its connection has to end */
+  /** Counts a finished request, if it was fruitless. @returns whether its connection must end */
   isTooMuch({ request, response }: Exchange, { remoteAddress = "" }: Socket): boolean {
     return this.#isFruitless(request, response) && this.count(remoteAddress);
   }
 
-  /** Ends a new connection if its address made too many requests. @returns whether it did */
+  /** Ends a new connection if its address has made too many requests. @returns whether it did */
   bars(socket: Socket): boolean {
     if (!this.isBarred(socket.remoteAddress ?? "")) return false;
     socket.destroy();
@@ -75,17 +75,20 @@ export class Fruitless {
     return (this.#buckets.get(subnetOf(address))?.atMs ?? 0) > this.#clock();
   }
 
-  /** A credential in the headers says nothing: a page is the same with a made-up one. */
+  /** A page does not check the credential in the headers, so a credential does not make a request for it fruitful. */
   #isFruitless(request: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
     const { method, url } = request;
     if (!this.#needsCredential(url) || method === "OPTIONS" || fruitless.has(request)) return true;
     const grpcStatus = grpcStatusOf(stream);
-    // An outage is no fault of its callers.
+    // An outage is not the fault of the callers.
     if (statusCode === 503 || grpcStatus === UNAVAILABLE) return false;
     return statusCode >= 400 || grpcStatus !== OK;
   }
 
-  /** The address that was seen first is forgotten first; at this many a single one matters little. */
+  /**
+   * Returns the bucket of an address. If there are too many, the oldest bucket is dropped; among so many addresses a single one matters
+   * little.
+   */
   #bucketOf(network: string): Bucket {
     const known = this.#buckets.get(network);
     if (known !== undefined) return known;
@@ -96,7 +99,7 @@ export class Fruitless {
   }
 }
 
-/** Status codes of gRPC. */
+/** The status codes of gRPC. */
 const OK = "0";
 const UNAVAILABLE = "14";
 

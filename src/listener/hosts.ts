@@ -6,11 +6,12 @@
 import type { Handler, Request } from "./exchange.ts";
 
 /**
- * Names that public DNS does not have: of this machine, of a container's network, of a cluster or of a site (RFC 6761, 6762, 8375, 9476).
+ * Matches names that public DNS does not have: names of this machine, of a container's network, of a cluster or of a site (RFC 6761,
+ * 6762, 8375, 9476).
  */
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal|svc|consul|home\.arpa|test|invalid|example)$/;
 
-/** An IP address as URLs write it. Nobody can make an address lead elsewhere. */
+/** Matches an IP address in a URL. An attacker cannot make an address lead to another machine. */
 const ADDRESS = /^(?:\d+\.\d+\.\d+\.\d+|\[.*\])$/;
 
 /** @param allowed further names in lower case; `*.example.com` allows all names below it, `*` allows any */
@@ -27,10 +28,10 @@ export function acceptsHost(allowed: readonly string[]): (authority: string) => 
   };
 }
 
-/** Health probes request these paths by any name. */
+/** Health probes may request these paths under any name. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 
-/** Refuses requests by other names. A request without a host does not come from a browser and is accepted. */
+/** Refuses requests under other names. A request without a host does not come from a browser and is accepted. */
 export function withHosts(accepts: (authority: string) => boolean, next: Handler, otherwise: Handler): Handler {
   return (request, response) => {
     const authority = authorityOf(request);

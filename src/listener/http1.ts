@@ -11,7 +11,7 @@ import { refuseUnread } from "./unread.ts";
 export type Protocol = {
   /** Takes over a connection. */
   take(socket: Socket): void;
-  /** Makes clients leave: each response from now on is the last on its connection. */
+  /** Makes clients disconnect: each response from now on is the last on its connection. */
   drain(): void;
   /** Closes connections without a request in flight, now and whenever a connection becomes idle. */
   closeIdle(): void;
@@ -96,7 +96,7 @@ function createNodeServer(
     },
     (request, response) => {
       const connection = stateOf(request.socket);
-      // Node gives a response its socket only after the responses before it: pipelined requests are handled one by one.
+      // Node assigns the socket to a response only after the previous responses, so pipelined requests are handled one after another.
       if (response.socket !== null) return serve(connection, request, response);
       connection.waiting.add(request);
       if (connection.waiting.size > MAX_PIPELINED) return giveUp(connection, request.socket);
@@ -106,8 +106,8 @@ function createNodeServer(
       });
     },
   );
-  // Beyond a number of header fields Node drops the rest silently, and a dropped `Origin` would not be checked. So only the bytes are
-  // limited.
+  // If there is a limit on the number of header fields, Node silently drops the rest, and a dropped `Origin` would not be checked. So
+  // only their bytes are limited.
   server.maxHeadersCount = 0;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Http1Socket) => {
     const { current } = stateOf(socket);

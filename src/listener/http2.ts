@@ -31,7 +31,7 @@ type Session = {
   /** When a stream was last opened or closed, in ms. */
   usedAt: number;
   openStreams: number;
-  /** How many PING and SETTINGS frames and reset streams there were in this second. */
+  /** The number of PING frames, SETTINGS frames and reset streams in the current second. */
   controlFrames: number;
 };
 
@@ -54,7 +54,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   const fruitless = limits.needsCredential && new Fruitless(limits.needsCredential);
   let draining = false;
   let taken: Socket | undefined;
-  /** The time in which this process ran and could see what clients sent. It is updated at each check. */
+  /** The time that this process was running and could read what clients sent. It is updated at each check. */
   let nowMs = turns.ranMs();
 
   const server = createServer(SERVER_OPTIONS, (request, response) => {
@@ -90,7 +90,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     limitSession(session, known, limits.keepAliveTimeoutMs);
     if (draining) endSession(session, known.socket);
   });
-  // Node has closed the connection of a client that violates the protocol or leaves.
+  // Node has already closed the connection of a client that violates the protocol or disconnects.
   server.on("sessionError", () => {});
   const stopChecks = everyMs(Math.min(CHECK_MS, limits.requestTimeoutMs / 4), () => {
     nowMs = turns.ranMs();
@@ -118,7 +118,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   };
 }
 
-/** Calls `look` repeatedly, each time after this process ran for `ms` milliseconds. @returns a function that stops it */
+/** Calls `look` again and again, each time after this process ran for `ms` milliseconds. @returns a function that stops it */
 function everyMs(ms: number, look: () => void): () => void {
   const turnsPerLook = Math.ceil(ms / TURN_MS);
   let turnsLeft = turnsPerLook;
@@ -139,7 +139,7 @@ function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs:
   );
 }
 
-/** Closes idle sessions, and starts the next second of counted control frames. */
+/** Closes idle sessions, and resets the counts of control frames for the next second. */
 function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: number, keepAliveTimeoutMs: number): void {
   for (const [session, known] of sessions) {
     known.controlFrames = 0;
@@ -153,7 +153,7 @@ function countFrame(session: Http2Session, known: Session): void {
   calm(session);
 }
 
-/** Ends a connection, and tells its client why. */
+/** Ends a connection with ENHANCE_YOUR_CALM, so that the client learns why. */
 function calm(session: Http2Session): void {
   if (session.destroyed) return;
   session.goaway(NGHTTP2_ENHANCE_YOUR_CALM);

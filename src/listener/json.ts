@@ -1,7 +1,7 @@
 /** Reads and sends JSON for the few handlers that are not RPCs. */
 import { type Request, type Response, respond } from "./exchange.ts";
 
-/** Reads a body as text. Returns undefined if it is longer than `maxBytes`, or if its sender has disconnected. */
+/** Reads a body as text. Returns undefined if it is longer than `maxBytes`, or if the client has disconnected. */
 export async function readBody(request: Request, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -17,7 +17,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<stri
   return Buffer.concat(chunks).toString();
 }
 
-/** Sends a value that no cache may keep. */
+/** Sends a value as JSON that no cache may keep. */
 export function sendJson(
   response: Response,
   status: number,

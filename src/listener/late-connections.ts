@@ -4,14 +4,15 @@
  * Without TLS these are the requests that are read in the first poll after the connection was accepted. With TLS a request comes some
  * round trips later. There the first request of a connection counts if the connection had waited for too long and the request comes soon.
  *
- * The event loop accepts one connection in a poll, and does not say how many wait. But it accepts them in order. After a stall this
- * process connects to itself: when its own connection is accepted, all that waited before it have been accepted too.
+ * The event loop accepts one connection per poll, and does not report how many are waiting. But it accepts them in order. So after a
+ * stall this process connects to itself: when its own connection is accepted, all connections that waited before it have been accepted as
+ * well.
  */
 import { connect, type Server, type Socket } from "node:net";
 import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
 import type { Request } from "./exchange.ts";
 
-/** If a connection waited for less than this part of the allowed time, it counts as one that did not wait. */
+/** A connection that waited for less than this part of the allowed time counts as one that did not wait. */
 const PROMPT_PART = 1 / 4;
 
 const waits = new WeakMap<Request, number>();
@@ -26,7 +27,7 @@ export function waitOf(request: Request): number {
 /**
  * Connects to a listener, which accepts this connection like any other.
  *
- * @param onConnected receives the connection's address and port as the listener sees them, maybe after it was accepted
+ * @param onConnected receives the connection's address and port as the listener sees them, possibly after it was accepted
  * @param onEnd called when the connection has ended or could not be made
  * @returns a function that ends the connection
  */
@@ -48,7 +49,7 @@ export function connectTo(server: Pick<Server, "address">, sharesPort = false): 
           if (isWanted && attemptsLeft > 0) begin(attemptsLeft - 1);
           else onEnd();
         });
-      // Another process of this port may have accepted the connection. These bytes are no protocol, so that process closes it.
+      // Another process on this port may have accepted the connection. These bytes belong to no protocol, so that process closes it.
       if (sharesPort) own.write(NO_PROTOCOL);
     };
     begin(sharesPort ? MAX_ATTEMPTS : 0);
@@ -59,9 +60,12 @@ export function connectTo(server: Pick<Server, "address">, sharesPort = false): 
   };
 }
 
-/** How often a process that shares its port connects before one of its connections is its own. The system chooses at random. */
+/**
+ * How often a process that shares its port connects until one of the connections reaches itself. The system chooses the process at
+ * random.
+ */
 const MAX_ATTEMPTS = 1_000;
-/** No request line and no TLS record begins so. */
+/** No request line and no TLS record begins with these bytes. */
 const NO_PROTOCOL = Buffer.from("\0\r\n\r\n");
 
 type Waited = {
@@ -134,7 +138,7 @@ export class LateConnections {
   #look(stall: Stall): void {
     if (stall !== this.#stall || stall.own === undefined || !stall.accepted.has(stall.own)) return;
     this.#endOwn();
-    // Later connections came after the process's own, but there may have been another stall since then.
+    // Later connections were made after the process's own one, but there may have been another stall since then.
     this.#begin(stall.ownAtMs);
   }
 

@@ -1,10 +1,13 @@
-/** Limits on what one client may take of a listener. docs/security.md states them; test/attacks measures them. */
+/** Limits on the resources of a listener that one client may use. docs/security.md explains them; test/attacks measures them. */
 
 /** After this time, in ms, a connection is closed that sends nothing, an incomplete request head or an incomplete TLS handshake. */
 const HEAD_TIMEOUT_MS = 10_000;
-/** The time from the first byte of a request to the last of its body, in ms. Then HTTP/1.1 responds 408; HTTP/2 resets the stream. */
+/**
+ * The time from the first byte of a request to the last byte of its body, in ms. After that HTTP/1.1 responds 408, and HTTP/2 resets the
+ * stream.
+ */
 const REQUEST_TIMEOUT_MS = 20_000;
-/** How long a client may read nothing of a response that waits for it, in ms. */
+/** How long a client may read nothing while a response waits to be sent, in ms. */
 export const WRITE_TIMEOUT_MS = 30_000;
 /** How long a connection may stay without a request, in ms. Load balancers should close first; they usually do after 60 s. */
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
@@ -46,7 +49,7 @@ export type ListenerLimits = {
   /** The number of requests whose bodies are still arriving. */
   readonly maxPendingBodies: number;
   readonly headTimeoutMs: number;
-  /** Infinity if the handlers decide how long a request may take. */
+  /** The time limit of a request in ms; Infinity if the handlers decide how long a request may take. */
   readonly requestTimeoutMs: number;
   readonly writeTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;

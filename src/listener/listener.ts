@@ -24,9 +24,9 @@ export type Listener = {
   /** How many connections are open. */
   connections(): number;
   readonly maxConnections: number;
-  /** Serves connections from now on. Connections that came earlier have waited and are served too. */
+  /** Serves connections from now on, including those that were opened earlier. */
   serve(handler: Handler): void;
-  /** Uses another certificate for connections from now on. @throws Error if it and its key do not belong together */
+  /** Uses another certificate for connections from now on. @throws Error if the certificate and its key do not belong together */
   replaceTls(tls: Tls): void;
   /**
    * Closes the listener in steps, and resolves when all connections are closed. It accepts no more connections and makes clients leave
@@ -41,7 +41,7 @@ type ListenerOptions = {
   readonly limits?: Partial<ListenerLimits>;
   /** Whether other processes listen on the same port (SO_REUSEPORT). The system distributes the connections. */
   readonly sharesPort?: boolean;
-  /** Receives what a handler threw. That request is cut, and the others go on. */
+  /** Receives the errors that handlers throw. Such a request is cut; others continue. */
   readonly onBug?: (error: unknown) => void;
   /** Receives the reason for each connection that was refused. */
   readonly onRefused?: (reason: Refusal) => void;

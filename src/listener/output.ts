@@ -1,20 +1,20 @@
 /**
- * Writing into a response past the framework that has begun it.
- * A framework passes every message of a stream through a chain of async iterables. Where one message goes to thousands of streams, that
- * chain costs several times as much as the writing. The framework still writes the head, the first message and the end.
+ * Writes into a response without the framework that has begun it. A framework passes every message of a stream through a chain of async
+ * iterables. If one message goes to thousands of streams, that chain costs several times as much as writing the bytes. The framework
+ * still writes the head, the first message and the end.
  */
 import type { Request, Response } from "./exchange.ts";
 
 export type Output = {
-  /** Writes bytes of the body. A response that is over ignores them. @returns false if the client has to catch up first (`drained`) */
+  /** Writes bytes of the body. If the response has ended, nothing happens. @returns false if the client must read first (`drained`) */
   write(bytes: Uint8Array): boolean;
-  /** Resolves when the client has caught up, or the response is over. */
+  /** Resolves when the client has read enough, or the response has ended. */
   drained(): Promise<void>;
 };
 
 const outputs = new WeakMap<Request, Output>();
 
-/** Lets `outputOf` find the response of a request. */
+/** Stores the response of a request for `outputOf`. */
 export function keepOutput(request: Request, response: Response): void {
   outputs.set(request, outputTo(response));
 }
@@ -32,7 +32,7 @@ function outputTo(response: Response): Output {
   return {
     write(bytes) {
       if (isOver()) return true;
-      // TypeScript cannot unify the overloads of the two types.
+      // TypeScript cannot unify the overloads of `write` in the two types.
       if ("stream" in response) return response.stream.write(bytes, ignoreFailure);
       return response.write(bytes, ignoreFailure);
     },

@@ -50,10 +50,13 @@ async function send(render: Render, request: Request, response: Response) {
   }
 }
 
-/** The page of liveness: the process responds. It does not depend on the store, because an outage there would restart every instance. */
+/**
+ * The liveness page, which reports that the process responds. It does not depend on the store, because otherwise an outage of the store
+ * would restart every instance.
+ */
 export const healthz = (): Page => ({ status: 200, type: "text/plain", body: "ok\n" });
 
-/** The page of readiness: the store is available and the process is not stopping. */
+/** The readiness page, which reports that the store is available and the process is not stopping. */
 export async function readyz(ping: () => Promise<void>, stopping: () => boolean): Promise<Page> {
   if (stopping()) return { status: 503, type: "text/plain", body: "stopping\n", headers: { "retry-after": "1" } };
   try {
@@ -64,7 +67,7 @@ export async function readyz(ping: () => Promise<void>, stopping: () => boolean)
   }
 }
 
-/** A document that anybody may read, such as the public keys. @param maxAge how many seconds it may be kept */
+/** A public document, such as the public keys. @param maxAge how many seconds caches may keep it */
 export function publicJson(current: () => string, maxAge: number): Page {
   return {
     status: 200,

@@ -1,6 +1,6 @@
 /**
- * Limits the requests of a listener whose bodies are still arriving, because their bytes are in memory. Beyond the limit the oldest
- * request is cut, which is hardly ever one that is honestly sent.
+ * Limits the requests of a listener whose bodies are still arriving, because their bytes are in memory. Above the limit the oldest such
+ * request is cut; an honest client has hardly ever sent it.
  */
 import { constants } from "node:http2";
 import type { Request } from "./exchange.ts";

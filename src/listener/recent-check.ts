@@ -1,9 +1,9 @@
-/** How long the outcome of a check counts for the next callers, in ms. */
+/** How long the outcome of a check is reused, in ms. */
 const RECENT_MS = 100;
 
 /**
- * Limits how often a check runs: one at a time, and no sooner than 100 ms after the last. Anybody may ask for readiness, in 20 bytes over
- * HTTP/2, and a check of the store costs a write.
+ * Limits how often a check runs: one at a time, and not within 100 ms after the last. Anybody can request the readiness page, with 20
+ * bytes over HTTP/2, and each check of the store costs a write.
  *
  * @param clock a steady clock, in ms
  */

@@ -1,4 +1,4 @@
-/** The source and the target of a request, as the connection and the trusted proxies report them. */
+/** Determines where a request comes from and where it was sent to, from its connection and from the headers of trusted proxies. */
 import { randomBytes } from "node:crypto";
 import { constants } from "node:http2";
 import { isIP } from "node:net";
@@ -8,14 +8,14 @@ import { noteFruitless } from "./fruitless.ts";
 import { waitOf } from "./late-connections.ts";
 import { type Output, outputOf } from "./output.ts";
 
-/** This is the length of the longest IPv6 address with brackets, zone and port. */
+/** The length of the longest IPv6 address with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 128;
 
 const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
-/** W3C Trace Context, section 3.2.2: the trace-id, which is not all zeros. */
+/** Matches the header `traceparent` (W3C Trace Context, section 3.2.2). Its trace-id is not all zeros. */
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-|$)/;
 
-/** Each fact is looked up when it is used: most requests need none of them. */
+/** The source of a request. Each fact is determined when it is needed: most requests need none. */
 export class NodeRequestSource {
   readonly #request: Request;
   readonly #trustedProxies: number;
@@ -66,18 +66,18 @@ export class NodeRequestSource {
     return clientCertificateOf(this.#request);
   }
 
-  /** The body of the response, for writing past the framework; undefined if the handler did not keep it (`keepOutput`). */
+  /** Returns the body of the response, for writing without the framework; undefined if the handler did not store it (`keepOutput`). */
   output(): Output | undefined {
     return outputOf(this.#request);
   }
 
-  /** Notes that the request was of no use, whatever the status of its response. */
+  /** Notes that the request is fruitless (fruitless.ts), whatever the status of its response. */
   noteFruitless(): void {
     noteFruitless(this.#request);
   }
 
   /**
-   * Aborts the call and drops output that the client has not read. Otherwise a pending write to a stalled client never settles. Over
+   * Aborts the call and drops output that the client has not read. Otherwise a write to a stalled client would never settle. Over
    * HTTP/2 only this call ends, with ENHANCE_YOUR_CALM, which gRPC maps to resource_exhausted.
    */
   abort(): void {
@@ -87,18 +87,21 @@ export class NodeRequestSource {
   }
 }
 
-/** Returns the first group of a header field; undefined if the field has another form, is missing or occurs several times. */
+/** Returns the first group of a header field; undefined if the field does not match, is missing or occurs several times. */
 function matched(header: string | readonly string[] | undefined, form: RegExp): string | undefined {
   return typeof header === "string" ? form.exec(header)?.[1] : undefined;
 }
 
-/** Returns the scheme that the outermost trusted proxy was called with, if the proxy reports it. */
+/** Returns the scheme with which the client called the outermost trusted proxy, if that proxy reports it. */
 export function forwardedScheme(request: Request, trustedProxies: number): "http" | "https" | undefined {
   const scheme = forwarded(request, "x-forwarded-proto", trustedProxies)?.toLowerCase();
   return scheme === "http" || scheme === "https" ? scheme : undefined;
 }
 
-/** Returns the entry of the outermost trusted proxy. Every proxy appends an entry, so the client itself may have sent those to the left. */
+/**
+ * Returns the entry of the outermost trusted proxy. Every proxy appends an entry, so entries further left may come from the client
+ * itself.
+ */
 function forwarded(request: Request, name: string, trustedProxies: number): string | undefined {
   const header = trustedProxies > 0 ? request.headers[name] : undefined;
   if (typeof header !== "string") return undefined;

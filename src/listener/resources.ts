@@ -1,21 +1,21 @@
-/** The resources that the system allows this process. */
+/** Determines the resources that the system allows this process. */
 import { readFileSync } from "node:fs";
 
-/** The number of open files that are not connections of clients: stores, upstreams, the log, keys, and those of the runtime. */
+/** How many open files are not connections of clients: stores, upstreams, the log, keys, and files of the runtime. */
 const OTHER_FILES = 64;
-/** The memory beside connections and bodies under load, in bytes. docs/security.md has the measurement. */
+/** The memory under load without connections and bodies, in bytes. docs/security.md has the measurement. */
 const OTHER_MEMORY = 256 * 1024 * 1024;
-/** The memory of an open connection, in bytes. HTTP/2 counts, because it takes more than HTTP/1.1. */
+/** The memory of an open connection, in bytes. This is the value for HTTP/2, which takes more than HTTP/1.1. */
 const CONNECTION_MEMORY = 36 * 1024;
 /** A body that is arriving takes this many times its own bytes of memory. */
 const BODY_WEIGHT = 1.5;
-/** The greatest part of the memory left for connections and bodies that bodies may take. */
+/** The greatest part of the memory for connections and bodies that bodies may take. */
 const BODIES_SHARE = 0.4;
 
 export type Resources = {
   /** How many files the process may open. */
   readonly openFiles: number;
-  /** How many bytes of memory the process may take. */
+  /** How many bytes of memory the process may use. */
   readonly memory: number;
 };
 
@@ -35,7 +35,7 @@ export function affordable(
 
 /** Returns the resources of this process; Infinity if a limit is not known or does not exist. */
 export function resources(): Resources {
-  // Node returns 0 if the limit is not known, and a number beyond any machine if there is none.
+  // Node returns 0 if the limit is not known, and an impossibly large number if there is none.
   const memory = process.constrainedMemory();
   return { openFiles: openFileLimit(), memory: memory > 0 ? memory : Number.POSITIVE_INFINITY };
 }

@@ -1,6 +1,6 @@
 import type { Handler, Request } from "./exchange.ts";
 
-/** Returns the handler of a request, or undefined if another handler serves it. */
+/** Returns the handler of a request, or undefined if the next route must handle it. */
 export type Route = (request: Request) => Handler | undefined;
 
 /** @param wrap wraps the handlers of `route`; requests for `next` do not pass through it */

@@ -4,15 +4,15 @@ import { createSecureContext, createServer, type SecureContextOptions } from "no
 
 export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
   /**
-   * Authorities (PEM) of client certificates. Clients are asked for one, but the handshake only verifies it: clients without a
-   * certificate, or with another one, are served too, and the handlers decide by `socket.authorized`.
+   * The authorities (PEM) of client certificates. Clients are asked for a certificate, but the handshake only verifies it: clients
+   * without one, or with one of another authority, may connect too, and the handlers check `socket.authorized`.
    */
   readonly clientCa?: Buffer | undefined;
 };
 
 type SecureSide = {
   take(socket: Socket): void;
-  /** Uses another certificate for handshakes from now on. @throws Error if it and its key do not belong together */
+  /** Uses another certificate for handshakes from now on. @throws Error if the certificate and its key do not belong together */
   replace(tls: Tls): void;
 };
 
@@ -23,7 +23,7 @@ const contextOptions = ({ cert, key, clientCa }: Tls) => ({
   minVersion: "TLSv1.2" as const,
 });
 
-/** @throws Error if certificate and key do not belong together */
+/** @throws Error if the certificate and its key do not belong together */
 export function checkTls(tls: Tls): void {
   createSecureContext(contextOptions(tls));
 }

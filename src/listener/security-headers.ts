@@ -15,11 +15,11 @@ type Options = {
   /** Whether the listener itself speaks TLS. */
   readonly tls: boolean;
   readonly trustedProxies: number;
-  /** How long browsers must use https alone, in ms; 0 sends no such header. */
+  /** How long browsers must use only https, in ms; 0 sends no such header. */
   readonly hstsMaxAgeMs: number;
 };
 
-/** Creates the function. `Strict-Transport-Security` is sent only if the client came by https (RFC 6797 section 7.2). */
+/** Creates the function. `Strict-Transport-Security` is sent only if the client used https (RFC 6797 section 7.2). */
 export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options): SecurityHeaders {
   if (hstsMaxAgeMs === 0) return () => ALWAYS;
   const hsts = ["strict-transport-security", `max-age=${Math.floor(hstsMaxAgeMs / 1000)}`] as const;
@@ -32,7 +32,10 @@ export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options):
   };
 }
 
-/** Sets the headers before the handler runs. That costs more than sending them together with the other headers of a response. */
+/**
+ * Sets the headers before the handler runs. That costs more than sending them together with the other headers of a response, but works
+ * with any handler.
+ */
 export function withSecurityHeaders(headersFor: SecurityHeaders, next: Handler): Handler {
   return (request: Request, response: Response) => {
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);

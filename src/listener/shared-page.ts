@@ -1,11 +1,11 @@
 import type { Page } from "./pages.ts";
 
-/** A page may be shared until it is this old, in ms. */
+/** How old a page may be to be shared, in ms. */
 const SHARED_AGE_MS = 1_000;
 
 /**
- * Sends one copy of a page to all callers that ask while it is still being sent: many slow readers would otherwise hold as many copies.
- * If no other caller is being served, a new page is made.
+ * Shares one copy of a page among all callers that request it while it is still being sent. Otherwise many slow readers would keep as
+ * many copies in memory. If it is not being sent to anybody, a new page is made.
  */
 export function shareWhileSent(render: () => Promise<Page>): () => Promise<Page> {
   let shared: { readonly page: Promise<Page>; readonly madeAt: number; users: number } | undefined;

@@ -17,7 +17,7 @@ type OpenStream = {
   readonly openedAt: number;
   /** When the stream was opened or last checked, in ms. */
   since: number;
-  /** Since when the response waits for the client alone, in ms. */
+  /** Since when the response has waited only for the client, in ms. */
   writtenAt: number | undefined;
 };
 
@@ -39,7 +39,7 @@ export class StreamTimeouts {
     this.#streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt: undefined });
   }
 
-  /** @returns what belonged to the stream */
+  /** Removes a stream. @returns its entry */
   remove(stream: ServerHttp2Stream): OpenStream | undefined {
     const open = this.#streams.get(stream);
     this.#streams.delete(stream);
@@ -50,7 +50,7 @@ export class StreamTimeouts {
     for (const [stream, open] of this.#streams) {
       if (nowMs - open.since < this.#checkMs) return;
       this.#judge(stream, open, nowMs);
-      // The stream moves to the end of the list.
+      // The entry moves to the end of the list.
       open.since = nowMs;
       if (this.#streams.delete(stream)) this.#streams.set(stream, open);
     }
@@ -61,7 +61,7 @@ export class StreamTimeouts {
     if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
     else if (!open.request.complete && nowMs - open.openedAt >= this.#requestTimeoutMs)
       stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    // While the handler works, the stream may take any time: a stream of messages lasts.
+    // While the handler works, the stream may stay open for any time: a stream of messages may be long.
     else if (!open.response.writableEnded) return;
     else if (open.writtenAt === undefined) open.writtenAt = nowMs;
     else if (nowMs - open.writtenAt >= this.#writeTimeoutMs) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);

@@ -1,21 +1,21 @@
-/** Responds to bytes that are not a request. Node's parser has given up on the connection, and no handler runs. */
+/** Responds to bytes that are not a valid request. Node's parser has given up on the connection, and no handler runs. */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { MAX_HEAD_BYTES } from "./limits.ts";
 
-/** Statuses by the code of the parser's error; any other error is 400. */
+/** The statuses by the code of the parser's error. For any other error it is 400. */
 const STATUS: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-/** Explains the status to people: a browser whose cookies are too many shows this text, and only its user can fix that. */
+/** Texts for people: if a browser has too many cookies, it displays this text, and only its user can fix that. */
 const REASONS: Readonly<Record<number, string>> = {
   431: `The head of the request is larger than ${MAX_HEAD_BYTES / 1024} KiB. Cookies are the usual cause: delete those of this site and of the domains above it.\n`,
 };
 
-/** Responds once, and closes the connection. @param hasResponse whether part of a response has been sent already */
+/** Responds once, and closes the connection. @param hasResponse whether a part of a response has been sent already */
 export function refuseUnread(error: NodeJS.ErrnoException, socket: Socket, hasResponse: boolean): void {
   if (error.code === "ECONNRESET" || !socket.writable || hasResponse) return void socket.destroy();
   const status = STATUS[error.code ?? ""] ?? 400;

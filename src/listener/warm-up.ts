@@ -6,10 +6,10 @@ import { get } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Listener } from "./listener.ts";
 
-/** A start that waits for no response is a slower one, and no failure. */
+/** The time limit in ms. After that the start continues, only without the benefit. */
 const TIMEOUT_MS = 1_000;
 
-/** Never rejects. Listeners with TLS are left out, since they may ask for a client certificate. */
+/** Makes the requests. It never rejects. Listeners with TLS are left out, because they may require a client certificate. */
 export async function warmUp(listeners: readonly Pick<Listener, "url" | "scheme">[]): Promise<void> {
   await Promise.all(listeners.filter(({ scheme }) => scheme === "http").map(({ url }) => ask(`${url}/healthz`)));
   // The listeners see the end of these connections a turn later, and count them until then.

@@ -3,21 +3,21 @@ import { patientTimeout } from "../clock/after-reading.ts";
 import type { Response } from "./exchange.ts";
 import { WRITE_TIMEOUT_MS } from "./limits.ts";
 
-/** The body is written in pieces of this many bytes, because TLS and HTTP/2 copy the bytes that they are given. */
+/** The size of the pieces in which the body is written, because TLS and HTTP/2 copy the bytes that they are given. */
 const PIECE_BYTES = 64 * 1024;
 
-/** Ends a response with a body, as fast as the client reads it. If the client reads nothing, the response is cut. Never rejects. */
+/** Ends a response with a body, as fast as the client reads it. If the client reads nothing, the response is cut. It never rejects. */
 export async function writeSlowly(response: Response, body: Buffer): Promise<void> {
   for (let at = 0; at < body.length; at += PIECE_BYTES) {
     const piece = body.subarray(at, at + PIECE_BYTES);
-    // TypeScript cannot unify the overloads of the two types.
+    // TypeScript cannot unify the overloads of `write` in the two types.
     const isTaken = "stream" in response ? response.write(piece) : response.write(piece);
     if (!isTaken && !(await drained(response))) return cut(response);
   }
   response.end();
 }
 
-/** @returns whether the response accepts more bytes */
+/** Waits for the client. @returns whether the response accepts more bytes */
 function drained(response: Response): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (takesMore: boolean) => () => {

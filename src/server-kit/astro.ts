@@ -5,7 +5,7 @@ import type { ServerSessions, User } from "./sessions.ts";
 /** The parts of `APIContext` that are used. */
 type Context = {
   readonly request: Request;
-  /** Declare `user: User` in `App.Locals`. */
+  /** The locals of the request. Declare `user: User` in `App.Locals`. */
   readonly locals: object;
   readonly isPrerendered: boolean;
   readonly clientAddress: string;
@@ -24,7 +24,7 @@ type Context = {
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
   const gate = createGate(sessions, options);
   return async (context: Context, next: () => Promise<Response>): Promise<Response> => {
-    // A prerendered page is the same for all users, and was made without a request.
+    // A prerendered page is the same for all users, and was rendered without a request.
     if (context.isPrerendered) return next();
     const { authentication, response } = await gate(context.request, context.clientAddress);
     if (response) return response;

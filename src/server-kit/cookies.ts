@@ -1,20 +1,20 @@
-/** `Cookie` and `Set-Cookie` header fields (RFC 6265bis). */
+/** Reads and builds `Cookie` and `Set-Cookie` header fields (RFC 6265bis). */
 
-/** The part before a separator and the part behind it, without SP and HTAB around them. */
+/** Returns the parts before and after a separator, without SP and HTAB around them. */
 function splitPair(pair: string): readonly [name: string, value: string] {
   const equals = pair.indexOf("=");
   const trim = (text: string) => text.replace(/^[ \t]+|[ \t]+$/g, "");
   return equals < 0 ? ["", trim(pair)] : [trim(pair.slice(0, equals)), trim(pair.slice(equals + 1))];
 }
 
-/** The distinct values of a cookie. There are several where a cookie was set for several paths or domains. */
+/** Returns the distinct values of a cookie. There are several if the cookie was set for several paths or domains. */
 export function cookieValues(header: string | null, name: string): readonly string[] {
   const pairs = (header ?? "").split(";").map(splitPair);
   const values = pairs.filter(([key, value]) => key === name && value !== "").map(([, value]) => value);
   return [...new Set(values)];
 }
 
-/** The `Cookie` header that the browser sends once it has received these `Set-Cookie` lines. */
+/** Returns the `Cookie` header that the browser would send after receiving these `Set-Cookie` lines. */
 export function withSetCookies(header: string | null, setCookies: readonly string[]): string {
   const changes = setCookies.map((line) => {
     const [pair = "", ...attributes] = line.split(";");
@@ -25,7 +25,7 @@ export function withSetCookies(header: string | null, setCookies: readonly strin
     .split(";")
     .map(splitPair)
     .filter(([name, value]) => name + value && !changed.has(name));
-  // A cookie may be set in one scope and removed from others: it is there then.
+  // A cookie may be set in one scope and removed from others. It then counts as set.
   const set = new Map(changes.filter(({ isRemoval }) => !isRemoval).map(({ pair }) => pair));
   return [...kept, ...set].map(([name, value]) => (name ? `${name}=${value}` : value)).join("; ");
 }

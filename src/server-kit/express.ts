@@ -7,11 +7,11 @@ type Request = NodeRequestLike & { readonly originalUrl?: string };
 
 const users = new WeakMap<object, User>();
 
-/** Returns the user of a request that the middleware has passed on. */
+/** Returns the user of a request that the middleware has accepted. */
 export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
 
 /**
- * Returns middleware. Handlers after it call `getUser(request)`.
+ * Returns the middleware. Handlers after it call `getUser(request)`.
  *
  * @example
  * ```ts

@@ -13,7 +13,7 @@ type Reply = {
 
 const users = new WeakMap<object, User>();
 
-/** Returns the user of a request that the hook has passed on. */
+/** Returns the user of a request that the hook has accepted. */
 export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
 
 /**

@@ -1,33 +1,36 @@
-/** Checks a request for every adapter, before the application sees it. */
+/** Checks each request before the application handles it. All adapters use this gate. */
 import { loginLocation } from "./login.ts";
 import { isSafe, isSameOrigin } from "./same-origin.ts";
 import type { Authentication, PageRequest, ServerSessions } from "./sessions.ts";
 
 export type GateOptions = {
-  /** The path of the login page. Navigations to protected paths lead there when nobody is signed in. Default: `/login`. */
+  /** The path of the login page. Navigations to protected paths are redirected there if nobody is signed in. Default: `/login`. */
   readonly login?: string;
-  /** Name of the parameter that tells the login page where to return to. Read it with `returnPath`. Default: `next`. */
+  /** The name of the query parameter with the path to which the login page returns. Read it with `returnPath`. Default: `next`. */
   readonly returnParameter?: string;
-  /** Whether a path is for users who are signed in, asked as it was sent, decoded, and in lower case. Default: none is. */
+  /**
+   * Returns whether a path is only for users who are signed in. It is called with the path as it was sent, decoded, and in lower case.
+   * Default: no path is.
+   */
   readonly isProtected?: (path: string) => boolean;
   /**
-   * Other origins whose pages may send requests that change something. With `false` the application checks this itself
-   * (`isSameOrigin`). The default is none.
+   * Other origins whose pages may send requests that change something. With `false`, the application checks this itself (`isSameOrigin`).
+   * Default: none.
    */
   readonly origins?: readonly string[] | false;
 };
 
 export type Passage = {
   readonly authentication: Authentication;
-  /** The response to the browser, where the application is not to see the request. */
+  /** The response to the browser, if the application must not handle the request. */
   readonly response?: Response;
 };
 
 /**
  * Checks a request: first whether it may change something, then who is signed in, then whether the path requires a user. If the kit
- * cannot find out who is signed in, the request passes, and the application shows `unavailable`.
+ * cannot determine who is signed in, the request passes, and the application shows that the state is `unavailable`.
  *
- * @param isPage whether the browser shows the response as a page, so that a redirect makes sense
+ * @param isPage whether the browser displays the response as a page, so that a redirect makes sense
  */
 export function createGate(
   sessions: ServerSessions,
@@ -54,13 +57,13 @@ export function createGate(
   };
 }
 
-/** A path in the forms in which a framework may look for its route: most decode it first, and Express ignores its case. */
+/** Returns a path in the forms in which a framework may match its routes: most decode it first, and Express ignores case. */
 function pathsOf(pathname: string): readonly string[] {
   let decoded = pathname;
   try {
     decoded = decodeURI(pathname);
   } catch {
-    // It stays as it is: frameworks do not decode it either.
+    // A path that cannot be decoded stays as it is, because frameworks do not decode it either.
   }
   return [pathname, decoded, decoded.toLowerCase()];
 }
@@ -70,12 +73,16 @@ function isNavigation({ method, headers }: PageRequest): boolean {
   return headers.get("sec-fetch-mode") === "navigate" || (headers.get("accept") ?? "").includes("text/html");
 }
 
-/** Adds the headers for the browser to a response. The cookies that the application sets itself come last, so that its logout counts. */
+/**
+ * Adds the headers for the browser to a response. The cookies that the application sets itself come last, so that its logout takes
+ * effect.
+ */
 export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }: Authentication): void {
   const own = to.getSetCookie();
   to.delete("set-cookie");
   for (const [name, value] of responseHeaders) {
-    // The application may cache on purpose what does not depend on the user, but no response that sets a cookie.
+    // The application may allow caching of responses that do not depend on the user, but a response that sets a cookie must not be
+    // cached.
     if (name === "cache-control" && to.has(name) && setCookies.length === 0) continue;
     if (name === "set-cookie" || name === "vary") to.append(name, value);
     else to.set(name, value);

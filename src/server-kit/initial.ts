@@ -1,19 +1,21 @@
-/** What a page begins with that a server has rendered: `createSession({ initial })` of `@session-service/browser`. */
+/** The state with which a server-rendered page begins, for `createSession({ initial })` of `@session-service/browser`. */
 import type { Claims, User } from "./sessions.ts";
 
 export type Initial = {
   readonly claims: Claims & { readonly iat: number };
-  /** The access token, for scripts of the page. Absent unless it is asked for. */
+  /** The access token, for scripts of the page. Absent unless it was requested. */
   readonly text?: string;
-  /** How old the token was when the page was rendered, ms. */
+  /** The age of the token when the page was rendered, in ms. */
   readonly ageMs: number;
 };
 
 /**
- * Returns what the page of a user begins with; undefined where nobody is known to be signed in: the page then looks for itself.
+ * Returns the state with which the page of a user begins. Returns undefined if nobody is known to be signed in; the page then checks
+ * itself.
  *
- * @param withToken whether the page gets the access token too. Without it, the first call of the page that needs a token makes a refresh
- * @param nowMs wall clock, ms since the epoch
+ * @param withToken whether the page gets the access token as well. Without it, the first call of the page that needs a token causes a
+ * refresh
+ * @param nowMs the wall clock, in ms since the epoch
  */
 export function initialOf(user: User, withToken = false, nowMs = Date.now()): Initial | undefined {
   if (user.state !== "active") return undefined;

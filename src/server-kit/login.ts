@@ -1,6 +1,6 @@
-/** Redirects to the login and back. */
+/** Builds the redirects to the login and back. */
 
-/** Addresses are resolved against this origin. One that resolves to another origin is no path of the application. */
+/** The base to resolve addresses against. An address that resolves to another origin is no path of the application. */
 const BASE = "http://application.invalid";
 
 /**
@@ -15,7 +15,7 @@ export function returnPath(wanted: unknown, login: string, fallback = "/"): stri
   const url = URL.parse(wanted, BASE);
   if (url?.origin !== BASE || isLogin(url.pathname, login)) return fallback;
   const path = url.pathname + url.search + url.hash;
-  // `/.//other.example` has become `//other.example`.
+  // A path such as `/.//other.example` is normalized to `//other.example`.
   return path.startsWith("//") ? fallback : path;
 }
 

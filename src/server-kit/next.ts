@@ -8,7 +8,10 @@ type NextResponseLike = {
   next(init: { readonly request: { readonly headers: Headers } }): Response;
 };
 
-/** Next.js fetches pages by script, and removes the headers that distinguish pages from other data. */
+/**
+ * Returns whether a request is for a page. Next.js also fetches pages by script, without the headers that distinguish pages from other
+ * data.
+ */
 const isPage = (request: PageRequest): boolean =>
   isSafe(request) && !request.headers.get("accept")?.includes("application/json");
 

@@ -1,4 +1,4 @@
-/** Describes requests and responses of `node:http` by shape. */
+/** Describes requests and responses of `node:http` with structural types. */
 import type { Passage } from "./gate.ts";
 import type { PageRequest, User } from "./sessions.ts";
 
@@ -15,17 +15,17 @@ export type NodeResponseLike = {
   end(body?: string): unknown;
 };
 
-/** @param url the path as the browser sent it, if the framework has changed `url` */
+/** Returns the parts of a request that the kit reads. @param url the path as the browser sent it, if the framework has changed `url` */
 export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeRequestLike, originalUrl = url): PageRequest {
   const own = new Headers();
   for (const [name, value] of Object.entries(headers)) {
-    // HTTP/2 has `:path` and the like among them.
+    // In HTTP/2 the headers include pseudo-headers such as `:path`.
     if (value !== undefined && !name.startsWith(":")) own.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   return { method, url: originalUrl, headers: own };
 }
 
-/** Writes the decision of a gate. @returns the user, if the application is to see the request */
+/** Applies the decision of a gate to a response. @returns the user, if the application must handle the request */
 export async function writePassage(
   { authentication, response: own }: Passage,
   response: NodeResponseLike,

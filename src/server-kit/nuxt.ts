@@ -1,4 +1,4 @@
-/** The adapter for Nuxt, and for everything else on h3. */
+/** The adapter for Nuxt, and for all other frameworks that use h3. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
@@ -23,9 +23,9 @@ export function sessionHandler(sessions: ServerSessions, options?: GateOptions) 
   const gate = createGate(sessions, options);
   const handler = async ({ node: { req, res }, context }: Event): Promise<void> => {
     const user = await writePassage(await gate(pageRequestOf(req), req.socket.remoteAddress), res);
-    // h3 passes a request on whose response has not ended.
+    // If the response has not ended, h3 passes the request on.
     if (user) (context as { user?: User }).user = user;
   };
-  // Marks the function as `defineEventHandler` does.
+  // This marks the function in the same way as `defineEventHandler`.
   return Object.assign(handler, { __is_handler__: true as const });
 }

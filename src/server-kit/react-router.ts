@@ -2,7 +2,7 @@
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
-/** The arguments of a middleware that are used. */
+/** The used arguments of a middleware. */
 type Arguments<Key> = {
   readonly request: Request;
   readonly context: { set(key: Key, user: User): void };

@@ -1,9 +1,9 @@
-/** Refreshes a session in the name of a browser. */
+/** Refreshes a session on behalf of a browser. */
 
 type Refreshed =
   | { readonly state: "active"; readonly accessToken: string; readonly headers: Headers }
   | { readonly state: "ended"; readonly headers: Headers }
-  /** It cannot be known now: an outage, a timeout, a proxy in the way. */
+  /** The state is not known now: because of an outage, a timeout, or a proxy in the way. */
   | { readonly state: "unavailable" };
 
 type RefreshDeps = {
@@ -11,7 +11,7 @@ type RefreshDeps = {
   readonly fetch: typeof fetch;
   readonly clock: () => number;
   readonly timeoutMs: number;
-  /** How long a call and its response are shared with requests that bring the same refresh token, from when it began, ms. */
+  /** For how long after its beginning, in ms, a call is shared with requests that have the same refresh token. */
   readonly shareMs: number;
 };
 
@@ -19,7 +19,7 @@ type Body = { readonly data?: { readonly accessToken?: unknown }; readonly error
 
 const UNAVAILABLE: Refreshed = { state: "unavailable" };
 
-/** Sends a request to the service. Never rejects. Only `E001_AUTH_FAILURE` means that the session has ended. */
+/** Sends a request to the service. It never rejects. Only `E001_AUTH_FAILURE` means that the session has ended. */
 export async function call(
   deps: Pick<RefreshDeps, "service" | "fetch" | "timeoutMs">,
   path: string,
@@ -34,7 +34,7 @@ export async function call(
     });
     return { response, body: (await response.json()) as Body };
   } catch {
-    // The network, the time limit, or HTML of a proxy in place of the service.
+    // The cause is the network, the time limit, or a page of a proxy in place of the service's response.
     return undefined;
   }
 }
@@ -48,12 +48,12 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
 }
 
 /**
- * Creates a function that refreshes by token. Requests with the same token share one call and its response, for `shareMs` from when the call
- * began. The request that makes the call is its first: the cookies of the response are for that request alone. To the service they are as old
- * as the call, so that those of a request that came later could reach the browser too late (docs/server-side.md).
+ * Creates a function that refreshes by token. Requests with the same token share one call and its response, for `shareMs` from the
+ * beginning of the call. Only the first of these requests, which makes the call, gets the cookies of the response. They would reach the
+ * browser too late with a later request, because to the service they are as old as the call (docs/server-side.md).
  */
 export function createRefresher(deps: RefreshDeps) {
-  /** In the order in which they expire. */
+  /** The calls, in the order in which they expire. */
   const calls = new Map<string, { readonly result: Promise<Refreshed>; readonly untilMs: number }>();
 
   return async (
@@ -61,7 +61,7 @@ export function createRefresher(deps: RefreshDeps) {
     headers: Headers,
   ): Promise<{ readonly refreshed: Refreshed; readonly isFirst: boolean }> => {
     const nowMs = deps.clock();
-    // After the clock was set back, nobody knows how old a call is.
+    // If the clock was set back, the age of a call is not known, so it is not shared.
     const isShared = (untilMs: number) => nowMs < untilMs && untilMs <= nowMs + deps.shareMs;
     for (const [other, { untilMs }] of calls) {
       if (isShared(untilMs)) break;
@@ -73,7 +73,7 @@ export function createRefresher(deps: RefreshDeps) {
     const started = { result: refresh(deps, headers), untilMs: nowMs + deps.shareMs };
     calls.set(token, started);
     void started.result.then(({ state }) => {
-      // An outage may be over with the next request.
+      // The result of an outage is not shared, because the outage may be over at the next request.
       if (state === "unavailable" && calls.get(token) === started) calls.delete(token);
     });
     return { refreshed: await started.result, isFirst: true };

@@ -1,6 +1,6 @@
 /** Selects the headers of the browser's request that the service needs. */
 
-/** The headers of device binding (DBSC), of tracing, and those that the audit records of a client. */
+/** The headers of device binding (DBSC), of tracing, and those that the audit records about a client. */
 const PASSED_ON = [
   "cookie",
   "user-agent",
@@ -14,23 +14,29 @@ const PASSED_ON = [
 ];
 const FETCH_METADATA = ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"];
 
-/** A browser loads these into a page. None of them needs a refresh, since the page itself has made one. */
+/**
+ * The destinations of requests that a browser makes to load parts of a page. None of them needs a refresh, because the page itself has
+ * made one.
+ */
 const SUBRESOURCES = new Set(
   "audio font image manifest object script style track video worker sharedworker serviceworker".split(" "),
 );
 
 const isNavigation = (headers: Pick<Headers, "get">) => headers.get("sec-fetch-mode") === "navigate";
 
-/** Returns whether a request is for a page or data of the application rather than for a file, and not from another site's script. */
+/**
+ * Returns whether a request may cause a refresh: it is for a page or for data of the application rather than for a file, and does not
+ * come from a script of another site.
+ */
 export function mayRefresh(headers: Pick<Headers, "get">): boolean {
   if (SUBRESOURCES.has(headers.get("sec-fetch-dest") ?? "")) return false;
   return headers.get("sec-fetch-site") !== "cross-site" || isNavigation(headers);
 }
 
-/** @param address the network address from which this server received the request */
+/** Returns the headers for the request to the service. @param address the network address from which this server received the request */
 export function headersForService(headers: Pick<Headers, "get">, address: string | undefined): Headers {
   const passed = new Headers();
-  // A link on another site leads here by right. Its refresh is this server's own request.
+  // A link on another site may lead here. The refresh for it is this server's own request.
   const isLink = isNavigation(headers) && headers.get("sec-fetch-site") === "cross-site";
   for (const name of isLink ? PASSED_ON : [...PASSED_ON, ...FETCH_METADATA]) {
     const value = headers.get(name);

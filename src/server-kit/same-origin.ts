@@ -4,12 +4,13 @@ type OriginRequest = { readonly method: string; readonly headers: Pick<Headers, 
 
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Returns whether a request's method is safe: it changes nothing (RFC 9110 section 9.2.1). */
+/** Returns whether the method of a request is safe: it changes nothing (RFC 9110 section 9.2.1). */
 export const isSafe = ({ method }: Pick<OriginRequest, "method">): boolean => SAFE_METHODS.has(method.toUpperCase());
 
 /**
  * Returns whether a request comes from a page of the application, and not from another site that makes the browser send its cookies
- * along (CSRF). Fetch Metadata decides, or `Origin` if the browser does not send them. A request with neither comes from no browser.
+ * along (CSRF). Fetch Metadata decides, or `Origin` if the browser does not send them. A request with neither does not come from a
+ * browser.
  *
  * @param origins other origins whose pages may send requests, such as `https://app.example.com`. A browser reports sibling domains
  *   as `same-site`: they are refused unless they are listed.

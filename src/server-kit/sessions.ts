@@ -1,4 +1,4 @@
-/** The session of a browser, for servers that render its pages. */
+/** The session of a browser, for servers that render pages. */
 import { cookieValues, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
@@ -7,12 +7,12 @@ import { headersForService, mayRefresh } from "./request-headers.ts";
 export type Claims = {
   readonly sub: string;
   readonly sid: string;
-  /** Seconds since the epoch. */
+  /** The expiry in seconds since the epoch. */
   readonly exp: number;
   readonly [name: string]: unknown;
 };
 
-/** `createVerifier` of `@session-service/verifier` creates a verifier of this type. */
+/** The verifier that the kit needs. `createVerifier` of `@session-service/verifier` creates one. */
 export interface TokenVerifier {
   verify(
     token: string,
@@ -22,7 +22,7 @@ export interface TokenVerifier {
 /**
  * - `active`: somebody is signed in.
  * - `ended`: nobody is signed in.
- * - `unavailable`: the kit cannot find out now. Show that, send nobody to the login, and clear no cookie.
+ * - `unavailable`: the kit cannot determine the state now. Show that, redirect nobody to the login, and clear no cookie.
  */
 export type User =
   | { readonly state: "active"; readonly claims: Claims; readonly accessToken: string }
@@ -30,55 +30,60 @@ export type User =
   | { readonly state: "unavailable" };
 
 export type ServerSessionsOptions = {
-  /** The public API of the service, such as `http://127.0.0.1:8080`. */
+  /** The URL of the service's public API, such as `http://127.0.0.1:8080`. */
   readonly service: string;
   readonly verifier: TokenVerifier;
-  /** `ACCESS_COOKIE` of the service. Default: `access_token`. */
+  /** The `ACCESS_COOKIE` of the service. Default: `access_token`. */
   readonly accessCookie?: string;
-  /** `COOKIE_NAME` of the service. Default: `refresh_token`. */
+  /** The `COOKIE_NAME` of the service. Default: `refresh_token`. */
   readonly refreshCookie?: string;
-  /** `REUSE_INTERVAL` of the service, ms. Default: 10 s. A call is shared for a quarter of it. */
+  /** The `REUSE_INTERVAL` of the service, in ms. Default: 10 s. Requests share a call for a quarter of it. */
   readonly reuseIntervalMs?: number;
-  /** A token that expires sooner is renewed, ms. Default: 10 s. */
+  /** A token that expires sooner than this is renewed, in ms. Default: 10 s. */
   readonly minValidityMs?: number;
-  /** How long the service may take, ms. Default: 5 s. */
+  /** How long a call to the service may take, in ms. Default: 5 s. */
   readonly timeoutMs?: number;
-  /** Replaces `fetch`. */
+  /** The function that sends requests. Default: the `fetch` of the runtime. */
   readonly fetch?: typeof fetch;
-  /** Wall clock, ms since the epoch. Default: `Date.now`. */
+  /** Returns the wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;
 };
 
-/** The parts of a `Request` that are read. */
+/** The parts of a `Request` that the kit reads. */
 export type PageRequest = { readonly method: string; readonly url: string; readonly headers: Headers };
 
 export type Authentication = {
   readonly user: User;
-  /** For the response to the browser, unchanged. None for a request that shares the refresh of another, whose response has them. */
+  /**
+   * The cookies for the response to the browser, unchanged. Empty for a request that shares the refresh of another request, whose
+   * response has them.
+   */
   readonly setCookies: readonly string[];
-  /** All headers for the response to the browser: `setCookies` as `Set-Cookie`, device binding, caching. */
+  /** All headers for the response to the browser: `setCookies` as `Set-Cookie`, those of device binding, and those for caches. */
   readonly responseHeaders: Headers;
-  /** The request's headers for what renders behind: with the cookies as they will be. */
+  /** The request's headers for the code that renders the page, with the cookies as they will be after the response. */
   readonly forward: Headers;
 };
 
 export interface ServerSessions {
   /**
-   * Finds out who is signed in, with a refresh if the access token is absent or about to expire. Call it before the first byte of the
-   * response, and send `responseHeaders`. Never rejects.
+   * Determines who is signed in, and refreshes if the access token is absent or about to expire. Call it before the first byte of the
+   * response, and send `responseHeaders`. It never rejects.
    *
    * @param address the network address from which this server received the request
    */
   authenticate(request: PageRequest, address?: string): Promise<Authentication>;
-  /** Who is signed in, by the headers that `authenticate` returned as `forward`. Makes no call, so that any code may use it. */
+  /**
+   * Returns who is signed in, from the headers that `authenticate` returned as `forward`. It calls no service, so any code may use it.
+   */
   current(headers: Pick<Headers, "get">): Promise<User>;
-  /** Signs out. `unavailable`: the session goes on. */
+  /** Signs the user out. If the result is `unavailable`, the session continues. */
   signOut(request: PageRequest, address?: string): Promise<Authentication>;
 }
 
-/** This header has the result of `authenticate` for `current`. A browser cannot set it, since `forward` replaces it. */
+/** The header that passes the result of `authenticate` to `current`. A browser cannot set it, because `forward` replaces it. */
 const STATE_HEADER = "x-session-state";
-/** These headers of the service's responses are for the browser. */
+/** The headers of the service's responses that the browser must receive. */
 const FOR_BROWSERS = ["secure-session-registration", "secure-session-challenge"];
 
 const ENDED: User = { state: "ended" };
@@ -106,7 +111,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
 
-  /** The user that a token is of. @param isEnd whether a reason against the token means that nobody is signed in */
+  /** Returns the user of an access token. @param isEnd returns whether a reason against the token means that nobody is signed in */
   async function userOf(accessToken: string | undefined, isEnd: (reason: string) => boolean): Promise<User> {
     if (!accessToken) return ENDED;
     const verdict = await verifier.verify(accessToken);
@@ -114,11 +119,11 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
     return isEnd(verdict.reason) ? ENDED : UNAVAILABLE;
   }
 
-  /** The user by the token in the request's cookies, which may be old. */
+  /** Returns the user of the access token in the request's cookies, which may be old. */
   const presentedUser = (headers: Pick<Headers, "get">) =>
     userOf(accessTokenOf(headers), (reason) => reason !== "unavailable");
 
-  /** Returns the token if there is one only: one of several may have been set by a sibling domain. */
+  /** Returns the access token if there is only one. One of several may have been set by a sibling domain. */
   function accessTokenOf(headers: Pick<Headers, "get">): string | undefined {
     const values = cookieValues(headers.get("cookie"), accessCookie);
     return values.length === 1 ? values[0] : undefined;
@@ -136,11 +141,12 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       const { refreshed, isFirst } = await refresh(tokens.join(" "), headersForService(headers, address));
       if (refreshed.state === "unavailable") return outcome(request, unknown);
       if (refreshed.state === "ended") {
-        // The refresh cookie stays: this response may arrive after that of a new login.
+        // The refresh cookie is kept, because this response may arrive after that of a new login.
         const stale = cookieValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
         return outcome(request, ENDED, refreshed.headers, [...refreshed.headers.getSetCookie(), ...stale]);
       }
-      // The service has just issued it: but for a logout meanwhile, a verifier that refuses it is configured wrongly.
+      // The service has just issued this token. Unless the user has signed out in the meantime, a verifier that refuses it is configured
+      // wrongly.
       const renewed = await userOf(refreshed.accessToken, (reason) => reason === "revoked");
       const cookies = refreshed.headers.getSetCookie();
       return outcome(request, renewed, refreshed.headers, cookies, isFirst ? cookies : []);
@@ -162,9 +168,11 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
 }
 
 /**
+ * Builds the result.
+ *
  * @param from the headers of the service's response
- * @param known the cookies as they will be, for what renders behind
- * @param setCookies those of them that this response brings to the browser
+ * @param known the cookies as they will be, for the code that renders the page
+ * @param setCookies the cookies that this response sets in the browser
  */
 function outcome(
   { headers }: PageRequest,
@@ -178,7 +186,7 @@ function outcome(
   const cookie = withSetCookies(headers.get("cookie"), known);
   if (cookie) forward.set("cookie", cookie);
   else forward.delete("cookie");
-  // What a user sees is for no cache that others share.
+  // Pages of a user must not be kept in a shared cache.
   const responseHeaders = new Headers({ vary: "Cookie", "cache-control": "private, no-store" });
   for (const line of setCookies) responseHeaders.append("set-cookie", line);
   for (const name of FOR_BROWSERS) {

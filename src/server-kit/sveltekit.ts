@@ -9,10 +9,10 @@ type Input<Event> = {
 };
 type EventLike = {
   readonly request: Request;
-  /** In a request for the data of a page, the address of the page. */
+  /** In a request for the data of a page, this is the address of the page. */
   readonly url: URL;
   readonly isDataRequest: boolean;
-  /** Declare `user: User` in `App.Locals`. */
+  /** The locals of the request. Declare `user: User` in `App.Locals`. */
   readonly locals: object;
   getClientAddress(): string;
 };
@@ -33,14 +33,14 @@ export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {
   const dataGate = createGate(sessions, options, () => true);
   return async <Event extends EventLike>({ event, resolve }: Input<Event>): Promise<Response> => {
     const { request, url, isDataRequest } = event;
-    // SvelteKit loads the data of a page by script, from an address of its own, and leads the browser where a redirect leads.
+    // SvelteKit loads the data of a page by script from a separate address, and a redirect in that response redirects the browser.
     const { authentication, response } = isDataRequest
       ? await dataGate({ method: request.method, url: url.href, headers: request.headers }, event.getClientAddress())
       : await gate(request, event.getClientAddress());
     if (response) return response;
     (event.locals as { user?: User }).user = authentication.user;
     const resolved = await resolve(event);
-    // Those of a fetched response cannot be changed.
+    // The headers of a fetched response cannot be changed.
     const own = new Response(resolved.body, resolved);
     addResponseHeaders(own.headers, authentication);
     return own;

@@ -39,11 +39,11 @@ type Deps = ApiDeps &
   SessionAdminServiceDeps & {
     readonly access: AdminAccess;
     readonly failureLimit: RateLimit;
-    /** The sign-ins to the console. */
+    /** The records of sign-ins to the console. */
     readonly signIns: SignInRecords;
-    /** Undefined where SIGNALS is off. */
+    /** Undefined if SIGNALS is off. */
     readonly signals: PollerDeps | undefined;
-    /** Undefined where there are no streams of SSF. */
+    /** The configuration of SSF streams; undefined if there are none. */
     readonly streams: StreamPlace | undefined;
     readonly ring: KeyRing;
     readonly feed: Pick<RevocationFeed, "watch" | "state">;
@@ -94,13 +94,13 @@ export function adminHandler(config: Config, deps: Deps): Handler {
   });
 }
 
-/** Returns undefined where there are no streams of SSF. */
+/** Returns the parts for SSF streams; undefined if there are none. */
 function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
   if (signals === undefined || streams === undefined) return undefined;
   return { ...signals, ...streams, draining, poller: new Poller(signals) };
 }
 
-/** How long it takes until every instance has a changed ring in force, ms: as `session-service keys` assumes. */
+/** The time in ms after which every instance uses a changed ring. `session-service keys` assumes the same. */
 const PICK_UP_MS = 60_000;
 
 function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
@@ -118,7 +118,10 @@ function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
   };
 }
 
-/** Without a configured host TLS needs no such check: browsers compare the name with the certificate. */
+/**
+ * Refuses requests under unknown hosts. With TLS and no configured hosts, no check is needed, because browsers compare the name with the
+ * certificate.
+ */
 function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handler): Handler {
   const { adminAllowedHosts, adminHost, tlsCertFile } = config;
   if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;
@@ -129,7 +132,7 @@ function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handl
   });
 }
 
-/** A Connect error, so that Connect's clients show what is to be done. */
+/** This is a Connect error, so that Connect clients display what has to be configured. */
 const misdirected = always({
   status: 421,
   headers: { "content-type": "application/json" },

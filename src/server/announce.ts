@@ -1,4 +1,4 @@
-/** What the service reports of itself at its start: doubtful settings in the log, and on standard output that it is ready. */
+/** Reports at the start: doubtful settings in the log, and on standard output that the service is ready. */
 import { join, relative, resolve } from "node:path";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -6,9 +6,15 @@ import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { quickstart } from "./quickstart.ts";
 import { hasOwnAdminToken } from "./secrets.ts";
 
-/** Below it, a stall that the store's guards tolerate (500 ms) is longer than a quarter of the reuse interval. */
+/**
+ * The shortest reuse interval without a warning, in ms. With a shorter one, a stall that the store's guards tolerate (500 ms) is longer
+ * than a quarter of it.
+ */
 const MIN_REUSE_INTERVAL_MS = 2_000;
-/** An attacker that keeps polling is detected if 7 R pass between refreshes; jitter takes up to a fifth of the token life. */
+/**
+ * The shortest token life without a warning, in reuse intervals R. An attacker that keeps polling is detected if refreshes are 7 R apart,
+ * and jitter takes up to a fifth of the life.
+ */
 const MIN_TTL_IN_REUSE_INTERVALS = 9;
 
 type Ready = {
@@ -18,7 +24,7 @@ type Ready = {
   readonly docsKey: string | undefined;
 };
 
-/** One line of JSON; on the embedded store with its own admin token, the quickstart after it. */
+/** Writes one line of JSON. If the service uses the embedded store and its own admin token, the quickstart follows. */
 export function reportReady(out: (text: string) => void, config: Config, ready: Ready): void {
   const { publicUrl, adminUrl, store, docsKey } = ready;
   out(`${JSON.stringify({ event: "ready", public: publicUrl, admin: adminUrl, store })}\n`);
@@ -36,13 +42,13 @@ export function reportReady(out: (text: string) => void, config: Config, ready: 
   );
 }
 
-/** A path as somebody at this prompt would type it. */
+/** Returns a path in the shortest form, as somebody would type it in the current directory. */
 function shortest(path: string): string {
   const near = relative(process.cwd(), path);
   return near.startsWith("..") ? resolve(path) : near;
 }
 
-/** Warns of settings that are valid and may not be what is meant. */
+/** Warns of settings that are valid but may not be intended. */
 export function reportSettings(config: Config, issuer: string, log: Logger): void {
   if (config.redis !== undefined && config.issuer === undefined) {
     log.warn(

@@ -1,4 +1,4 @@
-/** What both APIs have in common: the layers around their RPCs, from the socket inwards. */
+/** The parts that both APIs have in common: the layers around their RPCs, from the socket inwards. */
 import type { ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createHttpHandler, createUnaryHandler, type RouteTable } from "connect-http-routes";
@@ -34,20 +34,20 @@ import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 export type ApiDeps = {
-  /** The public keys, as JSON. */
+  /** Returns the public keys as JSON. */
   readonly jwks: () => string;
-  /** Resolves when requests can be served and what they store is kept. */
+  /** Resolves when requests can be served, and what they store is durable. */
   readonly ready: () => Promise<void>;
   readonly metrics: Metrics;
-  /** Aborted when load balancers are to send no more. */
+  /** Aborted when load balancers must stop sending requests. */
   readonly draining: AbortSignal;
-  /** Aborted when streams are to end. */
+  /** Aborted when streams must end. */
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
-  /** Accepts an ordinary call, or not: overload control. */
+  /** Returns whether an ordinary call is accepted, or refused because of overload. */
   readonly accept: () => boolean;
   readonly log: Logger;
-  /** Undefined: off. */
+  /** Undefined if telemetry is off. */
   readonly telemetry?: Telemetry | undefined;
 };
 
@@ -60,28 +60,28 @@ type ApiParts = {
   readonly routes: ApiRoutes;
   /** Whether the API describes itself by gRPC server reflection. */
   readonly reflection: boolean;
-  /** Refuses calls before their message is read: by throwing or rejecting. Comes after admission control. */
+  /** Refuses calls before their message is read, by throwing or rejecting. It runs after admission control. */
   readonly gate: (context: HandlerContext) => undefined | Promise<void>;
-  /** Pages beside those of both APIs. */
+  /** The pages that only this API has. */
   readonly pages: readonly (readonly [path: string, render: Render])[];
   readonly notFound: Responder;
   readonly badRequest: Responder;
-  /** Serves some requests without RPC, or passes them on to it. */
+  /** Handles some requests without RPC, and passes the others to `rpc`. */
   readonly route?: (rpc: Handler) => Route;
-  /** Puts JSON routes before the RPCs. They set `headersFor` themselves. */
+  /** Handles JSON routes before the RPCs. These routes set the headers of `headersFor` themselves. */
   readonly json?: (rpc: Handler, options: CallOptions, headersFor: SecurityHeaders) => Handler;
-  /** Refuses requests before anything else. @param refuse makes a handler of a response */
+  /** Refuses requests before anything else is done. @param refuse makes a handler from a response */
   readonly around?: (api: Handler, refuse: (otherwise: Responder) => Handler) => Handler;
 };
 
-/** Watches of an API's health: anybody may open one, and few have a reason to. */
+/** How many health watches of an API may be open. Anybody may open one, but few have a reason to. */
 const MAX_HEALTH_WATCHERS = 100;
 
 type CallOptions = ReturnType<typeof callOptions>;
 
 /**
- * The handler of a listener. Its layers from the outside: refusals by host, pages, `route`, `json`, RPC. Each response passes one
- * `headed`, but for those of `json`.
+ * Returns the handler of a listener. Its layers from the outside: refusals by host, pages, `route`, `json`, RPC. The headers of every
+ * response are set by `headed`, except those of `json`.
  */
 export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
   const { route = () => () => undefined, json = (rpc) => rpc, around = (api) => api } = parts;
@@ -114,14 +114,14 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   return around(withOneHost(served, refuse(parts.badRequest)), refuse);
 }
 
-/** Serves unary calls of the Connect protocol without connect-node; anything else goes to `rpc`. */
+/** Serves unary calls of the Connect protocol without connect-node, and passes all other requests to `rpc`. */
 function unaryHandler(rpc: Handler, options: CallOptions, { routes }: ApiParts, headersFor: SecurityHeaders): Handler {
   const unary = createUnaryHandler({
     ...options,
     acceptCompression,
     routes,
     translateError: (error, call) => toOurError(error, call, options.onBug),
-    // They cost less here than if the layers around `rpc` set them.
+    // Setting the headers here costs less than in the layers around `rpc`.
     onResponse(headers, request) {
       headers.set("cache-control", "no-store");
       for (const [name, value] of headersFor(request)) headers.set(name, value);
@@ -135,14 +135,14 @@ function unaryHandler(rpc: Handler, options: CallOptions, { routes }: ApiParts, 
   return withAuthority(call, rpc);
 }
 
-/** The paths of the RPCs whose responses are streams. */
+/** Returns the paths of the RPCs whose responses are streams. */
 function streamsOf({ services }: ApiParts): ReadonlySet<string> {
   const methods = services.flatMap(({ service }) => service.methods);
   const streams = methods.filter(({ methodKind }) => methodKind === "server_streaming");
   return new Set(streams.map(({ name, parent }) => `/${parent.typeName}/${name}`));
 }
 
-/** The header fields of every response, as the configuration has them. */
+/** Returns the configured header fields of every response. */
 function headersOf({ tlsCertFile, trustProxy, hstsMaxAgeMs }: Config): SecurityHeaders {
   return securityHeaders({ tls: tlsCertFile !== undefined, trustedProxies: trustProxy, hstsMaxAgeMs });
 }
@@ -151,13 +151,13 @@ function notFound({ notFound: otherwise }: ApiParts) {
   return (request: Pick<Request, "method" | "headers">, response: WritableResponse & Pick<Response, "setHeader">) => {
     const unknown = unknownGrpcMethod(request.method, request.headers["content-type"]);
     if (unknown === undefined) return otherwise(request, response);
-    // writeHead is not called, because Node then sends the trailers alone, as gRPC wants them.
+    // `writeHead` is not called: without it, Node sends the trailers alone, which gRPC requires.
     for (const name in unknown) response.setHeader(name, unknown[name] ?? "");
     response.end();
   };
 }
 
-/** Beside the RPCs: what gRPC's own probes and tools call. */
+/** Adds the services that probes and tools of gRPC call. */
 function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { services, reflection }: ApiParts) {
   const { ready, draining } = deps;
   const health = new Health({ services: services.map(({ service }) => service), probe: ready });
@@ -169,13 +169,13 @@ function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { serv
   return router;
 }
 
-/** The last step of the request gate. */
+/** Notes that the call has passed the request gate. */
 function passed(context: HandlerContext): void {
   refuseUnknownEncoding(context);
   beginReading(context.values);
 }
 
-/** Rules of every call, RPC or JSON. Interceptors run in this order: each sees the errors of those after it. */
+/** Returns the rules for every call, RPC or JSON. Interceptors run in this order, and each sees the errors of those after it. */
 function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts) {
   const { log, metrics, onUnavailable, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
@@ -203,10 +203,13 @@ function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts
   };
 }
 
-/** Overload control decides which calls are served, and the listener how long a body may take. */
+/**
+ * The HTTP layer needs no limits of its own: overload control decides which calls are accepted, and the listener limits the time of a
+ * body.
+ */
 const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
 
-/** Serves the JSON routes of an API, those of the contract's annotations; anything else goes to `rpc`. */
+/** Serves the JSON routes of an API, which the contract's annotations define, and passes all other requests to `rpc`. */
 export function jsonRoutes(
   rpc: Handler,
   routes: ApiRoutes,
@@ -220,8 +223,8 @@ export function jsonRoutes(
     routes,
     tables,
     failureEncoder: apiErrorEncoder(options.onBug),
-    // The headers of the layers around `rpc`. Set here, among the others, they cost next to nothing; before the handler runs,
-    // a thirtieth of a refresh.
+    // Sets the headers of the layers around `rpc`. Setting them together with the others costs almost nothing; before the handler runs,
+    // it would cost a thirtieth of a refresh.
     onResponse(headers, { request }) {
       headers.set("cache-control", "no-store");
       for (const [name, value] of headersFor(request)) headers.set(name, value);

@@ -43,29 +43,29 @@ type Deps = {
   readonly audit: Audit;
   readonly entropy: Entropy;
   readonly ring: KeyRing;
-  /** The RSA keys of security event tokens; undefined where the key ring signs them. */
+  /** The RSA keys of security event tokens; undefined if the key ring signs them. */
   readonly eventKeys: EventKeyFile | undefined;
   readonly access: AdminAccess;
-  /** The store, with a bound for the commands that wait for it. */
+  /** The store, with a limit on the commands that wait for it. */
   readonly store: SessionStore;
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
   readonly telemetry: Telemetry | undefined;
-  /** Undefined where SIGNALS is off. */
+  /** Undefined if SIGNALS is off. */
   readonly signals: PollerDeps | undefined;
-  /** The sign-ins to the console. */
+  /** The records of sign-ins to the console. */
   readonly signIns: SignInRecords;
   readonly feed: Pick<RevocationFeed, "watch" | "watchHere" | "state">;
-  /** `iss` of the access tokens. */
+  /** The `iss` of access tokens. */
   readonly issuer: string;
 };
 
 type Apis = {
   readonly publicHandler: Handler;
   readonly adminHandler: Handler;
-  /** What signing in on the reference page needs, where it is offered. */
+  /** The key for signing in on the reference page, if that is offered. */
   readonly docsKey: string | undefined;
-  /** From now on `/readyz` responds with 503. */
+  /** Makes `/readyz` respond 503 from now on. */
   drain(): void;
   /** Ends streams and overload control. */
   close(): void;
@@ -119,14 +119,14 @@ export function createApis(deps: Deps): Apis {
   };
 }
 
-/** Returns undefined where there are no streams of SSF. */
+/** Returns the configuration of SSF streams; undefined if there are none. */
 function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlace | undefined {
   return signals === undefined || config.signalsUrl === undefined
     ? undefined
     : { issuer, url: config.signalsUrl, forInterop: eventKeys !== undefined };
 }
 
-/** What both APIs take. */
+/** Returns the options that both APIs take. */
 function shared(deps: Deps, statusLists: StatusLists | undefined) {
   const { config, log, metrics, audit, entropy, ring, eventKeys, store, storeKind, overload, issuer, telemetry } = deps;
   return {
@@ -155,14 +155,14 @@ function shared(deps: Deps, statusLists: StatusLists | undefined) {
   };
 }
 
-/** Follows the feed until `signal` is aborted. */
+/** Makes status lists, which follow the feed until `signal` is aborted. */
 function openStatusLists({ config, feed, issuer, ring }: Deps, signal: AbortSignal): StatusLists {
   const revoked = new RevokedIndices({ feed, wallClock: systemClock, clock: steadyClock, signal });
   const signClaims = createClaimsSigner(ring);
   return new StatusLists({ issuer, ttlMs: config.statusListTtlMs, signClaims, revoked, clock: steadyClock });
 }
 
-/** Creates sessions for those who sign in on the reference page. */
+/** Returns a function that creates sessions for visitors who sign in on the reference page. */
 function sessionsForVisitors({ config, issuer }: Deps, common: ReturnType<typeof shared>): SignInDeps["createSession"] {
   const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
   return async ({ subject, userAgent, address }) => {

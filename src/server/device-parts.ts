@@ -1,4 +1,4 @@
-/** Device binding and DPoP, as the configuration has them. */
+/** Creates device binding and DPoP from the configuration. */
 import { deviceCookie } from "../api/public/device-cookie-headers.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
 import type { DpopParts } from "../api/public/dpop.ts";
@@ -16,10 +16,10 @@ import { RecentlyUsed } from "../verifier/recently-used.ts";
 
 type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" | "reuseIntervalMs" | "allowedOrigins">;
 
-/** A browser keeps a challenge from one renewal to the next. */
+/** How many lives of a device cookie a challenge is valid for: a browser keeps it from one renewal to the next. */
 const CHALLENGE_LIVES = 2;
 
-/** As many as a rate limit counts. */
+/** How many session keys are remembered: as many as a rate limit counts. */
 const MAX_SESSION_KEYS = 50_000;
 
 export function createDeviceBinding(
@@ -55,6 +55,6 @@ export function createDpop(
     replays: createReplays({ windowMs: PROOF_LIFE_MS, monotonic: () => performance.now() }),
     nonces: createProofNonces({ keys, maxAgeMs: PROOF_LIFE_MS, entropy }),
     requiresNonce: dpopNonces,
-    baseUrl: new URL(issuer).href.replace(/\/$/, ""), // its host is then in ASCII, as in proofs
+    baseUrl: new URL(issuer).href.replace(/\/$/, ""), // The URL parser has converted the host to ASCII, as it is in proofs.
   };
 }

@@ -1,4 +1,4 @@
-/** Records what happens to sessions, what other instances have left to be recorded, and which sessions have expired. */
+/** Records what happens to sessions, records what other instances have left unrecorded, and finds expired sessions. */
 
 import { steadyClock } from "../clock/steady.ts";
 import type { Config } from "../config/config.ts";
@@ -10,12 +10,12 @@ import { createEventRecorder, type EventRecorder } from "../session/record-event
 import { systemClock } from "../session/time.ts";
 import type { Entropy } from "../tokens/random.ts";
 
-/** How many command timeouts a step may take: several scripts one after the other, and waiting for replicas after each. */
+/** How many command timeouts a step may take: it may run several scripts one after the other, and wait for replicas after each. */
 const COMMANDS_PER_STEP = 20;
 
 const ID_BYTES = 4;
 
-/** Our own clock, plus the time for which the machine has slept, because other instances were awake meanwhile. */
+/** Returns the time of a steady clock that includes the sleep of this machine, because other instances may be awake during it. */
 function steady(): number {
   steadyClock.refresh();
   return steadyClock();
@@ -40,7 +40,7 @@ export function openEventRecorder(
   });
 }
 
-/** Has this instance look for sessions that have expired. */
+/** Makes this instance look for sessions that have expired. */
 export function openExpiry(store: Pick<SessionStore, "expire">, audit: Audit, log: Logger): Expiry {
   const onError = (err: unknown) =>
     log.warn({ event: "expiry_delayed", err }, "expired sessions cannot be looked for until the store responds");

@@ -1,4 +1,4 @@
-/** Follows the key ring, ADMIN_TOKENS_FILE and SIGNALS_RSA_KEY_FILE while the service runs, and logs what becomes of them. */
+/** Follows the key ring, ADMIN_TOKENS_FILE and SIGNALS_RSA_KEY_FILE while the service runs, and logs their changes and faults. */
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
@@ -11,9 +11,9 @@ const KEY_RING_GONE =
   "without the file would log everybody out";
 
 /**
- * Watchers of the feed get a batch at once when a key is revoked or a credential withdrawn.
+ * Starts to follow the files. When a key is revoked or a credential withdrawn, watchers of the feed get a batch at once.
  *
- * @returns ends the following
+ * @returns a function that stops it
  */
 export function followSecrets(
   ring: KeyRing,

@@ -1,5 +1,5 @@
 /**
- * How many connections each listener takes, and how many bodies, so that together they never use up the files that the process may
+ * Computes how many connections and bodies each listener accepts, so that together they never exhaust the files that the process may
  * open, nor the memory of its container.
  */
 import { OAuthService } from "../../gen/auth/v1/oauth_pb.ts";
@@ -8,7 +8,7 @@ import type { Config } from "../config/config.ts";
 import { ADDRESS_SHARE, type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../listener/limits.ts";
 import { affordable, type Resources } from "../listener/resources.ts";
 
-/** Connections that the admin API has for itself, whatever happens on the public one. */
+/** How many connections are reserved for the admin API, whatever happens on the public one. */
 const ADMIN_CONNECTIONS = 1_000;
 const MAX_PENDING_BODIES = 2_000;
 
@@ -22,7 +22,7 @@ type Settings = Pick<
   "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
 >;
 
-/** The calls of the public API refuse whoever has no authentic credential, but for this one. */
+/** The calls of the public API that are not refused without an authentic credential. */
 const REFUSES_NOBODY = [
   "/v1/auth/device/refresh",
   `/${SessionService.typeName}/${SessionService.method.renewDevice.name}`,
@@ -52,7 +52,7 @@ export function listenerLimits(
       maxConnectionsPerAddress: config.maxConnectionsPerAddress ?? Math.ceil(others * share),
       needsCredential: config.trustProxy > 0 ? undefined : needsCredential,
     },
-    // Internal services share few addresses, and authenticate.
+    // Internal services come from few addresses, and authenticate.
     admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin, needsCredential: undefined },
   };
 }

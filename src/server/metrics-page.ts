@@ -14,7 +14,10 @@ const UNAUTHENTICATED: Page = {
 };
 const NOT_ALLOWED: Page = { status: 403, type: "text/plain", body: "not allowed\n" };
 
-/** @param access requires a credential with the scope `metrics`; undefined: open to every client that reaches the listener */
+/**
+ * @param access requires a credential with the scope `metrics`; undefined means that every client which reaches the listener may read the
+ * page
+ */
 export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): Render {
   const current = shareWhileSent(async () => {
     const { type, body } = await metrics.expose();

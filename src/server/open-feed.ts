@@ -1,4 +1,4 @@
-/** Opens what reports the ends of sessions to others: the revocation feed, and signals. */
+/** Opens the parts that report the ends of sessions: the revocation feed, and signals. */
 import { processorTime } from "../clock/processor-time.ts";
 import { steadyClock } from "../clock/steady.ts";
 import { turns } from "../clock/turns.ts";
@@ -53,21 +53,27 @@ type SignalParts = {
 
 type Signals = {
   readonly management: PollerDeps;
-  /** Called when the store can serve. */
+  /** Called when the store is available. */
   start(): void;
-  /** Begins no more requests. */
+  /** Stops beginning new requests. */
   beginStop(): void;
-  /** Resolves when requests under way have ended. */
+  /** Resolves when the requests under way have ended. */
   close(): Promise<void>;
 };
 
-/** How long a receiver may take, in ms. A shorter SHUTDOWN_TIMEOUT bounds it, too: it begins when the requests of callers are waited for. */
+/**
+ * How long a receiver may take, in ms. A shorter SHUTDOWN_TIMEOUT limits it, too, because these requests are ended while those of callers
+ * are awaited.
+ */
 const MAX_SEND_MS = 10_000;
 const MIN_SEND_MS = 1_000;
-/** How often secrets under an earlier key are sealed anew, and what a killed instance has left is finished, in ms: often compared with the life of a retired key. */
+/**
+ * How often secrets that were encrypted with an earlier key are encrypted again, and unfinished work of killed instances is completed, in
+ * ms. This is frequent compared with the life of a retired key.
+ */
 const MAINTENANCE_MS = 60_000;
 
-/** Returns undefined where SIGNALS is off: then nothing is opened. */
+/** Opens signals. Returns undefined if SIGNALS is off. */
 export function openSignals(
   store: StoreWithSignals,
   metrics: Pick<Metrics, "signalSent">,
@@ -115,7 +121,7 @@ export function openSignals(
   };
 }
 
-/** Returns what signs: the RSA keys for security event tokens if there are any, and the key ring for all else. */
+/** Returns the function that signs: with the RSA keys for security event tokens if there are any, and with the key ring otherwise. */
 function signerOf({ ring, eventKeys }: SignalParts): SignClaims {
   const signByRing = createClaimsSigner(ring);
   if (eventKeys === undefined) return signByRing;

@@ -1,4 +1,4 @@
-/** Both listeners, with the limits and the certificate that the configuration has for them. */
+/** Opens both listeners, with their configured limits and certificates. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -15,7 +15,7 @@ import { startError } from "./start-error.ts";
 export type Listeners = {
   readonly public: Listener;
   readonly admin: Listener;
-  /** Ends the following of the certificate files. */
+  /** Stops following the certificate files. */
   readonly stopFollowing: () => void;
 };
 
@@ -45,10 +45,10 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
   }
 }
 
-/** Warns where the system allows less than is configured. */
+/** Computes the limits, and warns if the system allows less than is configured. */
 function limitsOf(config: Config, log: Logger) {
   const ofContainer = resources();
-  // Workers share the memory of the container; open files are each one's own.
+  // Workers share the memory of the container, but each has its own open files.
   const allowed = { ...ofContainer, memory: ofContainer.memory / config.workers };
   const limits = listenerLimits(config, allowed);
   const { maxConnections } = limits.public;
@@ -75,7 +75,8 @@ function readClientCa(config: Config): Buffer | undefined {
   if (path === undefined) return undefined;
   try {
     const pem = readFileSync(path);
-    new X509Certificate(pem); // a secure context takes a file without any certificate, and then trusts nobody
+    // This throws for a file without any certificate; a secure context would accept the file, and then trust no client.
+    new X509Certificate(pem);
     createSecureContext({ ca: pem });
     return pem;
   } catch (error) {

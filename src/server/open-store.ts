@@ -1,4 +1,4 @@
-/** The store, Redis when there is a REDIS_URL, else the embedded one; and the overload control in front of it. */
+/** Opens the store (Redis if REDIS_URL is set, otherwise the embedded one), and the overload control in front of it. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/config.ts";
@@ -11,15 +11,15 @@ import { systemClock } from "../session/time.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
-/** How long verifiers' clocks and responses in flight may outlast the last access token of a session. */
+/** How long an ended session is remembered beyond its last access token, in ms, because of verifiers' clocks and responses under way. */
 const MARKER_SLACK_MS = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: StoreWithSignals };
 
-/** The embedded store's file. */
+/** Returns the path of the embedded store's file. */
 export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
 
-/** Loaded only where it is used: a start on the embedded store stays quick. */
+/** Loads the Redis store, only if it is used, so that a start with the embedded store stays fast. */
 export const loadRedisStore = () => import("../store/redis/store.ts");
 
 export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
@@ -45,10 +45,10 @@ export async function openStore(config: Config, log: Logger): Promise<OpenedStor
   return { kind: "redis", store };
 }
 
-/** How often a store that is not available yet is tried again, ms. */
+/** How often a store that is not available yet is tried again, in ms. */
 const STORE_RETRY_MS = 200;
 
-/** Resolves when the store can serve. @throws StoreRefused: waiting would not help */
+/** Resolves when the store is available. @throws StoreRefused if waiting would not help */
 export async function waitForStore(store: Pick<SessionStore, "ping">, log: Logger): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -61,12 +61,12 @@ export async function waitForStore(store: Pick<SessionStore, "ping">, log: Logge
   }
 }
 
-/** Overload control, as the configuration has it. */
+/** Opens overload control as configured. */
 export function openOverloadControl(config: Config, log: Logger, metrics: Metrics): OverloadControl {
   const overload = createOverloadControl({
     ...config.overload,
     reuseIntervalMs: config.reuseIntervalMs,
-    // Half of the command timeout: a call that is accepted then still gets its response.
+    // This is half of the command timeout, so that a call which is just accepted still gets its response.
     maxStoreDelayMs: config.redisCommandTimeoutMs / 2,
     onRefused: overloadReport(log, metrics),
     onReply: metrics.stored,

@@ -1,11 +1,11 @@
-/** OpenTelemetry, where the configuration asks for it; otherwise nothing of its SDK is loaded. */
+/** Opens OpenTelemetry if it is configured. Otherwise nothing of its SDK is loaded. */
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { startError } from "./start-error.ts";
 
-/** @throws StartError when its libraries, which are optional, are not installed */
+/** @throws StartError if its libraries, which are optional, are not installed */
 export async function openTelemetry(config: Config, metrics: Metrics, log: Logger): Promise<Telemetry | undefined> {
   if (config.telemetry === undefined) return undefined;
   try {

@@ -31,22 +31,22 @@ import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-hand
 
 type Deps = ApiDeps &
   OAuthServiceDeps & {
-    /** For the reference page, where it may offer to sign in. */
+    /** For the reference page, if it may offer to sign in. */
     readonly signIn?: SignInDeps | undefined;
-    /** Undefined where there are no streams of SSF. */
+    /** The configuration of SSF streams; undefined if there are none. */
     readonly streams?: StreamPlace | undefined;
-    /** Undefined where STATUS_LIST is off. */
+    /** Undefined if STATUS_LIST is off. */
     readonly statusLists?: Pick<StatusLists, "get"> | undefined;
   };
 
-/** Responds with an error of the table to any request. */
+/** Returns a responder that sends an error of the table to any request. */
 function always(code: ErrorCode): Responder {
   const body = JSON.stringify(envelope(code));
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
   return (_request, response) => respond(response, ERRORS[code].http, headers, body);
 }
 
-/** The settings that allow what the cross-site defence refuses. */
+/** The settings that permit what the cross-site defence refuses. */
 const PERMISSIONS: Record<MissingPermission, string> = {
   host: "a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS",
   origin: "ALLOWED_ORIGINS with this origin",
@@ -54,7 +54,7 @@ const PERMISSIONS: Record<MissingPermission, string> = {
   cross_site: "COOKIE_SAMESITE=None",
 };
 
-/** What is served without RPC, as far as it is offered. */
+/** Returns the offered routes that are served without RPC. */
 function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">): Route {
   const signInRoutes = signIn && signInRoute(signIn);
   const unavailable = always("E503_UNAVAILABLE");
@@ -68,7 +68,7 @@ const OAUTH = { service: OAuthService, rules: OAuthServiceRules };
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
   const { signIn, statusLists } = deps;
-  // With SameSite=None, allowed origins are meant to call from other sites.
+  // With SameSite=None, allowed origins are expected to call from other sites.
   const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   const routes: ApiRoutes = (router) => {
     withSmallMessages(router, config.maxBodyBytes).service(SessionService, sessionService(deps));
@@ -84,7 +84,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     routes,
     reflection: config.reflection,
     gate(context) {
-      // The token in a body comes from the caller itself: a page of another site cannot make a browser send it.
+      // A token in a body comes from the caller itself, because a page of another site cannot make a browser send it.
       if (context.method.parent === OAuthService) return undefined;
       refuseCrossSite(context);
       return authenticate(context);
@@ -101,7 +101,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   });
 }
 
-/** What receivers of signals find at the issuer. The endpoints themselves are on the admin API. */
+/** Returns the pages that receivers of signals find at the issuer. The endpoints themselves are on the admin API. */
 function transmitterPages({ jwksMaxAgeMs }: Config, streams: StreamPlace | undefined) {
   if (streams === undefined) return [];
   const text = JSON.stringify(transmitterMetadata(streams));

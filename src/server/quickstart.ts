@@ -1,9 +1,12 @@
-/** Decides whether the service was started to try it out, and may offer a sign-in on its reference page. */
+/** Decides whether the service was started only to try it out, so that its reference page may offer a sign-in. */
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../reference/sign-in.ts";
 import { hasOwnAdminToken } from "./secrets.ts";
 
-/** Whether the reference page may offer to sign in: on the embedded store, for this machine alone, with nothing of a deployment set. */
+/**
+ * Returns whether the reference page may offer to sign in: with the embedded store, only for this machine, and with no setting of a
+ * deployment.
+ */
 export function mayOfferSignIn(config: Config): boolean {
   const { redis, docs, host, tlsCertFile, trustProxy, issuer, audiences, allowedOrigins, cookie } = config;
   const isDeployed =
@@ -18,12 +21,12 @@ export function mayOfferSignIn(config: Config): boolean {
   return docs && !isDeployed && isLoopback(host);
 }
 
-/** An argument quoted for a POSIX shell. */
+/** Quotes an argument for a POSIX shell. */
 function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A URL as a client on this machine would use it: clients cannot connect to the wildcard address. */
+/** Returns a URL in the form that a client on this machine can use, because clients cannot connect to the wildcard address. */
 function near(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
@@ -33,12 +36,12 @@ type Quickstart = {
   readonly adminUrl: string;
   readonly tokenFile: string;
   readonly cookieName: string;
-  /** For signing in on the reference page (reference/sign-in.ts). */
+  /** The key for signing in on the reference page (reference/sign-in.ts). */
   readonly docsKey: string | undefined;
   readonly console: boolean;
 };
 
-/** What a newcomer can paste, right after the ready line of a service on its embedded store. */
+/** Returns the text that is printed after the ready line of a service with the embedded store, with commands to paste. */
 export function quickstart(given: Quickstart): string {
   const { tokenFile: adminTokenFile, cookieName, docsKey } = given;
   const [publicUrl, adminUrl] = [near(given.publicUrl), near(given.adminUrl)];

@@ -30,17 +30,17 @@ type Deps = {
 
 const ADMIN = "/auth.admin.v1.SessionAdminService";
 
-/** A rehearsal has to get through, so it has none of the limits that may refuse a valid request, and no status lists. */
+/** The settings of the rehearsal. It must succeed, so it has no limits that could refuse a valid request, and no status lists. */
 const UNLIMITED = {
   rateLimits: { refresh: undefined, failures: undefined, create: undefined },
   overload: { maxWaiting: 0, maxLoopDelayMs: 0 },
-  // Without a reuse interval no request is too old, whatever stalls this process.
+  // Without a reuse interval no request is too old, however long this process stalls.
   reuseIntervalMs: 0,
-  // There is no feed to follow.
+  // There is no feed that status lists could follow.
   statusList: false,
 };
 
-/** Never rejects: a start that succeeds without it is a slower one. What fails is logged as a bug. */
+/** Runs the rehearsal. It never rejects: without it the start continues, only without the benefit. Failures are logged as bugs. */
 export async function rehearse({ config, ring, entropy, log }: Deps): Promise<void> {
   try {
     const silent = createLogger("silent");
@@ -81,7 +81,7 @@ function notRehearsed(): never {
   throw new Error("the feed is not rehearsed");
 }
 
-/** A login, two refreshes, what a page and another service ask, and a logout. */
+/** Makes a login, two refreshes, the usual calls of a page and of another service, and a logout. */
 async function play(admin: Call, browser: Call, token: string): Promise<void> {
   const credentials = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const client = { userAgent: "rehearsal", ipAddress: "127.0.0.1" };
@@ -101,7 +101,7 @@ async function play(admin: Call, browser: Call, token: string): Promise<void> {
   await browser("POST", "/v1/auth/refresh", 401, { cookie });
 }
 
-/** The name and the value of a `Set-Cookie` header. */
+/** Returns the name and the value in a `Set-Cookie` header. */
 const pairOf = (header: string) => header.split(";", 1)[0] ?? "";
 
 type Response = { readonly body: string; readonly cookies: readonly string[] };
@@ -113,7 +113,7 @@ type Call = (
   body?: object,
 ) => Promise<Response>;
 
-/** A client of a handler, with a connection in memory for each request. */
+/** Returns a client that calls a handler over a connection in memory, a new one for each request. */
 function callsOf(handler: Handler): Call {
   const server = createServer(handler);
   return async (method, path, expected, headers, body) => {

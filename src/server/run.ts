@@ -1,4 +1,4 @@
-/** Environment → config → start → signals. */
+/** Runs the service process: reads the environment, starts the service, and stops it at a signal. */
 import { type Config, ConfigError, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
@@ -10,21 +10,21 @@ import { supervise } from "../workers/supervise.ts";
 import { type Service, start } from "./start.ts";
 import { StartError, startError } from "./start-error.ts";
 
-/** How soon a signal that comes again is the same order, passed on by a parent process, ms. */
+/** If a signal arrives again within this time, in ms, it counts as the same order, passed on by a parent process. */
 const SAME_ORDER_MS = 500;
-/** How long a reader that stalls holds up the end of the process. */
+/** How long a stalled reader of the output may delay the end of the process, in ms. */
 const LAST_WORDS_TIMEOUT_MS = 1000;
 
-/** Runs the service until a signal ends it; ends the process with code 1 and a line per fault when it cannot. */
+/** Runs the service until a signal ends it. If it cannot start, the process ends with code 1 and one line per fault. */
 export async function run(env: NodeJS.ProcessEnv): Promise<void> {
-  // A reader of our output that leaves (EPIPE) ends nothing.
+  // If the reader of the output disconnects (EPIPE), the service continues.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     const config = readConfig(env);
     const output = createLogger(config.logLevel);
     const { log } = output;
     const worker = joinSupervisor(env);
-    // The supervisor has logged them.
+    // In a worker there are none, because the supervisor has logged them.
     const warnings = worker === undefined ? configWarnings(env, config) : [];
     for (const warning of warnings) log.warn({ event: "config_warning" }, warning);
     process.on("uncaughtException", (err) => {
@@ -35,12 +35,12 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     let first: { readonly signal: string; readonly atMs: number } | undefined;
     const stop = (signal: string) => {
       const nowMs = performance.now();
-      // A supervisor may signal us and our parent, which passes it on: that is one order to stop, not two.
+      // A supervisor may signal this process and its parent, which passes the signal on. That is one order to stop, not two.
       if (first?.signal === signal && nowMs - first.atMs < SAME_ORDER_MS) return;
       const manner = first === undefined && signal === "SIGTERM" ? "drain" : "now";
       first ??= { signal, atMs: nowMs };
       log.info({ event: "stopping", signal, manner }, "stopping");
-      // Before it is ready there is nothing in flight that could be finished.
+      // Before the service is ready, no requests are in flight that could be completed.
       Promise.resolve(service?.stop(manner)).then(
         () => output.flush().finally(() => process.exit(0)),
         (error: unknown) => fail(error, env, output),
@@ -60,14 +60,14 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-/** The sign-ins to the console, for all workers: a browser comes to any of them. */
+/** Keeps the sign-ins to the console for all workers, because the requests of a browser reach any of them. */
 function serveSignIns(): (call: unknown) => unknown {
   const records = createSignInRecords(Date.now);
-  // Workers run the same code, and call nothing else.
+  // Workers run the same code, and make no other calls.
   return (call) => records(call as RecordsCall);
 }
 
-/** Ends the process once the operator's lines are written, after all that was logged before. */
+/** Ends the process after the lines for the operator have been written, and everything that was logged before. */
 async function fail(error: unknown, env: Environment, output?: Log): Promise<never> {
   await output?.flush();
   const exit = () => process.exit(1);
@@ -75,19 +75,20 @@ async function fail(error: unknown, env: Environment, output?: Log): Promise<nev
   return new Promise(() => setTimeout(exit, LAST_WORDS_TIMEOUT_MS));
 }
 
-/** What went wrong, for the operator: known faults by their text, anything else with its stack. */
+/** Returns the faults for the operator: known ones by their text, all others with their stack. */
 function faultsOf(error: unknown, env: Environment): readonly string[] {
-  // A misspelt name may be the cause of a fault.
+  // A misspelt name may be the cause of a fault, so the warnings are added.
   if (error instanceof ConfigError) return [...error.faults, ...configWarnings(env)];
   if (error instanceof StartError) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }
 
-/** @throws StartError */
+/** Supervises workers. @throws StartError */
 async function superviseWorkers(config: Config, deps: Parameters<typeof supervise>[1]): Promise<Pick<Service, "stop">> {
   const { host, port, adminHost, adminPort, workers } = config;
   try {
-    // Workers share their ports with any process of this user. Another service that has them would go unnoticed.
+    // Workers share their ports with any process of this user, so it would go unnoticed if another service had them. Opening them
+    // exclusively shows that.
     await (await openListener("public", host, port)).close(0);
     await (await openListener("admin", adminHost, adminPort)).close(0);
     return await supervise(workers, deps);

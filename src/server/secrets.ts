@@ -1,4 +1,4 @@
-/** The files that hold the service's own secrets, opened at start or refused with what to do. */
+/** Opens the files with the service's own secrets. If a file cannot be used, the error contains the remedy. */
 import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/config.ts";
 import { protectionFault } from "../files/protection.ts";
@@ -13,7 +13,7 @@ import { KeyRingFault } from "../tokens/ring.ts";
 import { embeddedFile } from "./open-store.ts";
 import { startError } from "./start-error.ts";
 
-/** Makes DATA_DIR (0700) where something is kept in it. @throws StartError when others can get at what it holds */
+/** Creates DATA_DIR (0700) if something is to be kept in it. @throws StartError if other users can access its contents */
 export async function prepareDataDir(config: Config): Promise<void> {
   if (config.redis !== undefined && !hasOwnAdminToken(config)) return;
   const path = config.dataDir;
@@ -26,7 +26,7 @@ export async function prepareDataDir(config: Config): Promise<void> {
   }
 }
 
-/** @throws StartError */
+/** Opens the key ring. @throws StartError */
 export async function openKeyRing(config: Config): Promise<KeyRing> {
   try {
     if (config.redis !== undefined) return await loadKeyRing(config.keysFile);
@@ -40,7 +40,7 @@ export async function openKeyRing(config: Config): Promise<KeyRing> {
   }
 }
 
-/** Reads the RSA keys of security event tokens; undefined where the key ring signs them. @throws StartError */
+/** Reads the RSA keys of security event tokens; undefined if the key ring signs them. @throws StartError */
 export async function openEventKeys(config: Config): Promise<EventKeyFile | undefined> {
   const path = config.signals ? config.signalsRsaKeyFile : undefined;
   if (path === undefined) return undefined;
@@ -49,11 +49,11 @@ export async function openEventKeys(config: Config): Promise<EventKeyFile | unde
   });
 }
 
-/** Whether the service makes an admin token for itself: only when no other is configured. */
+/** Returns whether the service generates its own admin token, which it does only if no other is configured. */
 export const hasOwnAdminToken = (config: Config) =>
   config.adminTokens === undefined && config.adminTokensFile === undefined;
 
-/** @throws StartError */
+/** Opens the credentials of the admin API. @throws StartError */
 export async function openAdminAccess(config: Config): Promise<FollowedAdminAccess> {
   const fullTokens = config.adminTokens?.map((token, index) => ({ name: `ADMIN_TOKENS[${index}]`, token }));
   try {

@@ -1,4 +1,4 @@
-/** A fault that an operator can fix; its message is all there is to say. */
+/** A fault that an operator can fix. Its message is complete, so it is printed without a stack. */
 export class StartError extends Error {
   override readonly name = "StartError";
 }

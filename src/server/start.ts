@@ -1,4 +1,4 @@
-/** The composition root: this folder alone knows every room. */
+/** The composition root. Only this folder imports all rooms. */
 import type { Config } from "../config/config.ts";
 import { createSignInRecords, type SignInRecords } from "../console/sign-in-records.ts";
 import { warmUp } from "../listener/warm-up.ts";
@@ -24,7 +24,7 @@ import { createStop, type StopMode } from "./stop.ts";
 export type Service = {
   readonly publicUrl: string;
   readonly adminUrl: string;
-  /** Ends everything in order (stop.ts). Called again with "now", it stops waiting for clients to leave. */
+  /** Ends everything in order (stop.ts). If it is called again with "now", it stops waiting for clients to disconnect. */
   stop(mode: StopMode): Promise<void>;
 };
 
@@ -36,8 +36,8 @@ type ProcessDeps = {
 } & Partial<Pick<WorkerParts, "joinsOthers" | "ofAll" | "callSupervisor">>;
 
 /**
- * Starts the service; resolves once it is ready and has reported so on `out`. While the store is awaited, the listeners are
- * open and respond with E503_UNAVAILABLE.
+ * Starts the service. Resolves when it is ready and has reported that on `out`. While the store is not available, the listeners are open
+ * and respond with E503_UNAVAILABLE.
  *
  * @throws StartError
  */
@@ -49,13 +49,13 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const access = await openAdminAccess(config);
   const entropy = systemEntropy();
 
-  // What requests need is loaded and compiled before anything measures or serves, since it holds up the event loop.
+  // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
   if (config.redis !== undefined) await loadRedisStore();
   await rehearse({ config, ring, entropy, log });
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
-  // A worker beside others opens its port only when it can serve: until then the others get all connections.
+  // A worker that starts beside others opens its port only when it is ready. Until then the others get all connections.
   const early = joinsOthers ? await openStore(config, log) : undefined;
   if (early !== undefined) await waitForStore(early.store, log);
   const listeners = await openListeners(config, log, metrics);
@@ -75,7 +75,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   const shared = { config, log, entropy, ring, eventKeys, issuer, audit: events.audit };
   const signals = openSignals(opened.store, metrics, shared);
-  // Another worker may get the next request of the same browser.
+  // The next request of the same browser may reach another worker.
   const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
   const parts = { ...shared, access, store, overload, feed, telemetry, signIns, signals: signals?.management };
   const apis = createApis({ ...parts, metrics: ofAll(metrics), storeKind: opened.kind });

@@ -1,18 +1,18 @@
-/** The end of the service, in the order in which no client that follows HTTP sees a failure (docs/operations.md). */
+/** Stops the service in an order in which no client that follows HTTP sees a failure (docs/operations.md). */
 import type { Listener } from "../listener/listener.ts";
 
-/** Whether clients and load balancers are given time to go elsewhere. */
+/** Whether clients and load balancers get time to switch to other instances. */
 export type StopMode = "drain" | "now";
 
 type Deps = {
   readonly drainDelayMs: number;
   readonly shutdownTimeoutMs: number;
   readonly listeners: readonly Pick<Listener, "close">[];
-  /** Load balancers are to notice, from now on. */
+  /** Called first: load balancers must notice that this instance stops. */
   readonly onDrain: () => void;
-  /** Requests that wait have to end, above all streams. */
+  /** Called when waiting requests must end, above all streams. */
   readonly onDrained: () => Promise<void>;
-  /** No connection is left. */
+  /** Called when no connection is left. */
   readonly onClosed: () => Promise<void>;
 };
 
@@ -31,7 +31,7 @@ export function createStop(deps: Deps): (manner: StopMode) => Promise<void> {
     clearTimeout(delay);
     await deps.onDrained();
     isClosing = true;
-    // What is idle is given as long once more: a client that keeps a connection sends its last request on it.
+    // Idle connections get the same time again, because a client that keeps a connection sends its last request on it.
     await Promise.all(close(isHurried ? 0 : drainDelayMs));
     await deps.onClosed();
   }

@@ -4,7 +4,7 @@ import type { VerifierOptions } from "./options.ts";
 
 export type AdminClient = Client<typeof SessionAdminService>;
 
-/** What a client of the admin API needs. */
+/** The options that a client of the admin API needs. */
 export type AdminClientOptions = Pick<
   VerifierOptions,
   "adminUrl" | "adminToken" | "nodeOptions" | "policy" | "transport" | "interceptors"
@@ -12,7 +12,8 @@ export type AdminClientOptions = Pick<
 
 /**
  * Returns a client of the admin API; undefined without `adminUrl` and `transport`.
- * @param connect makes the transport of the runtime
+ *
+ * @param connect creates the transport of the runtime
  * @throws TypeError
  */
 export function createClientBy(

@@ -4,7 +4,7 @@ import { type AdminClient, type AdminClientOptions, createClientBy } from "./adm
 
 export type { AdminClientOptions } from "./admin-api.ts";
 
-/** A ping detects a dead connection, which an idle stream never does. */
+/** Pings detect a dead connection, which an idle stream never would. */
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Returns the token of an `Authorization` header with the Bearer scheme (RFC 6750 section 2.1; the scheme in any case, RFC 9110 section
- * 11.1). Undefined if there is no such header, empty if it holds no token.
+ * Returns the token of an `Authorization` header with the Bearer scheme (RFC 6750 section 2.1; case does not matter in the scheme, RFC
+ * 9110 section 11.1). Returns undefined if there is no such header, and an empty text if it contains no token.
  */
 export function bearerToken(authorization: string | null | undefined): string | undefined {
   if (!authorization || !/^bearer\b/i.test(authorization)) return undefined;

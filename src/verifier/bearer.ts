@@ -4,14 +4,14 @@ import type { ProofRefusal, ProofRefused } from "./dpop/proof.ts";
 import { type Accepted, REFUSED, type Refusal, type Verdict } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
-/** The response to a request that is not authorized: 401 with a challenge (RFC 6750 section 3), or 503. */
+/** The response to an unauthorized request: 401 with a challenge (RFC 6750 section 3), or 503. */
 export type Rejection = {
   readonly ok: false;
   /** The reason, for the log. `absent`: the request has no `Authorization` header. */
   readonly reason: Refusal | ProofRefusal | "absent";
   readonly status: 401 | 503;
   readonly headers: Readonly<Record<string, string>>;
-  /** The body in JSON, without the reason. */
+  /** The body of the response, in JSON. It does not contain the reason. */
   readonly body: string;
 };
 
@@ -35,16 +35,19 @@ const UNAVAILABLE: Omit<Rejection, "reason"> = {
 };
 
 export type AdapterOptions = {
-  /** The origin at which clients reach this service, such as `https://api.example.com`. Without it bound tokens (DPoP) are refused. */
+  /**
+   * The origin at which clients reach this service, such as `https://api.example.com`. Without it, tokens that are bound to a key (DPoP)
+   * are refused.
+   */
   readonly origin?: string;
 };
 
-/** A request, as `fetch` has it. */
+/** A request in the form that `fetch` uses. */
 export type CallerRequest = {
   readonly method: string;
   /**
-   * The URL by which its client has sent it. It has to come from the configuration, not from the header `Host`: a proof for another
-   * service would be accepted otherwise.
+   * The URL to which the client has sent the request. It must be built from the configuration, not from the header `Host`: otherwise a
+   * proof for another service would be accepted.
    */
   readonly url: string;
   readonly headers: { get(name: string): string | null };

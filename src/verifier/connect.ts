@@ -3,7 +3,7 @@ import { type AdapterOptions, authorize } from "./bearer.ts";
 import type { Claims } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
-/** The claims of the caller in a Connect handler: `context.values.get(callerClaims)`. */
+/** The key under which a Connect handler finds the claims of the caller: `context.values.get(callerClaims)`. */
 export const callerClaims = createContextKey<Claims | undefined>(undefined, {
   description: "claims of the access token",
 });

@@ -5,7 +5,7 @@ import type { VerifierOptions } from "./options.ts";
 import { checkToken, NodeKeySet } from "./token.ts";
 import { createVerifierOn, type Runtime, type Verifier } from "./verifier.ts";
 
-/** Node verifies within one turn of the event loop, and speaks HTTP/2 to the admin API. */
+/** The parts that use Node: it verifies within one turn of the event loop, and speaks HTTP/2 to the admin API. */
 const NODE: Runtime<Key, NodeKeySet> = {
   createKeys: (deps) => new NodeKeySet(deps),
   checkToken,

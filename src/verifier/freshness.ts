@@ -1,18 +1,19 @@
-/** If a batch is this much slower than the fastest of its stream, its stream is replaced as a silent one is. */
+/** If a batch is delayed by this many ms more than the fastest of its stream, the stream is replaced, as a silent one is. */
 const MAX_DELAY_MS = 3000;
 
 /**
  * Measures the age of what the feed has delivered.
- * Batches carry the store's time, whose offset from the local clocks is unknown. The least (arrival − store time) of a stream is
- * therefore taken for a batch without delay, and the excess of another batch is its age.
- * The age is measured on two clocks and the greater one counts: the monotonic clock never jumps, and the wall clock goes on while the
- * machine is suspended.
+ * Batches carry the store's time, whose offset from the local clocks is unknown. The smallest difference (arrival − store time) of a
+ * stream is therefore assumed to belong to a batch without delay, and the excess of another batch is its age. The age is measured on two
+ * clocks and the greater one counts: the monotonic clock never jumps, and the wall clock goes on while the machine is suspended.
  */
 export class Freshness {
   readonly #monotonic = new Timeline();
   readonly #wall = new Timeline();
 
-  /** Starts a new stream, which may have another route and another clock at its end. The age of what is known is kept. */
+  /**
+   * Starts a new stream, which may have another network path, and another clock in the service. The age of the current knowledge is kept.
+   */
   restart(): void {
     this.#monotonic.restart();
     this.#wall.restart();
@@ -21,7 +22,7 @@ export class Freshness {
   /**
    * Records a batch.
    *
-   * @param asOfMs the store's time; undefined from a service that does not send it
+   * @param asOfMs the store's time; undefined if the service does not send it
    * @param complete whether the batches so far contain everything that was revoked by then
    * @param monotonicMs the time of arrival by the monotonic clock
    * @param wallMs the time of arrival by the wall clock
@@ -31,12 +32,12 @@ export class Freshness {
     this.#wall.record(asOfMs, complete, wallMs);
   }
 
-  /** Returns the age in ms; Infinity before the first complete batch. */
+  /** Returns the age of the current knowledge in ms; Infinity before the first complete batch. */
   ageMs(monotonicMs: number, wallMs: number): number {
     return Math.max(monotonicMs - this.#monotonic.knownAtMs, wallMs - this.#wall.knownAtMs);
   }
 
-  /** Whether the last complete batch was so late that its stream should be replaced. */
+  /** Whether the last complete batch was so late that its stream must be replaced. */
   get late(): boolean {
     return Math.max(this.#monotonic.delayMs, this.#wall.delayMs) > MAX_DELAY_MS;
   }

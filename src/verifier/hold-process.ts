@@ -1,5 +1,5 @@
 /**
- * Keeps the process running until `ready` is settled. Retries alone do not, so Node would end a process in the middle of `await
+ * Keeps the process running until `ready` is settled. Retries alone do not keep it running, so Node would end the process during `await
  * verifier.ready`.
  */
 export function holdProcess(ready: Promise<void>, signal: AbortSignal): void {

@@ -5,7 +5,7 @@ import type { Verifier } from "./verifier.ts";
 
 const claimsByRequest = new WeakMap<object, Claims>();
 
-/** The claims of a request that the middleware or the hook has let through; undefined for any other. */
+/** Returns the claims of a request that the middleware or the hook has accepted; undefined for any other request. */
 export function getCallerClaims(request: object): Claims | undefined {
   return claimsByRequest.get(request);
 }
@@ -38,7 +38,7 @@ export function accessTokenMiddleware(verifier: Verifier, { origin }: AdapterOpt
   };
 }
 
-/** Frameworks that shorten the URL for their handlers keep the whole one. */
+/** `originalUrl` has the whole URL in frameworks that shorten `url` for their handlers. */
 type HookedRequest = Pick<IncomingMessage, "headers" | "method" | "url"> & { readonly originalUrl?: string };
 
 function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRequest, origin: string | undefined) {
@@ -47,7 +47,10 @@ function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRe
   return { method, url: urlAt(origin, originalUrl), headers: { get } };
 }
 
-/** Returns the URL of a request target: a path, or a whole URL (RFC 9112 section 3.2). No proof is for the empty URL. */
+/**
+ * Returns the URL of a request target, which is a path or a whole URL (RFC 9112 section 3.2). Without an origin it returns an empty text,
+ * for which no proof is valid.
+ */
 function urlAt(origin: string, target = ""): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "");
   return path.startsWith("/") ? origin + path : "";

@@ -8,12 +8,12 @@ type UnderWay = { readonly startedAtMs: number; readonly verdict: Promise<Verdic
 
 type IntrospectionDeps = {
   readonly client: Pick<AdminClient, "introspectToken">;
-  /** Requests share a call only if it began at most this long ago, in milliseconds. Less than 0: never. */
+  /** A request may share a call that began at most this long ago, in ms. Less than 0 means never. */
   readonly shareMs: number;
   readonly signal: AbortSignal;
 };
 
-/** Introspects tokens while the feed is stale. A token has one call at a time, which all requests with this token share. */
+/** Introspects tokens while the feed is stale. There is one call for a token at a time, which all requests with this token share. */
 export class Introspection {
   readonly #deps: IntrospectionDeps;
   readonly #underWay = new Map<string, UnderWay>();

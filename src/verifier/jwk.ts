@@ -1,4 +1,4 @@
-/** The keys of an issuer (RFC 7517), as far as every runtime reads them in the same way. */
+/** Reads the keys of an issuer (RFC 7517). This part is the same in every runtime. */
 
 /** The accepted algorithms. They are all asymmetric; `none` is not accepted. */
 const ALGORITHMS = {
@@ -11,11 +11,11 @@ export type Algorithm = keyof typeof ALGORITHMS;
 export type PublishedKey = {
   readonly kid: string;
   readonly alg: Algorithm;
-  /** The public members of the key: two keys with one `kid` are the same if these are equal. */
+  /** The public members of the key. Two keys with the same `kid` are equal if these are equal. */
   readonly material: string;
-  /** Whether the issuer has revoked the key or stopped publishing it. Tokens that it verified are then not valid any more. */
+  /** Whether the issuer has revoked the key, or no longer publishes it. Tokens that it signed are then no longer valid. */
   withdrawn: boolean;
-  /** Whether the signature is valid. Rejects if the runtime fails: the signature is then not known to be forged. */
+  /** Returns whether a signature is valid. It rejects if the runtime fails, because the signature is then not known to be forged. */
   readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => boolean | Promise<boolean>;
 };
 
@@ -23,8 +23,8 @@ export type PublishedKey = {
 export type ImportKey<Key extends PublishedKey> = (jwk: unknown) => Key | undefined | Promise<Key | undefined>;
 
 /**
- * Matches the 32 bytes of a coordinate in their only encoding (RFC 7518 sections 6.2.1.2 and 6.3): the last character has two spare bits,
- * which are zero. Not every runtime is as strict.
+ * Matches 32 bytes in their only encoding (RFC 7518 sections 6.2.1.2 and 6.3): the last character has two spare bits, which are zero. Not
+ * every runtime is as strict.
  */
 const COORDINATE = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
 
@@ -38,9 +38,10 @@ export function readJwk(jwk: unknown) {
     (name) => ALGORITHMS[name].kty === kty && ALGORITHMS[name].crv === crv && (alg ?? name) === name,
   );
   if (typeof kid !== "string" || use !== "sig" || algorithm === undefined) return undefined;
-  if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined; // RFC 7517 section 4.3
+  // Section 4.3 of RFC 7517 allows other operations beside `verify`.
+  if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined;
   const coordinates = algorithm === "ES256" ? [x, y] : [x];
   if (!coordinates.every((each) => typeof each === "string" && COORDINATE.test(each))) return undefined;
-  const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // a private member is never used
+  const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // Private members are never used.
   return { kid, alg: algorithm, members };
 }

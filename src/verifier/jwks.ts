@@ -1,11 +1,11 @@
-/** Reads key sets (RFC 7517 section 5). Their size and their number of keys are bounded, because the source is not trusted. */
+/** Reads key sets (RFC 7517 section 5). Their size and their number of keys are limited, because the source is not trusted. */
 import type { ImportKey, PublishedKey } from "./jwk.ts";
 
 const MAX_BYTES = 256 * 1024;
-/** This is enough for many rotations. */
+/** How many keys a set may have, which is enough for many rotations. */
 const MAX_KEYS = 100;
 
-/** How long a key set is used, in milliseconds, if the response does not say; and the bounds of what the response may say. */
+/** How long a key set is used, in ms, if the response does not specify it, and the limits of what a response may specify. */
 const DEFAULT_MAX_AGE_MS = 60_000;
 export const MIN_MAX_AGE_MS = 1000;
 const MAX_MAX_AGE_MS = 300_000;
@@ -13,8 +13,8 @@ const MAX_MAX_AGE_MS = 300_000;
 /**
  * Returns the keys of a response that verify access tokens.
  *
- * @param importKey makes a key that the runtime verifies with
- * @throws Error if there are none, or if the response is not a key set within bounds
+ * @param importKey creates a key for the runtime's signature checks
+ * @throws Error if there are no such keys, or if the response is not a key set within the limits
  */
 export async function readKeys<Key extends PublishedKey>(
   response: Response,
@@ -29,7 +29,7 @@ export async function readKeys<Key extends PublishedKey>(
   return keys;
 }
 
-/** Returns the body of a response. It reads no more than `maxBytes`. @throws Error if there are more, which names `what` it is */
+/** Returns the body of a response, of at most `maxBytes`. @param what names the body in the error @throws Error if the body is longer */
 export async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const reader = response.body?.getReader();
@@ -45,7 +45,7 @@ export async function readText(response: Response, maxBytes: number, what: strin
   return text + decoder.decode();
 }
 
-/** Returns `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within bounds. */
+/** Returns `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within limits. */
 export function readMaxAgeMs({ headers }: Response): number {
   const seconds = /(?:^|[\s,])max-age=(\d{1,9})/.exec(headers.get("cache-control") ?? "")?.[1];
   const maxAgeMs = seconds === undefined ? DEFAULT_MAX_AGE_MS : Number(seconds) * 1000;

@@ -5,9 +5,9 @@ import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
 import { type OneAtATime, shareWork, takeTurns } from "./one-at-a-time.ts";
 import type { Report } from "./report.ts";
 
-/** The least time between two reads that unknown `kid`s cause, in milliseconds. */
+/** The shortest time between two reads that are caused by unknown `kid`s, in ms. */
 const COOLDOWN_MS = MIN_MAX_AGE_MS;
-/** If keys could not be read again for this long, they are not trusted any more: one may have been withdrawn. */
+/** After this time without a successful read, in ms, the keys are no longer trusted: one may have been withdrawn. */
 const MAX_UNREAD_MS = 3_600_000;
 const TIMEOUT_MS = 5000;
 /** How many header segments are remembered. The tokens of one issuer have few different ones. */
@@ -24,11 +24,11 @@ export type KeySetDeps = {
   readonly isOnDemand?: boolean;
 };
 
-/** Follows the JWKS at `url`: on a schedule, and at a bounded rate when a `kid` is unknown. */
+/** Reads the JWKS at `url` again and again: on a schedule, and at a limited rate when a `kid` is unknown. */
 export class KeySet<Key extends PublishedKey> {
   /** Resolves when the set has been read for the first time. */
   readonly ready: Promise<void>;
-  /** Keys by header segments that a valid signature has confirmed. */
+  /** The keys by the header segments of tokens. A segment is added after a signature under it was valid. */
   readonly headers = new Map<string, Key>();
   readonly #deps: KeySetDeps;
   readonly #importKey: ImportKey<Key>;
@@ -39,11 +39,11 @@ export class KeySet<Key extends PublishedKey> {
   #triedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether the last read succeeded; undefined until the first read has ended. */
   #readable: boolean | undefined;
-  /** For how long the last read is used, in ms. */
+  /** How long the result of the last read is used, in ms. */
   #useForMs = 0;
   readonly #oneAtATime: OneAtATime;
 
-  /** @param importKey makes a key that the runtime verifies with */
+  /** @param importKey creates a key for the runtime's signature checks */
   constructor(deps: KeySetDeps, importKey: ImportKey<Key>) {
     this.#deps = deps;
     this.#importKey = importKey;
@@ -62,7 +62,7 @@ export class KeySet<Key extends PublishedKey> {
     return this.#revokedKids.has(kid);
   }
 
-  /** Rejects tokens under these keys from now on. It is for emergencies. */
+  /** Rejects tokens that were signed with these keys, from now on. This is for emergencies. */
   revoke(kids: readonly string[]): void {
     for (const kid of kids) {
       if (this.#revokedKids.has(kid)) continue;
@@ -72,29 +72,31 @@ export class KeySet<Key extends PublishedKey> {
     }
   }
 
-  /** Whether the set was read within the last hour. @param nowMs the time by the monotonic clock */
+  /** Returns whether the set was read within the last hour. @param nowMs the time by the monotonic clock */
   isTrusted(nowMs: number): boolean {
     return nowMs - this.#readAtMs <= MAX_UNREAD_MS;
   }
 
-  /** Whether it is time to read the set. @param nowMs the time by the monotonic clock */
+  /** Returns whether the set must be read. @param nowMs the time by the monotonic clock */
   isDue(nowMs: number): boolean {
     return nowMs - this.#triedAtMs >= this.#useForMs;
   }
 
-  /** Reads the set. Callers share a read that is under way. It never rejects: known keys stay until the set is readable again. */
+  /** Reads the set. Concurrent callers share one read. It never rejects: known keys stay until the set is readable again. */
   read(): Promise<void> {
     return this.#oneAtATime.run(() => this.#read());
   }
 
-  /** Reads the set again for an unknown `kid`, unless that was done within the last second. Returns whether it is readable. */
+  /**
+   * Reads the set again because of an unknown `kid`, unless that was done within the last second. Returns whether the set is readable.
+   */
   async refresh(): Promise<boolean> {
     const isDue = this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS;
     if (isDue || this.#oneAtATime.isUnderWay()) await this.read();
     return this.#readable === true;
   }
 
-  /** Remembers a header segment that a valid signature has confirmed. */
+  /** Remembers the key of a header segment, after a signature under it was valid. */
   rememberHeader(segment: string, key: Key): void {
     if (this.headers.size >= MAX_HEADERS) this.headers.clear();
     this.headers.set(segment, key);

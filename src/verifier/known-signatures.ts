@@ -1,24 +1,25 @@
 import { hash } from "node:crypto";
 import { RecentlyUsed } from "./recently-used.ts";
 
-/** Each token takes about 200 bytes. */
+/** How many tokens are remembered. Each takes about 200 bytes. */
 const MAX_TOKENS = 2048;
 
 /**
- * Remembers whether the signatures of recent tokens are valid. Verifying one costs twenty times as much as looking it up, and a refused
- * token may be presented again and again. Nothing else about a token is remembered: its key, time, claims and session are checked each
+ * Remembers whether the signatures of recent tokens are valid. Verifying a signature costs twenty times as much as looking it up, and a
+ * refused token may be presented many times. Nothing else about a token is remembered: its key, time, claims and session are checked each
  * time.
  */
 export class KnownSignatures<Key extends object> {
   readonly #known = new RecentlyUsed<{ readonly key: Key; readonly isValid: boolean }>(MAX_TOKENS);
 
   /**
-   * Whether the signature is valid.
-   * @param key the key that verifies; a different key, even with the same id, is verified anew
-   * @param verify verifies the signature of the token by the key
+   * Returns whether the signature is valid.
+   *
+   * @param key the key that verifies; under a different key, even with the same id, the signature is verified again
+   * @param verify verifies the signature of the token with the key
    */
   isValid(token: string, key: Key, verify: () => boolean): boolean {
-    // The digest is kept instead of the token, because tokens are long and anybody may present them.
+    // The digest is kept instead of the token, because tokens are long and clients choose them.
     const digest = hash("sha256", token, "base64");
     const known = this.#known.get(digest);
     if (known?.key === key) return known.isValid;

@@ -9,11 +9,11 @@ import { readStatusList, type StatusList, statusAt } from "./status-list.ts";
 import type { Claims } from "./verdict.ts";
 
 const TYPE = "application/statuslist+jwt";
-/** How many lists are kept. Those of this service take 128 KiB each if a session of theirs has ended, and share it otherwise. */
+/** How many lists are kept. A list of this service takes 128 KiB if one of its sessions has ended; all other lists share their memory. */
 const MAX_LISTS = 2_000;
-/** The greatest size of a list as it is sent: most of what may be decompressed, in base64url. */
+/** The largest accepted list as it is sent: the limit of its decompressed size, in base64url. */
 const MAX_BYTES = 1_400_000;
-/** A list that could not be read is tried again after this time, in ms. */
+/** How long to wait before a list that could not be read is read again, in ms. */
 const COOLDOWN_MS = 1000;
 const TIMEOUT_MS = 5000;
 
@@ -21,7 +21,7 @@ type Deps = {
   readonly keys: Pick<KeySet<PublishedKey>, "find" | "isRevoked" | "refresh">;
   readonly issuer: string;
   readonly fetch: typeof fetch;
-  /** The longest time for which a list is used before it is read again, in ms; a list may say less. */
+  /** The longest time after which a list is read again, in ms; the list itself may specify a shorter one. */
   readonly pollIntervalMs: number | undefined;
   /** The greatest accepted age of a list, in ms. */
   readonly maxStalenessMs: number;
@@ -33,27 +33,27 @@ type Deps = {
   readonly signal: AbortSignal;
 };
 
-/** A list, as far as it could be read. */
+/** A list, or the fact that it could not be read yet. */
 type Kept = {
   readonly oneAtATime: OneAtATime;
   list: StatusList | undefined;
   etag: string | undefined;
-  /** When the last request that succeeded was sent, and when the last request was, by the monotonic clock. */
+  /** When the last successful request was sent, and when the last request was sent, by the monotonic clock. */
   confirmedAtMs: number;
   triedAtMs: number;
-  /** Whether the last request has failed. Then nobody waits for the next who can do without it. */
+  /** Whether the last request failed. Then only tokens that cannot be decided without the list wait for the next request. */
   hasFailed: boolean;
 };
 
 /**
- * Knows which sessions have ended from the status lists that access tokens refer to. A list is read when a token needs it and its `ttl` is
- * over. Only tokens whose signature is valid come here, so that nobody else chooses what is read.
+ * Determines which sessions have ended from the status lists that access tokens refer to. A list is read when a token needs it and its
+ * `ttl` is over. Only tokens with a valid signature are handled here, so that nobody else determines what is read.
  */
 export class ListedRevocations {
   readonly #deps: Deps;
   readonly #origin: string;
   readonly #lists = new RecentlyUsed<Kept>(MAX_LISTS);
-  /** The lists that were read for tokens which are being verified: others may take their places meanwhile. */
+  /** The lists of tokens that are being verified. Other lists may replace them in the cache in the meantime. */
   readonly #awaited = new WeakMap<Claims, Kept>();
   #last: StatusList | undefined;
   /** Whether the last read succeeded; undefined until the first has ended. */
@@ -65,7 +65,10 @@ export class ListedRevocations {
     this.#origin = new URL(deps.issuer).origin;
   }
 
-  /** Reads the list of a token if it is due, or waits until it has been read; undefined if it is not due. Never rejects. */
+  /**
+   * Reads the list of a token if it is due, or waits for a read that is under way. Returns undefined if the list is not due. It never
+   * rejects.
+   */
   read(claims: Claims): Promise<void> | undefined {
     const place = placeOf(claims);
     const kept = place && (this.#lists.get(place.uri) ?? this.#begin(place.uri));
@@ -77,21 +80,21 @@ export class ListedRevocations {
     return reading;
   }
 
-  /** Returns what is known of a token's session. */
+  /** Returns the known status of a token's session. */
   statusOf(claims: Claims): "valid" | "revoked" | "unknown" {
     const place = placeOf(claims);
     const list = place && (this.#awaited.get(claims) ?? this.#lists.get(place.uri))?.list;
     this.#awaited.delete(claims);
     if (place === undefined || list === undefined || list.key.withdrawn) return "unknown";
     const status = statusAt(list.statuses, place.index);
-    // An old list is right about this, because a session never comes back.
+    // Even an old list is right about this, because a session that has ended never becomes valid again.
     if (status !== undefined && status !== 0) return "revoked";
     const { maxStalenessMs, clock } = this.#deps;
     const isFresh = clock() < list.expiresAtMs && this.#ageMs(list) <= maxStalenessMs;
     return status === 0 && isFresh ? "valid" : "unknown";
   }
 
-  /** Returns the age of the list that was read last, in ms; Infinity before the first. */
+  /** Returns the age of the list that was read last, in ms; Infinity before any was read. */
   stalenessMs(): number {
     return this.#last === undefined ? Number.POSITIVE_INFINITY : this.#ageMs(this.#last);
   }
@@ -100,7 +103,7 @@ export class ListedRevocations {
     return Math.max(0, this.#deps.clock() - issuedAtMs);
   }
 
-  /** Keeps a list of the issuer's own origin; undefined for any other. */
+  /** Starts to keep a list of the issuer's own origin. Returns undefined for any other list. */
   #begin(uri: string): Kept | undefined {
     if (URL.parse(uri)?.origin !== this.#origin) return undefined;
     const never = Number.NEGATIVE_INFINITY;
@@ -164,7 +167,7 @@ export class ListedRevocations {
 
 type Place = { readonly index: number; readonly uri: string };
 
-/** Returns where the status of a token is (section 6.2); undefined if the token does not say. */
+/** Returns the place of a token's status (section 6.2); undefined if the token has none. */
 function placeOf({ status }: Claims): Place | undefined {
   const list = (status as { readonly status_list?: unknown } | null | undefined)?.status_list;
   const { idx, uri } = (list ?? {}) as Readonly<Record<string, unknown>>;

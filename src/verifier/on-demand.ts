@@ -1,7 +1,7 @@
 import { pause } from "../clock/pause.ts";
 import type { PolledRevocations } from "./polled-revocations.ts";
 
-/** How long `ready` waits before it tries again, in ms. */
+/** How long `ready` waits between two attempts, in ms. */
 const RETRY_MS = 1000;
 
 type OnDemandDeps = {
@@ -13,8 +13,8 @@ type OnDemandDeps = {
 };
 
 /**
- * Reads keys and revocations when a token is verified, and never in between: for isolates in which nothing outlives the request that began
- * it.
+ * Reads keys and revocations when a token is verified, and never in between. It is for isolates in which nothing survives the request
+ * that began it.
  */
 export class OnDemand {
   readonly #deps: OnDemandDeps;
@@ -23,7 +23,7 @@ export class OnDemand {
     this.#deps = deps;
   }
 
-  /** Reads what is due; undefined if nothing is. Never rejects. */
+  /** Reads what is due. Returns undefined if nothing is. It never rejects. */
   refresh(): Promise<unknown> | undefined {
     const { keys, polls, clock, monotonic } = this.#deps;
     const nowMs = monotonic();
@@ -31,7 +31,7 @@ export class OnDemand {
     return due.length === 0 ? undefined : Promise.all(due);
   }
 
-  /** Resolves when keys and revocations are known. @throws the fault of an admin token that is refused */
+  /** Resolves when keys and revocations are known. @throws an error if the admin token is refused */
   async ready(): Promise<void> {
     const { keys, polls, clock, monotonic, signal } = this.#deps;
     const isKnown = () =>

@@ -1,14 +1,14 @@
-/** Runs a piece of work once for all who ask for it while it is under way. */
+/** Shares a piece of work among all callers that ask for it at the same time. */
 import { pause } from "../clock/pause.ts";
 
 export type OneAtATime = {
-  /** Resolves when the work has ended, whoever began it. The work never rejects. */
+  /** Resolves when the work has ended, whichever caller began it. The work must never reject. */
   readonly run: (work: () => Promise<void>) => Promise<void>;
-  /** Whether work is under way, as far as that is known: its request may have been ended. */
+  /** Returns whether work seems to be under way. The request that began it may have been terminated. */
   readonly isUnderWay: () => boolean;
 };
 
-/** Callers share one promise. */
+/** Shares work by one promise for all callers. */
 export function shareWork(): OneAtATime {
   let underWay: Promise<void> | undefined;
   return {
@@ -22,14 +22,14 @@ export function shareWork(): OneAtATime {
   };
 }
 
-/** How often a caller asks whether the work of another request has ended, in ms. */
+/** How often a caller checks whether the work of another request has ended, in ms. */
 const RECHECK_MS = 10;
-/** After this many rechecks of the same work, which are a second, one of the callers takes it over. */
+/** After this many checks of the same work, which take a second, one of the callers takes the work over. */
 const MAX_RECHECKS = 100;
 
 /**
- * Callers wait by timers of their own, because they are requests of an isolate: the runtime may end the request that works, and with it
- * everything that it awaits.
+ * Shares work among the requests of an isolate. Each caller waits with its own timer: the runtime may terminate the request that does the
+ * work, and with it everything that awaits its promise.
  */
 export function takeTurns(): OneAtATime & {
   /** Resolves when the work that is under way has ended, or after a second. */
@@ -47,7 +47,7 @@ export function takeTurns(): OneAtATime & {
         for (let [turn, checks] = [begun, 0]; checks < MAX_RECHECKS; checks++) {
           await pause(RECHECK_MS);
           if (ended >= awaited) return;
-          // Another caller has taken over, and gets its time.
+          // Another caller has taken the work over, and gets a second for it.
           if (begun !== turn) [turn, checks] = [begun, 0];
         }
       }

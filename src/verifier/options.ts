@@ -3,36 +3,40 @@ import type { Interceptor, Transport } from "@connectrpc/connect";
 import type { Report } from "./report.ts";
 
 export type VerifierOptions = {
-  /** The issuer: `iss` of every token. */
+  /** The issuer: `iss` of every accepted token. */
   readonly issuer: string;
   /** The audience of the verifying service, or several. A token's `aud` must contain one of them. */
   readonly audience: string | readonly string[];
   /**
-   * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`. It provides keys, revocation feed and introspection. Without it only
+   * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`. It provides the keys, the revocation feed and introspection. Without
+   * it only
    * `jwksUrl` is read: a logout takes effect when the token expires, and `stalenessMs()` is Infinity.
    */
   readonly adminUrl?: string;
-  /** Whether only clients are accepted that have proven possession of the device key of their session. Default: false. */
+  /** Whether a token is accepted only if its client has proven possession of the session's device key. Default: false. */
   readonly requireDeviceBound?: boolean;
-  /** The bearer token of the admin API, or a function that returns it if it is rotated. */
+  /** The bearer token for the admin API, or a function that returns it, for a token that is rotated. */
   readonly adminToken?: string | (() => string);
-  /** Options of `http2.connect` to `adminUrl`: authorities, and a client certificate instead of `adminToken`. Node alone has them. */
+  /**
+   * Options of `http2.connect` to `adminUrl`: certificate authorities, and a client certificate instead of `adminToken`. They exist only
+   * in Node.
+   */
   readonly nodeOptions?: SecureClientSessionOptions;
   /** The URL of the key set, if it is not at the admin API. */
   readonly jwksUrl?: string;
   /**
-   * Where the ends of sessions are learned from: the feed of the admin API, or the status lists that access tokens refer to
-   * (docs/status-list.md), which need no admin API. Default: `feed`.
+   * The source of ended sessions: the feed of the admin API, or the status lists that access tokens refer to (docs/status-list.md), which
+   * need no admin API. Default: `feed`.
    */
   readonly revocations?: "feed" | "status-list";
   /**
    * The policy while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with `unavailable`. A
-   * token is never accepted on older knowledge. Default: `introspect`.
+   * token is never accepted while the knowledge is older than that. Default: `introspect`.
    */
   readonly policy?: "introspect" | "refuse";
   /**
-   * The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. Of status
-   * lists: the greatest age of a list; by default that which it allows itself.
+   * The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. For
+   * status lists, it is the greatest age of a list; by default the age that the list itself allows.
    */
   readonly maxStalenessMs?: number;
   /**
@@ -48,13 +52,13 @@ export type VerifierOptions = {
   /** Receives events for the log. Errors that it throws are ignored. */
   readonly report?: Report;
   /**
-   * Replaces the connection to the admin API, for a proxy or tests. Http2SessionManager of connect-node, which its HTTP/2 transports use
-   * by default, may end the process when the network fails.
+   * The transport to the admin API, if it is not the default: for a proxy or tests. Http2SessionManager of connect-node, which its HTTP/2
+   * transports use by default, may end the process when the network fails.
    */
   readonly transport?: Transport;
   /** Interceptors of the calls to the admin API, such as those that trace. They are not used with `transport`. */
   readonly interceptors?: readonly Interceptor[];
-  /** Replaces `fetch` for the key set; outside of Node also for the admin API. */
+  /** The `fetch` function for the key set, and outside of Node also for the admin API. Default: that of the runtime. */
   readonly fetch?: typeof fetch;
   /** The wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;

@@ -5,14 +5,14 @@ import { takeTurns } from "./one-at-a-time.ts";
 import type { Report } from "./report.ts";
 import { type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
 
-/** A poll that has not caught up by then has failed, in ms. */
+/** The time limit of a poll, in ms. */
 const TIMEOUT_MS = 5000;
-/** A poll that has failed is tried again after this time, in ms, or after the interval if that is shorter. */
+/** How long to wait after a failed poll, in ms, or for the interval if that is shorter. */
 const COOLDOWN_MS = 1000;
 
 type PolledRevocationsDeps = {
   readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
-  /** How old knowledge may become before it is read again, in ms. */
+  /** The age of the knowledge, in ms, at which it is read again. */
   readonly pollIntervalMs: number;
   /** The wall clock, in ms since the epoch. */
   readonly clock: () => number;
@@ -24,8 +24,8 @@ type PolledRevocationsDeps = {
 };
 
 /**
- * Reads the revocation feed by polls: each opens the feed at the cursor, and closes it when it has caught up. What a poll has brought is
- * as old as the request that asked for it.
+ * Reads the revocation feed by polls. Each poll opens the feed at the cursor, and closes it when it has read everything. The result of a
+ * poll counts as old as its request.
  */
 export class PolledRevocations implements RevocationSource {
   readonly #deps: PolledRevocationsDeps;
@@ -55,19 +55,19 @@ export class PolledRevocations implements RevocationSource {
     return this.#revoked.batches;
   }
 
-  /** Why no further poll can succeed: the admin token is refused, or lacks the scope. */
+  /** Why no further poll can succeed: the admin token is refused, or lacks the required scope. */
   get fault(): Error | undefined {
     return this.#fault;
   }
 
-  /** Whether it is time for a poll. */
+  /** Returns whether it is time for a poll. */
   isDue(monotonicMs: number, wallMs: number): boolean {
     const { pollIntervalMs } = this.#deps;
     if (this.stalenessMs(monotonicMs, wallMs) < pollIntervalMs) return false;
     return monotonicMs - this.#triedAtMs >= (this.#following === false ? Math.min(pollIntervalMs, COOLDOWN_MS) : 0);
   }
 
-  /** Polls; callers wait for a poll that is under way. */
+  /** Polls. Callers wait for a poll that is under way. */
   poll(): Promise<void> {
     return this.#oneAtATime.run(() => this.#poll());
   }

@@ -4,10 +4,10 @@ export type VerifierEvent =
   /** The key set cannot be read, reported once per outage. The known keys stay in use for an hour. */
   | { readonly event: "keys_unreadable"; readonly error: unknown }
   | { readonly event: "feed_following" }
-  /** The feed was lost, reported once per outage. Revocations are not received until the next `feed_following`. */
+  /** The feed was interrupted, reported once per outage. No revocations are received until the next `feed_following`. */
   | { readonly event: "feed_lost"; readonly error: unknown }
   | { readonly event: "status_lists_read" }
-  /** A status list cannot be read, reported once per outage. Lists that are known stay in use for as long as they say. */
+  /** A status list cannot be read, reported once per outage. Lists that were read before stay in use for as long as they allow. */
   | { readonly event: "status_lists_unreadable"; readonly error: unknown };
 
 export type Report = (event: VerifierEvent) => void;

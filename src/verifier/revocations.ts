@@ -7,32 +7,32 @@ import { Freshness } from "./freshness.ts";
 import type { Report } from "./report.ts";
 import { type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
 
-/** A feed that is silent for three heartbeats is replaced, ms. */
+/** A feed that is silent for this long, in ms, is replaced. It normally has three heartbeats in that time. */
 const MAX_SILENCE_MS = 3000;
 /** The n-th retry waits for a random share of `FIRST_BACKOFF_MS × 2ⁿ`, or of `MAX_BACKOFF_MS` if that is less. */
 const FIRST_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
 type RevocationsDeps = {
   readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
-  /** The wall clock, in ms since the epoch. Tokens expire by it. */
+  /** The wall clock, in ms since the epoch. It decides when tokens expire. */
   readonly clock: () => number;
-  /** A clock that never jumps, in ms. The age of the feed is measured by it. */
+  /** A clock that never jumps, in ms. It measures the age of the feed. */
   readonly monotonic: () => number;
   readonly revokeKeys: (kids: readonly string[]) => void;
   readonly report: Report;
   readonly signal: AbortSignal;
-  /** Passes the stream on to others (a relay). */
+  /** Receives the stream as well, to pass it on to others (a relay). */
   readonly onward?: Onward;
 };
 
 /** Receives each batch of the feed, and the end of each stream. */
 export type Onward = {
-  /** @param isFirst whether the batch is the first of its stream, so that nothing shows how long it was under way */
+  /** @param isFirst whether the batch is the first of its stream. Its delay then cannot be determined */
   readonly onBatch: (batch: WatchRevocationsResponse, isFirst: boolean) => void;
   readonly onLost: (error: unknown) => void;
 };
 
-/** Follows the revocation feed until `signal` is aborted. After a cut it resumes, with capped and jittered backoff. */
+/** Follows the revocation feed until `signal` is aborted. After an interruption it resumes, with capped and jittered backoff. */
 export class Revocations implements RevocationSource {
   /** Resolves when the current revocations are known; rejects when the admin token is refused, or lacks the scope. */
   readonly ready: Promise<void>;
@@ -47,7 +47,7 @@ export class Revocations implements RevocationSource {
     this.#revoked = new RevokedSessions(deps);
     this.#setReady = Promise.withResolvers<void>();
     this.ready = this.#setReady.promise;
-    this.ready.catch(() => {}); // whoever awaits it reports the error
+    this.ready.catch(() => {}); // A caller that awaits `ready` gets the error.
     void this.#follow();
   }
 
@@ -106,7 +106,7 @@ export class Revocations implements RevocationSource {
         this.#apply(batch);
         onward?.onBatch(batch, isFirst);
         isFirst = false;
-        // While this process was stopped, batches have waited for it. The newest of them decides whether the feed is late.
+        // While this process was suspended, batches were waiting for it. The newest of them decides whether the feed is late.
         if (this.#freshness.late) afterReading(() => this.#freshness.late && giveUp("late"));
         else if (batch.caughtUp) onComplete();
       }

@@ -5,18 +5,18 @@ import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_a
 /** How often expired entries are removed, in ms. */
 const SWEEP_INTERVAL_MS = 10_000;
 
-/** The reason of sessions whose access tokens have expired with them. */
+/** The reason of sessions that have expired. Their access tokens have expired as well. */
 const EXPIRED = "expired";
 
-/** Errors that no retry fixes, with the text for the log. */
+/** The errors that no retry can fix, with the text for the log. */
 const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
   [Code.Unauthenticated, "the admin API does not accept the verifier's adminToken"],
   [Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
 ]);
 
-/** Knows which sessions have ended. A stream or polls bring it the batches of the feed. */
+/** A source of ended sessions. It receives the batches of the feed, by a stream or by polls. */
 export interface RevocationSource {
-  /** Whether a session is revoked. @param createdAtMs the time at which the session was created */
+  /** Returns whether a session is revoked. @param createdAtMs when the session was created */
   has(sid: string, createdAtMs: number): boolean;
   /** Returns the age of what is known, in ms; Infinity before everything was delivered. */
   stalenessMs(monotonicMs: number, wallMs: number): number;
@@ -32,9 +32,9 @@ type RevokedSessionsDeps = {
   readonly revokeKeys: (kids: readonly string[]) => void;
 };
 
-/** What the batches of the feed have said so far, until the tokens have expired that they are about. */
+/** The content of the feed's batches so far. An entry is kept until the tokens of its session have expired. */
 export class RevokedSessions {
-  /** The next request for the feed continues at this cursor. */
+  /** The cursor with which the next request for the feed continues. */
   cursor = "";
   batches = 0;
   readonly #deps: RevokedSessionsDeps;
@@ -70,20 +70,21 @@ export class RevokedSessions {
   }
 
   /**
-   * Takes note of why a stream or a poll has failed.
-   * @returns the error for the log if no retry fixes it
+   * Notes why a stream or a poll has failed.
+   *
+   * @returns the error for the log if no retry can fix it
    */
   noteFailure(error: unknown): ConnectError | undefined {
     const code = error instanceof ConnectError ? error.code : undefined;
-    // The text is no cursor of this service, so the feed begins again with a snapshot.
+    // The service does not know the cursor, so the feed begins again with a snapshot.
     if (code === Code.InvalidArgument) this.cursor = "";
     const fault = code && CREDENTIAL_FAULTS.get(code);
     return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);
   }
 
   /**
-   * Forgets revocations that have expired both by the store's time, in which they are given, and by the clock that tokens expire by. The
-   * two clocks may differ.
+   * Forgets revocations that have expired by the store's time, in which they are given, and by the clock that decides when tokens expire.
+   * The two clocks may differ.
    */
   #sweep(nowMs: number, asOfMs = Number.POSITIVE_INFINITY): void {
     this.#sweptAtMs = nowMs;

@@ -1,11 +1,11 @@
 import { isUtf8 } from "node:buffer";
 
-/** Segments are decoded into this buffer, one at a time. A buffer for each would be the greatest cost. */
+/** Segments are decoded into this buffer, one at a time. A new buffer for each would be the greatest cost. */
 let scratch = Buffer.alloc(4096);
 
 /**
- * Returns the text of a base64url segment. Undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC 4648
- * section 3.5; encoding the text again gives the same segment) and its bytes are UTF-8.
+ * Returns the text of a base64url segment. Returns undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC
+ * 4648 section 3.5; encoding the text again gives the same segment) and its bytes are UTF-8.
  */
 export function decodeText(segment: string): string | undefined {
   if (scratch.length < segment.length) scratch = Buffer.alloc(segment.length);

@@ -1,16 +1,19 @@
-/** Reads status list tokens (draft-ietf-oauth-status-list-20), in every runtime. */
+/** Reads status list tokens (draft-ietf-oauth-status-list-20). This part is the same in every runtime. */
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet } from "./key-set.ts";
 import { parseObject } from "./strict-json.ts";
 import { findKey, SIGNATURE_BYTES } from "./token-rules.ts";
 import { decodeBytes, decodeText } from "./web/segment.ts";
 
-/** Matches the media type of lists, with or without its prefix, in any case (section 5.1). */
+/** Matches the media type of lists, with or without its prefix; case does not matter (section 5.1). */
 const TYPE = /^(application\/)?statuslist\+jwt$/i;
 const BITS: readonly unknown[] = [1, 2, 4, 8];
-/** The greatest size of a list, decompressed: eight million statuses of one bit. A short text could otherwise become any number of bytes. */
+/**
+ * The largest accepted size of a decompressed list: eight million statuses of one bit. Without a limit, a short text could decompress to
+ * any number of bytes.
+ */
 const MAX_LIST_BYTES = 1_048_576;
-/** How long a list is used that does not say, in ms. */
+/** How long a list is used if it does not specify that, in ms. */
 const DEFAULT_TTL_MS = 60_000;
 
 export type StatusList = {
@@ -26,7 +29,7 @@ type Statuses = { readonly bits: number; readonly bytes: Uint8Array };
 type Expected = {
   readonly keys: Pick<KeySet<PublishedKey>, "find" | "isRevoked" | "refresh">;
   readonly issuer: string;
-  /** The address of the list. */
+  /** The URL of the list. */
   readonly uri: string;
   /** The wall clock, in ms since the epoch. */
   readonly nowMs: number;
@@ -34,7 +37,7 @@ type Expected = {
 
 const encoder = new TextEncoder();
 
-/** Returns the list in a token. @throws Error if it is not the expected one, or has expired */
+/** Returns the list in a token. @throws Error if it is not the expected list, or has expired */
 export async function readStatusList(token: string, expected: Expected): Promise<StatusList> {
   const [header = "", payload = "", signature = "", ...rest] = token.split(".");
   const bytes = decodeBytes(signature);
@@ -61,7 +64,7 @@ async function keyOf(header: string, keys: Expected["keys"]): Promise<PublishedK
   const text = decodeText(header);
   const found = findKey(text, keys, TYPE);
   if (found.ok) return found.key;
-  // An unknown key may be newer than the key set.
+  // An unknown key may be newer than the key set, so the set is read again.
   const again = found.reason === "unknown_key" && (await keys.refresh()) ? findKey(text, keys, TYPE) : found;
   if (!again.ok) throw new Error(`the status list is not signed as it must be: ${again.reason}`);
   return again.key;
@@ -78,20 +81,20 @@ export async function readStatuses(claim: unknown): Promise<Statuses> {
 
 let empty = new Uint8Array();
 
-/** Most lists are of old sessions and say that none has ended: they share their bytes. */
+/** Most lists are about old sessions, none of which has ended. Such lists share their bytes. */
 function sharedIfEmpty(bytes: Uint8Array): Uint8Array {
   if (bytes.some((byte) => byte !== 0)) return bytes;
   if (empty.length !== bytes.length) empty = new Uint8Array(bytes.length);
   return empty;
 }
 
-/** Returns the status at an index; undefined if it is out of bounds. */
+/** Returns the status at an index; undefined if the index is out of bounds. */
 export function statusAt({ bits, bytes }: Statuses, index: number): number | undefined {
   const byte = bytes[Math.floor((index * bits) / 8)];
   return byte === undefined ? undefined : (byte >> ((index * bits) % 8)) & (2 ** bits - 1);
 }
 
-/** Decompresses ZLIB (RFC 1950), within bounds. */
+/** Decompresses ZLIB (RFC 1950), up to a limit. */
 async function inflate(compressed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const chunks: Uint8Array[] = [];

@@ -1,10 +1,13 @@
-/** Parsers in other languages have limits between some hundred and some thousand levels. This one is the same in all verifiers. */
+/**
+ * The deepest accepted nesting. Parsers in other languages have limits between some hundred and some thousand levels, so all verifiers
+ * use this one.
+ */
 const MAX_DEPTH = 128;
 
 /**
- * Parses a JSON object and freezes it deeply. Undefined for anything else, and for what two parsers could read differently: an object with
- * a duplicate member (RFC 7519 section 4, RFC 8725 section 2.4), an unpaired surrogate (RFC 7493 section 2.1), deeper nesting than
- * MAX_DEPTH.
+ * Parses a JSON object and freezes it deeply. Returns undefined for anything else, and for texts that two parsers could read differently:
+ * an object with a duplicate member (RFC 7519 section 4, RFC 8725 section 2.4), an unpaired surrogate (RFC 7493 section 2.1), deeper
+ * nesting than MAX_DEPTH.
  */
 export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
@@ -13,7 +16,7 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
     const object = value as Record<string, unknown>;
     return deepFreeze(object, 1) === countMembers(text) ? object : undefined;
   } catch {
-    return undefined; // the text is not JSON, or deepFreeze has found a fault
+    return undefined; // The text is not JSON, or deepFreeze has found a fault.
   }
 }
 
@@ -46,7 +49,10 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
-/** Returns the number of members in a JSON text: its colons outside of strings. A parser keeps fewer if a name repeats. */
+/**
+ * Returns the number of members in a JSON text by counting the colons outside of strings. If a name repeats, a parser keeps fewer
+ * members.
+ */
 function countMembers(json: string): number {
   let members = 0;
   let inString = false;

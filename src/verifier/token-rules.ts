@@ -1,4 +1,4 @@
-/** What every runtime requires of a token, apart from its signature (RFC 9068, RFC 8725). */
+/** The requirements on a token, apart from its signature (RFC 9068, RFC 8725). They are the same in every runtime. */
 import type { Algorithm, PublishedKey } from "./jwk.ts";
 import type { KeySet } from "./key-set.ts";
 import { parseObject } from "./strict-json.ts";
@@ -11,12 +11,14 @@ export const MAX_LENGTH = 16_384;
 export const SIGNATURE_BYTES = 64;
 const SIGNATURE_LENGTH = 86;
 
-/** Matches the media type of access tokens, with or without its prefix, in any case (RFC 9068 section 4, RFC 7515 section 4.1.9). */
+/**
+ * Matches the media type of access tokens, with or without its prefix; case does not matter (RFC 9068 section 4, RFC 7515 section 4.1.9).
+ */
 const TYPE = /^(application\/)?at\+jwt$/i;
 
 /**
- * The header members that are accepted. The header only chooses the key; a member that could change the verification is rejected (RFC
- * 8725 section 3.10).
+ * The accepted header members. The header only chooses the key; a member that could change the verification is rejected (RFC 8725 section
+ * 3.10).
  */
 const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
 
@@ -29,7 +31,7 @@ export type Expectations = {
   readonly audiences: ReadonlySet<string>;
   /** Whether the claim `device_bound` is required. */
   readonly requireDeviceBound?: boolean;
-  /** Whether the token may be bound to a key. The proof of the key is then checked by the caller. */
+  /** Whether the token may be bound to a key. The caller then checks the proof of the key. */
   readonly allowsBound?: boolean;
   /**
    * The wall clock, in ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, but one that is
@@ -38,7 +40,7 @@ export type Expectations = {
   readonly clock: () => number;
 };
 
-/** Returns where the header and the signing input of a token end; undefined if it cannot be a token. */
+/** Returns where the header and the signing input of a token end; undefined if the text cannot be a token. */
 export function splitToken(token: string): { readonly dot: number; readonly end: number } | undefined {
   const end = token.length - SIGNATURE_LENGTH - 1;
   const dot = token.indexOf(".");
@@ -52,7 +54,7 @@ export function refuse(reason: Refusal): Refused {
 /**
  * Finds the key that a header names.
  *
- * @param text the header's segment as text; undefined if it is none
+ * @param text the decoded header segment; undefined if it could not be decoded
  * @param type the media type of the token
  */
 export function findKey<Key extends PublishedKey>(
@@ -74,7 +76,7 @@ export function findKey<Key extends PublishedKey>(
   return key.alg === alg ? { ok: true, key } : refuse("wrong_algorithm");
 }
 
-/** Returns the claims of a payload whose signature is valid, or why they are not accepted. */
+/** Returns the claims of a payload with a valid signature, or why they are not accepted. */
 export function checkClaims(payload: string, key: PublishedKey, expected: Expectations): Checked | Refused {
   const claims = parseObject(payload);
   if (claims === undefined) return refuse("malformed");
@@ -82,7 +84,7 @@ export function checkClaims(payload: string, key: PublishedKey, expected: Expect
   return fault === undefined ? { ok: true, claims: claims as Claims, key } : refuse(fault);
 }
 
-/** Validates the claims as RFC 9068 section 4 does, in its order; those that section 2.2 requires must be present. */
+/** Validates the claims in the order of RFC 9068 section 4. The claims that section 2.2 requires must be present. */
 function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
   const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id, cnf } = claims;
   if (![sub, jti, sid, client_id].every((claim) => typeof claim === "string" && claim !== "")) return "malformed";
@@ -91,11 +93,11 @@ function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectat
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((each) => typeof each === "string")) return "malformed";
   if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
-  // The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
+  // The token is bound to a key (RFC 7800) whose possession was not proven. The token may be stolen.
   if (cnf !== undefined && expected.allowsBound !== true) return "not_bearer";
   const nowMs = expected.clock();
   if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
-  if (nowMs >= exp * 1000) return "expired"; // a token is expired on or after this time (RFC 7519 section 4.1.4)
+  if (nowMs >= exp * 1000) return "expired"; // A token is expired on or after this time (RFC 7519 section 4.1.4).
   if (exp < iat) return "malformed";
   return expected.requireDeviceBound && claims.device_bound !== true ? "not_device_bound" : undefined;
 }

@@ -19,9 +19,9 @@ import {
 const input = Buffer.alloc(MAX_LENGTH);
 const signature = Buffer.alloc(SIGNATURE_BYTES);
 
-/** The keys as Node verifies with them. */
+/** A key set for verification by Node. */
 export class NodeKeySet extends KeySet<Key> {
-  /** The validity of recent tokens' signatures. */
+  /** Remembers whether the signatures of recent tokens are valid. */
   readonly signatures = new KnownSignatures<Key>();
 
   constructor(deps: KeySetDeps) {
@@ -29,7 +29,7 @@ export class NodeKeySet extends KeySet<Key> {
   }
 }
 
-/** Checks a token with the keys and the clock alone. The result `unknown_key` may change with newer keys. */
+/** Checks a token with only the keys and the clock. The result `unknown_key` may change with newer keys. */
 export function checkToken(token: string, keys: NodeKeySet, expected: Expectations): Checked | Refused {
   const parts = splitToken(token);
   if (parts === undefined) return refuse("malformed");
@@ -43,7 +43,7 @@ export function checkToken(token: string, keys: NodeKeySet, expected: Expectatio
   if (found?.ok === false) return found;
   const key = known ?? (found as { readonly key: Key }).key;
   const isAuthentic = keys.signatures.isValid(token, key, () => {
-    input.write(token, 0, end, "latin1"); // the text is ASCII, because the segments are base64url
+    input.write(token, 0, end, "latin1"); // The text is ASCII, because the segments are base64url.
     return key.verifies(input.subarray(0, end), signature);
   });
   if (!isAuthentic) return refuse("forged");

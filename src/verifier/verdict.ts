@@ -9,10 +9,10 @@ export type Claims = {
   readonly exp: number;
   readonly iat: number;
   readonly jti: string;
-  /** The id of the session, by which revocations are matched. */
+  /** The id of the session, by which revocations are found. */
   readonly sid: string;
   readonly client_id: string;
-  /** When the session was created, in ms of the service's own time. The end of all sessions is matched on it. */
+  /** When the session was created, in ms of the service's own time. It is compared with the time of a logout of everyone. */
   readonly sct?: number;
   /** Present when the client proved possession of the device key that the session is bound to. */
   readonly device_bound?: true;
@@ -22,8 +22,8 @@ export type Claims = {
 };
 
 /**
- * Why a token is rejected, as a closed list. Every reason but `unavailable` is proven: respond 401. `unavailable` means that the decision
- * is not possible now: respond 503, and keep the client logged in.
+ * Why a token is rejected, as a closed list. Every reason except `unavailable` is definite: respond 401. `unavailable` means that the
+ * decision is not possible now: respond 503, and keep the client logged in.
  */
 export const REFUSALS = [
   "malformed",

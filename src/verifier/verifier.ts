@@ -19,16 +19,16 @@ import { type Checked, type Expectations, type Refused, splitToken } from "./tok
 import { type Accepted, type Claims, REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
 
 export interface Verifier {
-  /** Decides whether to accept an access token. Never rejects. */
+  /** Decides whether to accept an access token. It never rejects. */
   verify(token: string): Promise<Verdict>;
   /**
-   * Decides whether to accept an access token that is bound to a key, with the proof of its request (DPoP, RFC 9449 section 7). A proof is
-   * accepted once. Never rejects.
+   * Decides whether to accept an access token that is bound to a key, with the proof of its request (DPoP, RFC 9449 section 7). A proof
+   * is accepted only once. It never rejects.
    */
   verifyBound(token: string, request: ProvingRequest): Promise<Verdict | ProofRefused>;
   /**
-   * Returns the age of what is known of revocations, in ms. Infinity before the feed has delivered it, and without a feed. With status lists:
-   * the age of the list that was read last.
+   * Returns the age of the knowledge about revocations, in ms: Infinity before the feed has delivered it, and without a feed. With status
+   * lists, it is the age of the list that was read last.
    */
   stalenessMs(): number;
   /**
@@ -37,16 +37,16 @@ export interface Verifier {
    * A process that awaits it runs until it is settled or the verifier is closed.
    */
   readonly ready: Promise<void>;
-  /** Closes all connections. Later verdicts use what was known at that time, as long as it is fresh. */
+  /** Closes all connections. Later verdicts use the last knowledge for as long as it is fresh. */
   close(): void;
 }
 
-/** What a runtime verifies and calls with. */
+/** The functions of a runtime with which the verifier checks signatures and calls the admin API. */
 export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
   readonly createKeys: (deps: KeySetDeps) => Keys;
   /**
-   * Checks a token with the keys and the clock alone. The result `unknown_key` may change with newer keys. Rejects if the runtime cannot
-   * verify: the token is then unavailable.
+   * Checks a token with only the keys and the clock. The result `unknown_key` may change with newer keys. It rejects if the runtime
+   * cannot verify; the verdict is then `unavailable`.
    */
   readonly checkToken: (token: string, keys: Keys, expected: Expectations) => CheckResult | Promise<CheckResult>;
   readonly verifyProof: VerifyProof;
@@ -56,7 +56,7 @@ export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
 type CheckResult = Checked | Refused;
 
 type Entry = Checked & {
-  /** When the session was created; in a token without `sct`, when the token was issued. */
+  /** When the session was created. For a token without `sct`, this is when the token was issued. */
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
   readonly accepted: Promise<Verdict>;
@@ -104,7 +104,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const replays = createReplays({ windowMs: PROOF_LIFE_MS, monotonic });
   const bound = { verify: (token: string) => boundCore.verify(token), verifyProof, replays, clock };
   const followed = onDemand === undefined ? Promise.all([keys.ready, stream?.ready]).then(() => {}) : undefined;
-  followed?.catch(() => {}); // whoever awaits it reports the error
+  followed?.catch(() => {}); // A caller that awaits `ready` gets the error.
   return {
     verify: (token) => core.verify(token),
     verifyBound: (token, request) => verifyBound(bound, token, request),
@@ -127,7 +127,7 @@ type CoreDeps = {
   readonly keys: Pick<KeySet<PublishedKey>, "isTrusted" | "refresh">;
   readonly check: (token: string) => CheckResult | Promise<CheckResult>;
   readonly revocations: RevocationSource | undefined;
-  /** Present instead of `revocations` where the ends of sessions are learned from status lists. */
+  /** Present instead of `revocations` if status lists are the source of ended sessions. */
   readonly lists: ListedRevocations | undefined;
   readonly introspection: Introspection | undefined;
   readonly onDemand: OnDemand | undefined;
@@ -154,12 +154,12 @@ class VerifierCore {
   verify(token: string): Promise<Verdict> {
     const { onDemand } = this.#deps;
     if (onDemand === undefined) return this.#verifyKnowing(token);
-    // Whoever sends garbage does not cause a read.
+    // A text that cannot be a token does not cause a read of keys or revocations.
     if (typeof token !== "string" || splitToken(token) === undefined) return REFUSED_PROMISES.malformed;
     return onDemand.refresh()?.then(() => this.#verifyKnowing(token)) ?? this.#verifyKnowing(token);
   }
 
-  /** Verifies with the keys and the revocations that are known. */
+  /** Verifies with the current keys and revocations. */
   #verifyKnowing(token: string): Promise<Verdict> {
     const known = this.#cache.get(token);
     if (known !== undefined && !known.key.withdrawn) return this.#judge(token, known);
@@ -175,21 +175,21 @@ class VerifierCore {
     return checked.reason === "unknown_key" ? this.#verifyWithNewerKeys(token) : REFUSED_PROMISES[checked.reason];
   }
 
-  /** Decides about a valid token by the facts that can change: its key, its time, its session, the age of the feed. */
+  /** Decides about a valid token by the facts that can change: its key, the time, its session, the age of the feed. */
   #judge(token: string, entry: Entry): Promise<Verdict> {
     const changed = this.#judgeChanges(token, entry);
     if (changed !== undefined) return changed;
     if (this.#lists !== undefined) return this.#judgeByList(this.#lists, token, entry);
     const revocations = this.#revocations;
     if (revocations === undefined || this.#isFresh(revocations)) return entry.accepted;
-    // After this process was stopped, batches may have arrived that it has not read yet.
+    // If this process was suspended, batches may have arrived that it has not read yet.
     if (revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     const decide = () => (this.#isFresh(revocations) ? this.#judge(token, entry) : this.#introspect(token, entry));
-    // After an outage the request beside may be about to learn what this one needs.
+    // After an outage, the poll of another request may be about to deliver what this request needs.
     return this.#deps.polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
   }
 
-  /** Decides by the status list of the token, which is read first if it is due. */
+  /** Decides by the status list of the token. The list is read first if it is due. */
   #judgeByList(lists: ListedRevocations, token: string, entry: Entry): Promise<Verdict> {
     const decide = () => {
       const status = lists.statusOf(entry.claims);
@@ -202,7 +202,7 @@ class VerifierCore {
 
   /** Returns why a token that was valid is not accepted any more; undefined if nothing has changed. */
   #judgeChanges(token: string, entry: Entry): Promise<Verdict> | undefined {
-    // Its key was revoked or left the key set, perhaps while this verdict waited. The decision begins again.
+    // The token's key was revoked or has left the key set, perhaps during this decision. The decision begins again.
     if (entry.key.withdrawn) return this.#verifyKnowing(token);
     if (this.#settings.clock() >= entry.expiresAtMs) return REFUSED_PROMISES.expired;
     if (this.#revocations?.has(entry.claims.sid, entry.createdAtMs)) return REFUSED_PROMISES.revoked;
@@ -224,11 +224,11 @@ class VerifierCore {
     const { introspection } = this.#deps;
     if (introspection === undefined) return REFUSED.unavailable;
     const verdict = await introspection.introspect(token, entry.accepted, this.#settings.monotonic());
-    // The feed may have delivered, while the call was under way, what the service did not know when it responded.
+    // While the call was under way, the feed may have delivered something that the service did not know when it responded.
     return (verdict.ok && (await this.#judgeChanges(token, entry))) || verdict;
   }
 
-  /** Checks a token again after reading newer keys: an unknown key may be newer than the key set. */
+  /** Checks a token again after reading the keys again, because an unknown key may be newer than the key set. */
   async #verifyWithNewerKeys(token: string): Promise<Verdict> {
     const isReadable = await this.#deps.keys.refresh();
     const checked = await this.#deps.check(token);

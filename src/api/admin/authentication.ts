@@ -50,7 +50,7 @@ function insufficientScope(scope: Scope): string {
   return `Bearer error="insufficient_scope", scope="${scope}"`;
 }
 
-/** @throws ServiceError if the credential of a running stream was withdrawn */
+/** Checks that the credential of a running stream still has the scope. @throws ServiceError if it was withdrawn */
 export function requireScopeStill(context: HandlerContext): void {
   const scope = scopeOf(context.method);
   const { admin } = requestContextOf(context);

@@ -59,7 +59,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   };
 }
 
-/** @throws ServiceError if nobody could refresh such a session */
+/** Checks that a session of the token endpoint can be refreshed. @throws ServiceError if there is no token endpoint */
 function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, deviceRequired: boolean): void {
   if (!oauthEndpoints) throw invalidRequest("transport", "TOKEN needs OAUTH_ENDPOINTS=on");
   if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
@@ -68,7 +68,7 @@ function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, device
 /** The last character has two spare bits, which must be zero. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
-/** @throws ServiceError if no client could prove the key */
+/** Checks the key that a session is created with. @throws ServiceError if no client could prove the key */
 function checkKey({ oauthEndpoints }: SessionAdminServiceDeps, thumbprint: string, deviceRequired: boolean): void {
   if (!THUMBPRINT.test(thumbprint)) throw invalidRequest("dpop_jkt", "is not a SHA-256 thumbprint in base64url");
   if (!oauthEndpoints) throw invalidRequest("dpop_jkt", "needs OAUTH_ENDPOINTS=on");

@@ -25,7 +25,7 @@ type Identified =
   | { readonly ok: false; readonly reason: RefusalReason };
 
 /**
- * Identifies the caller by the bearer token; by the client certificate if no `Authorization` header is sent.
+ * Identifies the caller by the bearer token, or by the client certificate if no `Authorization` header is sent.
  *
  * @param now ms since the epoch
  */

@@ -15,20 +15,20 @@ export type SessionAdminServiceDeps = {
   readonly cookie: RefreshCookie;
   readonly device: Pick<DeviceTools, "offers" | "challenges" | "now">;
   readonly feed: Pick<RevocationFeed, "watch">;
-  /** Signing keys that were revoked in an emergency. */
+  /** Returns the ids of the signing keys that were revoked in an emergency. */
   readonly revokedKeyIds: () => readonly string[];
   readonly issuer: string;
-  /** The `aud` of a session whose request names none. */
+  /** The `aud` of sessions whose request names none. */
   readonly audience: string;
-  /** In ms; the maximum that a request may set, too. */
+  /** The default idle timeout in ms, and the longest one that a request may set. */
   readonly sessionIdleTtlMs: number;
-  /** In ms; the maximum that a request may set, too. */
+  /** The default absolute lifetime in ms, and the longest one that a request may set. */
   readonly sessionAbsoluteTtlMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
   /** Checks the times in requests. */
   readonly clock: WallClock;
-  /** Whether access tokens have the claim `status`, which no session can have as its own then. */
+  /** Whether access tokens have the claim `status`. If so, no session may have a claim of its own with that name. */
   readonly statusList: boolean;
   /** Whether there is a token endpoint. */
   readonly oauthEndpoints: boolean;

@@ -25,7 +25,7 @@ export async function listSessionEvents({ store }: Deps, request: ListSessionEve
 
 type Position = { readonly time: number; readonly place: number };
 
-/** An event and its index in the store's response: events of the same millisecond keep their order. */
+/** Returns an event with its index in the store's response, so that events of the same millisecond keep their order. */
 function placed(event: SessionEvent, place: number) {
   return { event, time: event.time, place };
 }

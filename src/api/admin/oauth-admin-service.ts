@@ -1,4 +1,4 @@
-/** auth.admin.v1.OAuthAdminService: IntrospectToken and RevokeSubjectSessions in the forms of OAuth. */
+/** auth.admin.v1.OAuthAdminService: offers IntrospectToken and RevokeSubjectSessions in the formats of OAuth. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { successStatus } from "connect-http-routes";
@@ -26,7 +26,7 @@ export function oauthAdminService(deps: SessionAdminServiceDeps): ServiceImpl<ty
 async function introspectionOf(deps: SessionAdminServiceDeps, token: string): Promise<JsonObject> {
   const { active, tokenType, claims } = await introspectToken(deps, token);
   if (!active) return { active };
-  // A refresh token has no type (RFC 6749 section 7.1).
+  // A refresh token has no `token_type` (RFC 6749 section 7.1).
   return {
     ...claims,
     active,

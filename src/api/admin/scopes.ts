@@ -15,8 +15,9 @@ export const RPC_SCOPES = {
   revokeSession: "sessions:revoke",
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",
-  elevateSession: "sessions:create", // like creating a session, an elevation states how the user signed in
-  unbindDevice: "sessions:create", // unbinding makes the cookie enough again, as if the session were created without a device key
+  elevateSession: "sessions:create", // An elevation states how the user signed in, as creating a session does.
+  // After unbinding, the cookie alone is enough again, as for a session that is created without a device key.
+  unbindDevice: "sessions:create",
   introspectToken: "introspect",
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };
@@ -57,22 +58,25 @@ const TABLES = new Map<string, Readonly<Record<string, Scope>>>([
   [SharedSignalsService.typeName, SHARED_SIGNALS_SCOPES],
 ]);
 
-/** Scopes that include another one. */
+/** Scopes that are included in another one. */
 const INCLUDED_IN: Partial<Record<Scope, Scope>> = { "signals:receive": "signals:manage" };
 
-/** Undefined for other services on the same listener (reflection), which any admin may call. */
+/** Returns the scope of an RPC; undefined for other services on the same listener (reflection), which any admin may call. */
 export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
   return TABLES.get(parent.typeName)?.[localName];
 }
 
-/** Whether a caller may use what requires a scope. */
+/** Returns whether a caller may use RPCs that require a scope. */
 export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
   const wider = INCLUDED_IN[scope];
   return may(scope) || (wider !== undefined && may(wider));
 }
 
-/** Whether an RPC is an endpoint of SSF, whose callers are receivers of others. */
+/** Returns whether an RPC is an endpoint of SSF, which receivers of other organisations call. */
 export const isForReceivers = (method: DescMethod): boolean => method.parent === SharedSignalsService;
 
-/** Whether an RPC needs no credential: only health, as `/readyz`. Probes of orchestrators cannot present one. */
+/**
+ * Returns whether an RPC needs no credential. That is only the health check, as for `/readyz`, because probes of orchestrators cannot
+ * present one.
+ */
 export const isOpen = (method: DescMethod): boolean => method.parent.typeName === Health.typeName;

@@ -33,7 +33,7 @@ const MAX_ERRORS = 1000;
 
 export type SharedSignalsDeps = streams.StreamDeps & {
   readonly poller: Poller;
-  /** Aborted when polls are not to wait any more. */
+  /** Aborted when polls must stop waiting. */
   readonly draining: AbortSignal;
 };
 
@@ -116,7 +116,7 @@ function propertiesOf({ description, eventsRequested, delivery }: Stream): Strea
   };
 }
 
-/** Returns the properties of a stream that is sent as a whole. What the transmitter sets may be left out. */
+/** Returns the properties of a stream that is sent as a whole. Properties that the transmitter sets may be absent. */
 function replacementOf(stream: Stream | undefined): StreamProperties & Partial<TransmitterProperties> {
   if (stream === undefined) return { eventsRequested: [] };
   const { iss, aud, eventsSupported, eventsDelivered } = stream;

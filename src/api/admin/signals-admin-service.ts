@@ -26,11 +26,11 @@ const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
   [SubscriptionKind.WEBHOOK]: "webhook",
   [SubscriptionKind.BACKCHANNEL]: "backchannel",
   [SubscriptionKind.SSF_PUSH]: "ssf_push",
-  // Its receiver creates it, as a stream.
+  // A stream with this kind of delivery is created by its receiver.
   [SubscriptionKind.SSF_POLL]: undefined,
 };
 
-/** Every reason. One that is missing does not compile. */
+/** All reasons. If one is missing, this does not compile. */
 const REASONS: Readonly<Record<SignalReason, true>> = {
   logout: true,
   revoked_by_owner: true,

@@ -7,7 +7,7 @@ import { timesOf } from "../messages.ts";
 import { feedTime, shownTime, wallTime } from "../times.ts";
 import { REVOCATION_REASONS, TRANSPORTS } from "./enums.ts";
 
-/** @param shiftMs how far the wall clock is ahead of the time of the session's store */
+/** @param shiftMs by how many ms the wall clock is ahead of the time of the session's store */
 export function sessionMessage(session: Session, shiftMs: number) {
   return {
     sessionId: session.sid,

@@ -9,7 +9,7 @@ import { requireScopeStill } from "./authentication.ts";
 import { batchEnvelope, batchMessage, type Codec } from "./feed-envelopes.ts";
 
 /**
- * How long a batch may wait for a watcher that reads nothing, in ms. Then the call is aborted. A slow watcher that still reads gets an
+ * How long a batch may wait for a watcher that reads nothing, in ms. After that the call is aborted. A watcher that reads slowly gets an
  * error earlier (feed.ts).
  */
 const WATCHER_TIMEOUT_MS = 30_000;
@@ -20,8 +20,8 @@ type Deps = {
 };
 
 /**
- * Streams the current revocations, then every new one. The scope is checked again before each batch. Connect sends the first batch, with
- * the head, and the end; the batches between are written past it.
+ * Streams the current revocations, then every new one. The scope is checked again before each batch. Connect sends the head with the
+ * first batch, and the end of the stream. The batches in between are written directly into the response.
  */
 export async function* watchRevocations(deps: Deps, request: WatchRevocationsRequest, context: HandlerContext) {
   const { feed, revokedKeyIds } = deps;
@@ -45,7 +45,7 @@ export async function* watchRevocations(deps: Deps, request: WatchRevocationsReq
   }
 }
 
-/** Returns a function that writes batches into the response; undefined if there is nothing to write to but Connect. */
+/** Returns a function that writes batches directly into the response; undefined if that is not possible. */
 function writeTo({ revokedKeyIds }: Deps, context: HandlerContext): TakeBatch | undefined {
   const { source } = requestContextOf(context);
   const output = source.output();
@@ -59,7 +59,7 @@ function writeTo({ revokedKeyIds }: Deps, context: HandlerContext): TakeBatch | 
   };
 }
 
-/** Connect has named the codec in the head of its response. */
+/** Returns the codec, which Connect has named in the head of its response. */
 function codecOf({ responseHeader }: HandlerContext): Codec {
   return responseHeader.get("content-type")?.endsWith("+json") ? "json" : "binary";
 }

@@ -26,7 +26,7 @@ const RPC_CODES = {
   unavailable: Code.Unavailable,
 } as const;
 
-/** The codes of errors that Connect itself raises: deadlines, sizes, callers that leave. */
+/** The codes of errors that Connect itself raises: for deadlines, message sizes, and callers that disconnect. */
 const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.InvalidArgument, "E400_INVALID_REQUEST"],
   [Code.NotFound, "E404_NOT_FOUND"],
@@ -77,7 +77,7 @@ export const SHARED_ERRORS = {
   noCredential: shared("E001_AUTH_FAILURE"),
   /** A bearer credential was presented and is proven invalid (RFC 6750 section 3.1). */
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
-  /** The same with the scheme DPoP (RFC 9449 section 7.1). */
+  /** A bearer credential was presented with the scheme DPoP and is proven invalid (RFC 9449 section 7.1). */
   invalidBoundToken: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_token") }),
   /** A token came with the scheme DPoP and a proof that is not accepted. */
   badProof: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_dpop_proof") }),
@@ -102,12 +102,12 @@ function shared(code: ErrorCode, headers = HEADERS[code], rpcCode?: Code): Conne
   return error;
 }
 
-/** Whether an error is built once for many requests, so that its response can be prepared. */
+/** Returns whether an error is created once for many requests, so that its response can be prepared. */
 export function isShared(error: ConnectError): boolean {
   return SHARED.has(error);
 }
 
-/** The errors by seconds to wait. There are at most as many as the longest window of a limit has seconds. */
+/** The errors by the number of seconds to wait. There are at most as many as the longest window of a limit has seconds. */
 const rateLimitErrors = new Map<number, ConnectError>();
 
 /**
@@ -184,7 +184,8 @@ export type FailureReports = {
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
     if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-    // An error that is known already is no reason of an abort. The signal is created on first use, at the price of a small request.
+    // If the error is of the closed table already, the abort signal need not be checked. The signal is created when it is first used,
+    // which costs as much as a small request.
     if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
     if (error instanceof ConnectError && error === request.signal.reason) return endOfCall(error);
     return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
@@ -229,7 +230,7 @@ async function* translated<T>(messages: AsyncIterable<T>, translate: (error: unk
       isBeingSent = false;
     }
   } catch (error) {
-    // The reader of the responses reports that a message cannot be sent: the caller has left.
+    // The error was raised while a message was sent, which means that the caller has disconnected.
     throw isBeingSent ? SHARED_ERRORS.canceled : translate(error);
   }
 }

@@ -51,7 +51,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
         const response = await handler(whole);
         return refusedCall(request, response, handler) ?? (await withTranslatedError(response, translate));
       } catch (error) {
-        // The caller has gone. The adapter leaves the response to any error open, and prints others than this one on the console.
+        // The caller has disconnected. The adapter sends no response for any error, and prints all errors except this one on the console.
         if (ConnectError.from(error).code === Code.Aborted) throw ConnectError.from(error);
         const type = request.header.get("content-type") ?? "";
         if (error instanceof URIError && type.startsWith("application/grpc")) {
@@ -66,7 +66,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
   return router;
 }
 
-/** The call that has raised an error. */
+/** The call that raised an error. */
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
 /** Returns the error of the closed table for an error that Connect has raised; undefined if it is one of the table. */
@@ -75,7 +75,7 @@ export function toOurError(error: ConnectError, { method, values }: Raised, onBu
   return isReading(values) ? faultOfCaller(error) : toConnectError(error, (bug) => onBug(bug, method.name, values));
 }
 
-/** Reads the body. It fails with Code.Canceled if the caller stops in the middle of it; Connect would report an internal error. */
+/** Reads the body. It fails with Code.Canceled if the caller disconnects in the middle of it; Connect would report an internal error. */
 function fromCaller(body: Body): Body {
   return {
     [Symbol.asyncIterator]() {

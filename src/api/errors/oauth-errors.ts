@@ -6,21 +6,24 @@ import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
 import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
 import { describeFailure, envelopeEncoder } from "./envelope.ts";
 
-/** The token endpoint was asked for another grant than that of a refresh token. */
+/** The token endpoint was called with a grant other than a refresh token. */
 export class UnsupportedGrantType extends ServiceError {
   constructor() {
     super("E400_INVALID_REQUEST", "grant_type: only refresh_token is supported");
   }
 }
 
-/** The DPoP proof of a request is refused (RFC 9449 section 5). Its key may be right, so that this says nothing about the session. */
+/**
+ * The DPoP proof of a request is refused (RFC 9449 section 5). Its key may still be the right one, so this says nothing about the
+ * session.
+ */
 export class BadProof extends ServiceError {
   constructor() {
     super("E400_INVALID_REQUEST", "the DPoP proof is not valid");
   }
 }
 
-/** The DPoP proof needs the nonce that the response has (RFC 9449 section 8). */
+/** The DPoP proof must contain the nonce of this response (RFC 9449 section 8). */
 export class NonceRequired extends ServiceError {
   constructor() {
     super("E400_INVALID_REQUEST", "the DPoP proof needs the nonce of this response");
@@ -31,7 +34,7 @@ type OAuthError = { readonly status: number; readonly error: string };
 
 const of = (code: ErrorCode, error: string, status: number = ERRORS[code].http) => ({ status, error });
 
-/** The errors by code (docs/clients.md has the same table). "Don't know" is never `invalid_grant`. */
+/** The OAuth errors by code (docs/clients.md has the same table). An outcome that is not known is never `invalid_grant`. */
 export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
   E001_AUTH_FAILURE: of("E001_AUTH_FAILURE", "invalid_grant", 400),
   E400_INVALID_REQUEST: of("E400_INVALID_REQUEST", "invalid_request"),
@@ -51,7 +54,7 @@ export const UNSUPPORTED_GRANT_TYPE: OAuthError = { status: 400, error: "unsuppo
 export const BAD_PROOF: OAuthError = { status: 400, error: "invalid_dpop_proof" };
 export const NONCE_REQUIRED: OAuthError = { status: 400, error: "use_dpop_nonce" };
 
-/** On the admin API the credential is a bearer token of its own (RFC 6750 section 3.1). */
+/** The OAuth errors of the admin API, where the credential is a separate bearer token (RFC 6750 section 3.1). */
 export const OAUTH_ADMIN_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
   ...OAUTH_ERRORS,
   E001_AUTH_FAILURE: of("E001_AUTH_FAILURE", "invalid_token"),
@@ -66,7 +69,11 @@ const TABLES = new Map<string, Readonly<Record<ErrorCode, OAuthError>>>([
 /** RFC 6749 section 5.2 allows ASCII without the quotation mark and the backslash. */
 const NOT_ALLOWED = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
 
-/** Encodes the failures of OAuth's endpoints in OAuth's form, all others in the envelope. @param onBug as for `envelopeEncoder` */
+/**
+ * Encodes the failures of the OAuth endpoints in OAuth's format, and all others in the envelope.
+ *
+ * @param onBug as for `envelopeEncoder`
+ */
 export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder {
   const encode = envelopeEncoder(onBug);
   return (failure, context) => {
@@ -78,7 +85,7 @@ export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder
   };
 }
 
-/** Returns the error for a failure whose code is too general. */
+/** Returns the specific OAuth error of a failure whose code is too general. */
 function ownErrorOf(cause: unknown): OAuthError | undefined {
   if (cause instanceof UnsupportedGrantType) return UNSUPPORTED_GRANT_TYPE;
   if (cause instanceof BadProof) return BAD_PROOF;

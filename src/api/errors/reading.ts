@@ -12,7 +12,7 @@ export function beginReading(values: ContextValues): void {
   values.set(reading, true);
 }
 
-/** Called when the message has been read. A stream's messages are read by the call itself. */
+/** Called when the message has been read. The messages of a stream are read by the handler itself. */
 export function endReading(values: ContextValues): void {
   values.set(reading, false);
 }

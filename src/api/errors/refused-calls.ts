@@ -1,4 +1,7 @@
-/** Translates what Connect refuses with a status alone, before any RPC, to an error of the closed table in the form of its protocol. */
+/**
+ * Translates responses in which Connect refuses a call with only a status, before any RPC runs, to errors of the closed table in the
+ * call's protocol.
+ */
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
@@ -38,7 +41,7 @@ export type PlainResponse = {
   readonly body: Buffer;
 };
 
-/** Returns an error in Connect's form outside of streams, with the HTTP status of the table. */
+/** Returns an error in the format of Connect's unary protocol, with the HTTP status of the table. */
 export function connectError(code: ErrorCode, error = toConnectError(new ServiceError(code), () => {})): PlainResponse {
   const body = Buffer.from(errorToJsonBytes(error, undefined));
   const headers = { "content-type": "application/json", "content-length": String(body.length) };
@@ -51,10 +54,13 @@ const UNKNOWN_METHOD = new ConnectError("no such method", Code.Unimplemented, un
   { desc: ErrorDetailSchema, value: { code: "E404_NOT_FOUND" satisfies ErrorCode } },
 ]);
 
-/** The response to a call of an unknown method, in Connect's form. Its code is not `not_found`, because methods return that one. */
+/** The response to a call of an unknown method, in Connect's format. Its code is not `not_found`, because methods return that one. */
 export const unknownMethod: PlainResponse = connectError("E404_NOT_FOUND", UNKNOWN_METHOD);
 
-/** Returns the headers of that response over gRPC and gRPC-Web, which leave 404 to proxies; undefined if the call is neither. */
+/**
+ * Returns the headers of the response for an unknown method over gRPC and gRPC-Web, in which only proxies respond 404; undefined if the
+ * call is neither.
+ */
 export function unknownGrpcMethod(method = "", contentType = ""): Readonly<Record<string, string>> | undefined {
   const [type] = GRPC.exec(contentType) ?? [];
   if (type === undefined || method !== "POST") return undefined;

@@ -1,14 +1,13 @@
 /**
- * Refuses calls before anything of them is read.
- * Under overload it refuses ordinary calls; those that end sessions, and probes, go on. After a stall of the process it refuses calls
- * that may be too old to be acted upon.
+ * Refuses calls before anything of them is read. Under overload it refuses ordinary calls, but accepts probes and calls that end
+ * sessions. After a stall of the process it refuses calls that may be too old.
  */
 import type { HandlerContext } from "@connectrpc/connect";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 
-/** The names of RPCs that must work under overload. The feed costs something at its start only. */
+/** The names of RPCs that must work under overload. The feed is among them because it is expensive only at its start. */
 const URGENT: ReadonlySet<string> = new Set([
   "Logout",
   "LogoutByCookie",
@@ -27,7 +26,7 @@ const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "Regist
 /** How long calls may have waited, in ms. */
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
 
-/** @param accept whether an ordinary call is accepted now */
+/** @param accept returns whether an ordinary call is accepted now */
 export function admissionControl(
   accept: () => boolean,
   tolerances: CallTolerances,
@@ -36,7 +35,7 @@ export function admissionControl(
     const { method } = context;
     if (method.parent.typeName === Health.typeName) return;
     const waitMs = requestContextOf(context).source.waitMs();
-    // A stream may be old, because it does not act on its request at once.
+    // A stream may be older, because it does more than act once on its request.
     if (waitMs > 0 && method.methodKind === "unary") {
       const isRotation = ROTATIONS.has(method.name);
       if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) throw SHARED_ERRORS.stalled;

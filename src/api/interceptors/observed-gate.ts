@@ -5,8 +5,8 @@ import type { ConnectError, HandlerContext, Interceptor, UnaryRequest } from "@c
 type RefusingGate = (context: HandlerContext) => ConnectError | undefined;
 
 /**
- * Shows refused calls to those that observe calls. A refused call reaches no interceptor, but must be measured and traced like any
- * other. The observers see the request without its message, which is not read.
+ * Passes refused calls to the interceptors that observe calls. A refused call reaches no other interceptor, but must be measured and
+ * traced like any other. The observers see the request without its message, which is not read.
  *
  * Without interceptors a call is refused at once: a flood of bad credentials must cost little, and promises would be a part of its cost.
  *

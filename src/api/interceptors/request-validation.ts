@@ -8,7 +8,7 @@ import { prepareRules, type ViolationsOf } from "../rules/violations.ts";
 /** How many violations of one request are reported. */
 const MAX_VIOLATIONS = 20;
 
-/** A service, and what holds for its requests. */
+/** A service, and the rules for its requests. */
 export type ValidatedService = { readonly service: DescService; readonly rules: Rules };
 
 /**
@@ -33,7 +33,7 @@ async function* validated(violationsOf: ViolationsOf, messages: AsyncIterable<Me
   }
 }
 
-/** @throws ServiceError */
+/** Rejects a request that has violations. @throws ServiceError */
 function refuseInvalid(violations: readonly FieldViolation[]): void {
   if (violations.length > 0) throw invalidFields(violations);
 }

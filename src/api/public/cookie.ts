@@ -1,4 +1,4 @@
-/** Reads, sets and clears the refresh token cookie (RFC 6265bis), and beside it the hint and the access token. */
+/** Reads, sets and clears the refresh token cookie (RFC 6265bis), and with it the hint cookie and the access token cookie. */
 import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieValues } from "../../net/cookie-values.ts";
 import type { AccessToken } from "../../session/ports.ts";
@@ -8,7 +8,10 @@ import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./c
 export type RefreshCookie = {
   /** Returns the refresh tokens of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
-  /** Returns the `Set-Cookie` values that keep `token` of the session `sid` for `maxAge` seconds. The first one is the token's. */
+  /**
+   * Returns the `Set-Cookie` values that keep `token` of the session `sid` for `maxAge` seconds. The first one is that of the refresh
+   * token.
+   */
   set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
   /** Returns the `Set-Cookie` values that remove the cookies. */
   clear(): readonly string[];
@@ -16,7 +19,10 @@ export type RefreshCookie = {
   expireElsewhere(host: string): readonly string[];
 };
 
-/** Returns the value of a cookie in a `Cookie` header; a list if there are different ones. An empty value beside another is ignored. */
+/**
+ * Returns the value of a cookie in a `Cookie` header, or a list if there are several different values. An empty value is ignored if there
+ * is another.
+ */
 function read(header: string, name: string): PresentedCookie {
   const values = cookieValues(header, name);
   if (values.length < 2) return values[0];
@@ -68,7 +74,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
     },
     clear() {
       const cleared = [expiry(settings)];
-      // The plain cookie is removed in its own way, because it was set without the requirements of a prefix.
+      // The plain cookie is removed with its own attributes, because it was set without the requirements of a prefix.
       if (migrating()) cleared.push(expiry(plain));
       return [...cleared, ...companions("", 0, "", 0), ...previous()];
     },

@@ -20,9 +20,9 @@ import { type RefuseDeps, refusalOf } from "./refuse.ts";
 export type CredentialDeps = RefuseDeps &
   DpopDeps & {
     readonly accessTokens: Pick<AccessTokens, "verify">;
-    /** Access tokens act on sessions if their `aud` names one of these. */
+    /** Access tokens may act on sessions if their `aud` contains one of these. */
     readonly audiences: ReadonlySet<string>;
-    /** Whether this instance offers device binding, and the cookie of sessions that are bound. */
+    /** Whether this instance offers device binding, and the device cookie of sessions that are bound. */
     readonly device: { readonly offers: boolean; readonly cookie: Pick<DeviceCookie, "read"> };
     /** The rate limit of refreshes by session. */
     readonly refreshLimit: Pick<PeekableRateLimit, "peek">;
@@ -52,7 +52,7 @@ function accessTokenOf(deps: CredentialDeps, headers: Headers, context: HandlerC
   return { token, needsProof: true, ...(proof && { proof }) };
 }
 
-/** How each RPC is authenticated. An RPC that is not here does not compile. */
+/** How each RPC is authenticated. If one is missing, this does not compile. */
 const CHECKS = {
   refresh(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
     const checked = byCookie(deps, headers);
@@ -62,13 +62,13 @@ const CHECKS = {
   },
   logoutByCookie: byCookie,
   registerDevice(deps: CredentialDeps, headers: Headers) {
-    // A proof is accepted even if this instance offers no binding, because another instance may have made the offer. But a challenge
-    // would be an offer.
+    // A proof is accepted even if this instance offers no device binding, because another instance may have offered it. But a challenge
+    // in the response would be an offer.
     if (!deps.device.offers && !headers.get(PROOF)) throw SHARED_ERRORS.notFound;
     return byCookie(deps, headers);
   },
   /**
-   * A missing token is not refused here: the response is then that there is nothing to renew. A browser that was refused would keep its
+   * A missing token is not refused here: the response is then that there is nothing to renew. After a refusal the browser would keep its
    * key.
    */
   renewDevice: (deps: CredentialDeps, headers: Headers) => ({ ok: true, presented: byCookie(deps, headers) }) as const,

@@ -1,4 +1,4 @@
-/** The two device cookies: the device cookie itself, which the browser renews, and the mark, which stays as long as the session. */
+/** The two device cookies: the one that the browser renews, and the mark, which lives as long as the session. */
 import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieValues } from "../../net/cookie-values.ts";
 import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
@@ -7,10 +7,13 @@ import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.t
 const DEVICE = "_device";
 const MARK = "_device_mark";
 
-/** How many values are read. If there are more, some were planted. */
+/** How many values are read. If there are more, some of them were planted. */
 const MAX_VALUES = 4;
 
-/** A browser takes its device cookie for expired this long before the service does, in ms, because the request must arrive in time. */
+/**
+ * The longest time, in ms, by which the browser's cookie expires before the device cookie is stale, because a request takes time to
+ * arrive.
+ */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;
 
@@ -20,11 +23,11 @@ export type DeviceCookie = {
   readonly attributes: string;
   /** Returns the values in a `Cookie` header: those of device cookies before those of marks. */
   read(header: string | null): readonly string[];
-  /** Returns the `Set-Cookie` values of both. @param secondsLeft how long the session still lives */
+  /** Returns the `Set-Cookie` values of both cookies. @param secondsLeft how long the session still lives */
   set(value: string, mark: string, secondsLeft: number): readonly string[];
-  /** Returns the `Set-Cookie` values that make the browser renew. */
+  /** Returns the `Set-Cookie` values after which the browser renews its device cookie. */
   expire(): readonly string[];
-  /** Returns the `Set-Cookie` values that remove both. */
+  /** Returns the `Set-Cookie` values that remove both cookies. */
   clear(): readonly string[];
 };
 
@@ -35,7 +38,7 @@ function deviceCookieMaxAge(lifeMs: number): number {
 
 /**
  * Creates the device cookies. While a deployment moves to a prefixed name, the cookies with the plain name are read too, as for the
- * refresh token. Otherwise their browsers would be refused.
+ * refresh token. Otherwise browsers with these cookies would be refused.
  *
  * @param clock ms since the epoch
  */

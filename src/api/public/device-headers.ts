@@ -2,15 +2,15 @@
 import { type Item, parseItem, parseList, serializeItem, serializeList, Token } from "structured-headers";
 import type { SessionId } from "../../session/model.ts";
 
-/** A response header: the browser may register a key. */
+/** Response header: offers the registration of a key. */
 export const REGISTRATION = "secure-session-registration";
-/** A response header: the challenge that the next proof signs. */
+/** Response header: the challenge that the next proof must sign. */
 export const CHALLENGE = "secure-session-challenge";
-/** A request header: a proof. */
+/** Request header: a proof. */
 export const PROOF = "secure-session-response";
-/** A request header: the session that a browser renews. Scripts cannot set it. */
+/** Request header: the session whose device cookie the browser renews. Scripts cannot set it. */
 export const SESSION_ID = "sec-secure-session-id";
-/** A request header: a session that the browser could not renew before. */
+/** Request header: a session for which the browser could not renew the device cookie earlier. */
 export const SKIPPED = "secure-session-skipped";
 
 /** A longer value is not valid for any of these headers. */

@@ -1,4 +1,4 @@
-/** RegisterDevice and RenewDevice: converts between messages and the domain, in the wire form of Device Bound Session Credentials. */
+/** RegisterDevice and RenewDevice: converts between messages and the domain, in the format of Device Bound Session Credentials. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DeviceSessionSchema } from "../../../gen/auth/v1/session_pb.ts";
@@ -25,7 +25,7 @@ import { type RefuseDeps, refuse } from "./refuse.ts";
 export const REGISTER_PATH = "/v1/auth/device";
 const RENEW_PATH = "/v1/auth/device/refresh";
 
-/** The use cases of device binding, and the cookies. */
+/** The operations of device binding, and the cookies. */
 export type DeviceBindingParts = DeviceTools & {
   readonly cookie: DeviceCookie;
   /** The hosts of other origins whose pages may refresh. */
@@ -39,7 +39,9 @@ export type DeviceServiceDeps = RefuseDeps & {
 
 type DeviceSessionInit = MessageInitShape<typeof DeviceSessionSchema>;
 
-/** The requests that wait for a fresh device cookie: refreshes over JSON and over RPC. The last rule that matches decides. */
+/**
+ * The requests for which the browser must have a fresh device cookie: refreshes over JSON and over RPC. The last matching rule decides.
+ */
 const SCOPE_RULES = [
   { type: "exclude", domain: "*", path: "/" },
   { type: "include", domain: "*", path: "/v1/auth/refresh" },
@@ -78,7 +80,7 @@ function renewed(
   return { continue: false };
 }
 
-/** Two proofs count as one malformed proof. */
+/** Two proofs together count as one malformed proof. */
 const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
 
 const NONE: readonly string[] = [];
@@ -90,7 +92,7 @@ function skippedSessions(headers: Headers): readonly string[] {
   return readSkipped(value).flatMap(({ sessionId }) => sessionId ?? []);
 }
 
-/** Returns what a refresh request presents of a device. */
+/** Returns the device's part of a refresh request. */
 export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader }: HandlerContext): PresentedDevice {
   return { cookies: cookie.read(requestHeader.get("cookie")), skipped: skippedSessions(requestHeader) };
 }

@@ -1,4 +1,4 @@
-/** Verifies the DPoP proof of a request (RFC 9449), before anything is decided about its token. */
+/** Verifies the DPoP proof of a request (RFC 9449), before anything is decided about the request's token. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { KeyProof } from "../../session/device-key.ts";
 import type { DeviceChallenges } from "../../session/device-ports.ts";
@@ -16,11 +16,11 @@ import { requestContextOf } from "../request-context.ts";
 export type DpopParts = {
   readonly verifyProof: (text: string, expected: ProofExpectation) => ProofResult;
   /**
-   * The proofs that this instance has seen. Another instance accepts a proof again, which gains nobody anything: what it is served is bound
-   * to the key.
+   * The proofs that this instance has seen. Another instance may accept the same proof again, but an attacker gains nothing: the response
+   * is bound to the key.
    */
   readonly replays: Replays;
-  /** Nonces are bound to a session, as the challenges of devices are. */
+  /** Nonces belong to a session, as the challenges of devices do. */
   readonly nonces: DeviceChallenges;
   /** Whether every proof needs a nonce. */
   readonly requiresNonce: boolean;
@@ -37,7 +37,7 @@ const PROOF = "dpop";
 const NONCE = "dpop-nonce";
 const REPLAYED = refuseProof("proof_replayed");
 
-/** Whether a request has a proof, be it valid or not. */
+/** Returns whether a request has a proof, valid or not. */
 export function hasProof(headers: Headers): boolean {
   return headers.get(PROOF) !== null;
 }
@@ -85,7 +85,7 @@ function verify(
   }
   const { reason } = result;
   if (reason === "proof_stale" || reason === "proof_nonce") {
-    // This is how a client gets its first nonce, so that nothing is wrong with it.
+    // A client gets its first nonce in this way, so the missing nonce does not count as a failure.
     issueNonce();
     throw accessToken === undefined ? new NonceRequired() : SHARED_ERRORS.nonceRequired;
   }
@@ -99,9 +99,12 @@ function verify(
   throw accessToken === undefined ? new BadProof() : SHARED_ERRORS.badProof;
 }
 
-/** Behind a proxy the request names another host, and maybe a shorter path, than its client knows. */
+/**
+ * Returns the URLs by which the client may know this request. Behind a proxy, the request names another host, and possibly a shorter
+ * path.
+ */
 function urlsOf({ baseUrl }: DpopParts, { url }: HandlerContext): readonly string[] {
-  const path = URL.parse(url)?.pathname; // null for a host that is none
+  const path = URL.parse(url)?.pathname; // `URL.parse` returns null if the host is not valid.
   const known = path === undefined ? undefined : proofUrl(baseUrl + path);
   return known === undefined ? [] : [known];
 }

@@ -40,7 +40,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       // RFC 7009 section 2.2: an invalid token is no error. But an address may present only so many of them.
       const error = refuse(deps, result, context);
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
-      // The session lives: it ends only with a proof of its key.
+      // The session stays live, because it ends only with a proof of its key.
       if (isKeyRefusal(result)) throw new BadProof();
       requestContextOf(context).source.noteFruitless();
       return {};
@@ -64,7 +64,7 @@ async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, co
       throw new Error("no device cookie was presented");
     }
     const error = refuse(deps, result, context);
-    // A client that shares the session with one that has its key is not signed out.
+    // The client may share the session with another one that has its key, so it is not signed out.
     throw result.reason === "proof_missing" ? new BadProof() : error;
   }
   const { sid, accessToken, refreshToken, isKeyBound } = result;

@@ -13,10 +13,10 @@ export type RefuseDeps = RefusalDeps & {
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
 };
 
-/** The operations without a bearer credential. `RegisterDevice` has its own refusal below, and `RenewDevice` is never refused. */
+/** The operations that are authenticated by a cookie. `RegisterDevice` has its own refusal below, and `RenewDevice` is never refused. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
-/** @throws the error of `refusalOf` */
+/** Refuses a call. @throws the error that `refusalOf` returns */
 export function refuse(deps: RefuseDeps, refused: Refused, context: HandlerContext): never {
   throw refusalOf(deps, refused, context);
 }

@@ -24,7 +24,7 @@ export const CHECKS = {
     description: `must be greater than or equal to ${least}`,
     holds: (value: number) => value >= least,
   }),
-  /** @param leastSeconds in whole seconds */
+  /** @param leastSeconds the limit in whole seconds */
   "duration.gte": (leastSeconds: number) => {
     const least = BigInt(leastSeconds);
     return {

@@ -14,14 +14,14 @@ export type FieldRules = {
   /** The name of the field in TypeScript. */
   readonly field: string;
   readonly required?: true;
-  /** Whether the checks are left out while the field is not set. */
+  /** Whether the checks are skipped if the field is not set. */
   readonly ifSet?: true;
   readonly checks?: readonly RuleCheck[];
-  /** The checks of each item of a list. */
+  /** The checks of each item, if the field is a list. */
   readonly items?: readonly RuleCheck[];
 };
 
-/** Names in TypeScript of fields of which at most one may be set. */
+/** The names in TypeScript of fields of which at most one may be set. */
 export type ExclusiveGroup = {
   readonly fields: readonly string[];
   /** Whether one of them must be set. */

@@ -24,8 +24,8 @@ export type ViolationsOf = (request: Message) => readonly FieldViolation[];
 
 /**
  * Prepares the rules of a service.
- * @param most how many violations of one request are looked for
- * @returns for each method the function that finds the violations of a request; methods whose requests have no rules are left out
+ * @param most how many violations of one request are reported at most
+ * @returns for each method the function that finds the violations of a request; methods whose requests have no rules are absent
  */
 export function prepareRules(rules: Rules, service: DescService, most: number): ReadonlyMap<DescMethod, ViolationsOf> {
   const prepared = new Map<DescMessage, Examine>();

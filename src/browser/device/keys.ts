@@ -5,13 +5,13 @@ export type KeyPair = { readonly privateKey: CryptoKey; readonly publicKey: Cryp
 export type DeviceRecord = { readonly sid: string; readonly keys: KeyPair };
 
 export interface DeviceKeys {
-  /** Those that were made last, the newest one at the end. */
+  /** Returns the newest key pairs, the newest one at the end. */
   all(): Promise<readonly DeviceRecord[]>;
-  /** The key pair for a session: of several tabs that make one at once, all get the same. */
+  /** Returns the key pair for a session, and makes one if there is none. Tabs that do this at the same time all get the same pair. */
   obtain(sid: string): Promise<DeviceRecord>;
 }
 
-/** The part of IndexedDB that is used, by shape. */
+/** The used part of IndexedDB, as structural types. */
 type Callback = ((...args: never[]) => void) | null;
 type RequestLike<T> = {
   readonly result: T;
@@ -39,7 +39,10 @@ export type KeysRealm = {
 };
 
 const STORE = "keys";
-/** So many sessions of this browser keep their keys. Users take turns, and one may sign in while a response to another is under way. */
+/**
+ * How many sessions of this browser keep their keys. Several users may share the browser, and one may sign in while a response to another
+ * is under way.
+ */
 const MAX_KEYS = 4;
 
 function settled<T>(request: RequestLike<T>): Promise<T> {
@@ -49,7 +52,7 @@ function settled<T>(request: RequestLike<T>): Promise<T> {
   });
 }
 
-/** @param name of the database. All calls reject where the browser has no storage for keys. */
+/** @param name of the database. All calls reject if the browser has no storage for keys. */
 export function createDeviceKeys({ indexedDB, crypto }: KeysRealm, name: string): DeviceKeys {
   async function inStore<T>(work: (store: StoreLike) => Promise<T>): Promise<T> {
     const opening = indexedDB.open(name);
@@ -58,7 +61,7 @@ export function createDeviceKeys({ indexedDB, crypto }: KeysRealm, name: string)
     try {
       return await work(database.transaction(STORE, "readwrite").objectStore(STORE));
     } finally {
-      // Closes when its transactions are complete.
+      // The database closes when its transactions are complete.
       database.close();
     }
   }
@@ -75,7 +78,7 @@ export function createDeviceKeys({ indexedDB, crypto }: KeysRealm, name: string)
       const algorithm = { name: "ECDSA", namedCurve: "P-256" };
       const keys = (await crypto.subtle.generateKey(algorithm, false, ["sign"])) as KeyPair;
       return inStore(async (store) => {
-        // One transaction: another tab may have been faster, and its key may be registered already.
+        // This is one transaction: another tab may have been faster, and its key may be registered already.
         const faster = find(await read(store), sid);
         if (faster) return faster;
         const record = { sid, keys };

@@ -1,4 +1,4 @@
-/** Makes proofs of possession, as browsers with Device Bound Session Credentials do. */
+/** Makes proofs of possession in the form that browsers with Device Bound Session Credentials use. */
 import type { KeyPair } from "./keys.ts";
 
 const encode = (bytes: Uint8Array): string =>

@@ -4,13 +4,16 @@ import { countdown } from "../token.ts";
 import type { DeviceKeys, DeviceRecord, KeysRealm } from "./keys.ts";
 import { proofOf } from "./proof.ts";
 
-/** A browser that binds sessions itself has done so within this time after the offer, ms. */
+/** How long this script waits after the offer of a challenge, in ms. A browser that binds sessions itself has done so by then. */
 const HEAD_START_MS = 5_000;
-/** The time limit of a registration, ms: longer than any honest response takes. */
+/** The time limit of a registration, in ms. It is longer than any honest response takes. */
 const TIMEOUT_MS = 15_000;
-/** A device cookie lives longer than this, ms. Within this time it needs no other renewal. */
+/** How long after a renewal no other one is needed, in ms. A device cookie lives longer. */
 const RENEWED_MS = 60_000;
-/** The challenge of an earlier response may have become too old. The challenge of a refusal is new. */
+/**
+ * How often a request is sent. The challenge of an earlier response may have expired; the response to the failed attempt contains a new
+ * one.
+ */
 const MAX_ATTEMPTS = 3;
 
 const FORBIDDEN = 403;
@@ -18,11 +21,11 @@ const TOO_MANY_REQUESTS = 429;
 
 const expired = () => 0;
 
-/** Returns the text of a quoted string in a structured field (RFC 9651), which is a challenge or a parameter. */
+/** Returns the text of a quoted string in a structured field (RFC 9651): a challenge or a parameter. */
 export const quoted = (header: string | null, before = ""): string | undefined =>
   header?.split(`${before}"`)[1]?.split('"')[0];
 
-/** Whether the service has reported that there is nothing to renew. */
+/** Returns whether the service has reported that there is nothing to renew. */
 async function endsKey(response: Response): Promise<boolean> {
   const body = (await response.json().catch(() => {})) as { readonly continue?: boolean } | undefined;
   return body?.continue === false;
@@ -30,13 +33,13 @@ async function endsKey(response: Response): Promise<boolean> {
 
 export type DeviceRequests = ReturnType<typeof createDeviceRequests>;
 
-/** @param baseUrl where the service is */
+/** @param baseUrl the URL of the service */
 export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], keys: DeviceKeys, baseUrl: string) {
   let challenge: string | undefined;
-  /** How long the device cookie need not be renewed, ms. */
+  /** Returns for how long the device cookie need not be renewed, in ms. */
   let restMs = expired;
 
-  /** A request with a proof, if there is a challenge to prove possession for. Notes the next challenge. */
+  /** Sends a request, with a proof if there is a challenge to prove possession for. Remembers the challenge in the response. */
   async function post(path: string, init: RequestInit, record?: DeviceRecord, registers?: true): Promise<Response> {
     const headers: Record<string, string> =
       record && challenge
@@ -49,10 +52,10 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
   }
 
   return {
-    /** Whether it was renewed so recently that the cookie is valid still, unless it was deleted. */
+    /** Returns whether the cookie was renewed so recently that it must still be valid, unless it was deleted. */
     isRenewed: () => restMs() > 0,
 
-    /** The cookie that was set is not there: the next renewal is not put off. */
+    /** Notes that the cookie seems to be missing, so that the next renewal is not postponed. */
     doubt(): void {
       restMs = expired;
     },
@@ -61,7 +64,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
      * Renews the device cookie.
      *
      * @param known the keys of this browser
-     * @returns a response that does not tell whether the key is still valid; undefined if the refresh is to continue
+     * @returns a response from which the validity of the key is unclear; undefined if the refresh may continue
      */
     async renew(init: RequestInit, known: readonly DeviceRecord[]): Promise<Response | undefined> {
       let record = known.at(-1);
@@ -72,21 +75,22 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
           restMs = countdown(realm, RENEWED_MS);
           return undefined;
         }
-        // Not of the service, or an outage.
+        // The response is not from the service, or reports an outage.
         if (response.ok || response.status >= TOO_MANY_REQUESTS) return response;
         if (response.status !== FORBIDDEN) return undefined;
-        // The cookies may be of another session than the latest key: another user has signed in since.
+        // The cookies may belong to another session than the latest key, because another user may have signed in since.
         const sid = quoted(next, ";id=");
         record = known.find((each) => each.sid === sid);
       }
       return undefined;
     },
 
-    /** Registers the key of this browser for a session, unless another one is registered already. */
+    /** Registers the key of this browser for a session, unless another key is registered already. */
     async register(sid: string, offered: string): Promise<void> {
       await new Promise<void>((resolve) => realm.setTimeout(resolve, HEAD_START_MS));
       const init = { keepalive: true, signal: AbortSignal.timeout(TIMEOUT_MS) };
-      // The request has no proof, so a session that has a key gets a challenge, and one that has none has nothing to renew.
+      // This request has no proof. If the session has a key, the response contains a challenge; if it has none, there is nothing to
+      // renew.
       const probe = await post("/refresh", init);
       if (!probe.ok && !(await keys.all()).some((record) => record.sid === sid)) return;
       challenge = offered;

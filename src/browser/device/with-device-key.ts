@@ -1,10 +1,13 @@
-/** Registers a device key, and renews the device cookie before the refreshes of the kit. */
+/** Registers a device key, and renews the device cookie before each refresh of the kit. */
 import type { Realm } from "../realm.ts";
 import { claimsOf } from "../token.ts";
 import { createDeviceKeys, type KeysRealm } from "./keys.ts";
 import { createDeviceRequests, type DeviceRequests, quoted } from "./requests.ts";
 
-/** The global object, by shape. Without `indexedDB` or `crypto` no session is bound, and the kit works as without this module. */
+/**
+ * The global object, as a structural type. Without `indexedDB` or `crypto` no session is bound, and the kit works as it does without this
+ * module.
+ */
 export type DeviceRealm = Realm & Partial<KeysRealm>;
 
 const REFRESH = "/v1/auth/refresh";
@@ -26,7 +29,7 @@ export function withDeviceKey(realm: DeviceRealm = globalThis): Realm {
     get(target, name) {
       if (name === "fetch") return fetch;
       const value: unknown = Reflect.get(target, name);
-      // Functions of the browser work on its own global object only. Its classes are left as they are.
+      // Functions of the browser work only on its own global object. Its classes need no binding.
       return typeof value === "function" && !value.prototype ? value.bind(target) : value;
     },
   });
@@ -36,7 +39,7 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
   let requests: DeviceRequests | undefined;
   let registers = false;
 
-  /** Registers a key for the session that was refreshed, if the service offers it. */
+  /** Registers a key for the session that was refreshed, if the service offers to bind it. */
   async function accept(current: DeviceRequests, response: Response): Promise<void> {
     const offered = quoted(response.headers.get("secure-session-registration"), ";challenge=");
     if (!offered || registers) return;
@@ -46,7 +49,7 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
     registers = true;
     current
       .register(sid, offered)
-      // A browser without storage for keys; otherwise the next refresh offers it again.
+      // The browser may have no storage for keys. After any other failure, the next refresh offers a challenge again.
       .catch(() => {})
       .finally(() => {
         registers = false;
@@ -57,19 +60,19 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
     const keys = createDeviceKeys({ indexedDB, crypto }, `session-device/1:${baseUrl}`);
     requests ??= createDeviceRequests(realm, crypto, keys, baseUrl);
     const current = requests;
-    // A browser without storage for keys goes on without.
+    // A browser without storage for keys continues without a key.
     const known = await keys.all().catch(() => []);
     const attempt = async (): Promise<Response> =>
       (!current.isRenewed() && (await current.renew(init, known))) || realm.fetch(baseUrl + REFRESH, init);
     const wasRenewed = current.isRenewed();
     let response = await attempt();
-    // The cookie is gone, or past its life: the renewal was put off in vain.
+    // The cookie is missing or has expired, although its renewal was postponed.
     const { status } = response;
     if (known.length > 0 && (status === UNAUTHORIZED || (status === UNAVAILABLE && wasRenewed))) {
       current.doubt();
       response = await attempt();
     }
-    // Before the kit has the response: with that its requests are over, and what is left of them is aborted.
+    // This happens before the kit gets the response. After that the kit aborts the requests that are still under way.
     if (response.ok) await accept(current, response.clone()).catch(() => {});
     return response;
   }
@@ -80,7 +83,7 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
     const aborted = new Promise<never>((_, reject) => {
       signal?.addEventListener("abort", () => reject(signal.reason));
     });
-    // Storage may never respond.
+    // The storage of the browser may never respond.
     return Promise.race([refresh(url.slice(0, -REFRESH.length), init), aborted]);
   };
 }

@@ -20,18 +20,20 @@ export type AdminApi = {
   readonly url: string;
   readonly client: Client<typeof SessionAdminService>;
   readonly signals: Client<typeof SignalsAdminService>;
-  /** Makes an error that ends the command from a failed call: its message and its exit code. */
+  /** Converts the error of a failed call to an error that ends the command with a message and an exit code. */
   readonly failure: (error: unknown) => CommandError;
 };
 
 type Connection = {
   readonly url: string;
-  /** Undefined with a client certificate and no token. Reads a token file again, since tokens are rotated. */
+  /**
+   * Returns the credential; undefined with a client certificate and no token. A token file is read each time, because tokens are rotated.
+   */
   readonly credential: () => Credential | undefined;
   readonly nodeOptions: ReturnType<typeof tlsOptions>;
 };
 
-/** Says where the admin API is, and how to be let in. @throws CommandError */
+/** Returns the URL of the admin API and the credential for it. @throws CommandError */
 export function connectionOf(env: Environment, options: ConnectionOptions): Connection {
   const config = configOf(env);
   const given = options.url === undefined ? undefined : baseUrl(options.url);
@@ -44,7 +46,7 @@ export function connectionOf(env: Environment, options: ConnectionOptions): Conn
   return { url, credential, nodeOptions: tlsOptions(options) };
 }
 
-/** @throws CommandError */
+/** Opens a client of the admin API. @throws CommandError */
 export function openAdminApi(env: Environment, options: ConnectionOptions): AdminApi {
   const { url, credential, nodeOptions } = connectionOf(env, options);
   const first = credential();
@@ -62,7 +64,7 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
   };
 }
 
-/** Returns the options of calls that are not streams. @param signal ends the call */
+/** Returns the options of calls that are not streams. @param signal aborts the call */
 export const callOptions = (signal?: AbortSignal) => ({ timeoutMs: CALL_TIMEOUT_MS, ...(signal && { signal }) });
 
 function configOf(env: Environment) {

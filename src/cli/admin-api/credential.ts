@@ -1,4 +1,4 @@
-/** Which token a command presents, and to which service. */
+/** Decides which token a command presents, and to which service. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandLineConfig } from "../../config/command-line.ts";
@@ -15,7 +15,8 @@ const OTHER_TOKENS =
   "a service with ADMIN_TOKENS or ADMIN_TOKENS_FILE takes only those: set ADMIN_TOKEN or give --token-file";
 
 /**
- * A token of a service on this machine is presented to this machine alone, in case `--url` names another one by mistake.
+ * Returns the token to present. The token of a service on this machine is presented only to this machine, in case `--url` names another
+ * one by mistake.
  *
  * @returns undefined with a client certificate and no token
  * @throws CommandError

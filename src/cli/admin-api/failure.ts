@@ -71,13 +71,13 @@ function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Cred
   return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed, kind];
 }
 
-/** Whether a response came: any response has headers. */
+/** Returns whether the service has responded. Any response has headers. */
 const hasResponded = ({ metadata }: ConnectError) => !metadata.keys().next().done;
 
-/** Returns the code of an error that the service itself made. */
+/** Returns the detail of an error that the service itself has sent. */
 const detailOf = (error: ConnectError) => error.findDetails(ErrorDetailSchema)[0]?.code;
 
-/** Returns `Retry-After`, in seconds or as a date (RFC 9110 section 10.2.3), in ms. */
+/** Returns the wait in ms that `Retry-After` names, in seconds or as a date (RFC 9110 section 10.2.3). */
 function retryAfterMs(value: string | null, nowMs: number): number {
   if (value === null) return 0;
   const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;

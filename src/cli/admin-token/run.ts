@@ -8,7 +8,7 @@ import { refusing, usageError } from "../exit.ts";
 
 export type AdminTokenOptions = { readonly name: string; readonly scope: readonly string[]; readonly file?: string };
 
-/** The source of the credential. */
+/** The credential to make an entry for: a new token, a given one, or a certificate. */
 export type MakeCredential =
   | { readonly kind: "random" | "stdin" }
   | { readonly kind: "certificate"; readonly name: string };
@@ -26,7 +26,7 @@ export function runAdminToken(make: MakeCredential, { name, scope, file }: Admin
   });
 }
 
-/** Refuses the entry if the service would refuse it. */
+/** Checks that the service would accept the entry. */
 function checkEntry(entry: object): void {
   try {
     parseAdminEntries(JSON.stringify({ admins: [entry] }));

@@ -15,7 +15,7 @@ export async function backUp(context: Context, directory: string, options: { rea
   try {
     await copyAll(files, to);
   } catch (error) {
-    // The directory was empty, so its contents are a part of this backup and would be in the way of the next attempt.
+    // The directory was empty, so its contents belong to this backup, and would prevent the next attempt.
     for (const name of readdirSync(directory)) rmSync(join(directory, name));
     throw error;
   }
@@ -26,15 +26,13 @@ export async function backUp(context: Context, directory: string, options: { rea
 
 async function copyAll(files: Files, to: Files): Promise<void> {
   await copyStore(files.store, to.store);
-  // The key ring is copied after the store, so that it has every key that a token in the copy may need.
+  // The key ring is copied after the store, so that it contains every key that a token in the copy may need.
   await refusing([KeyRingFault], () => readRing(files.keys));
   copyWhole(files.keys, to.keys);
   if (existsSync(files.adminToken)) copyWhole(files.adminToken, to.adminToken);
 }
 
-/**
- * Creates an empty directory. Its owner could replace the files in it, or read it before it is closed to others, so the owner is checked.
- */
+/** Creates an empty directory. Its owner could replace or read the files in it before they are protected, so the owner is checked. */
 async function makeEmpty(directory: string): Promise<void> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });

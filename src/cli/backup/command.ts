@@ -1,4 +1,4 @@
-/** `session-service backup` and `session-service restore`, of the embedded store. */
+/** `session-service backup` and `session-service restore`, for the embedded store. */
 import { type Command, Option } from "commander";
 import type { Context } from "../context.ts";
 import { EXIT_CODES } from "../exit.ts";

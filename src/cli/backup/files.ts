@@ -12,7 +12,7 @@ import { createProgress } from "../output/progress.ts";
 export type Files = {
   readonly store: string;
   readonly keys: string;
-  /** This file exists only if the service has made its own token. */
+  /** This file exists only if the service has generated its own token. */
   readonly adminToken: string;
 };
 
@@ -22,7 +22,7 @@ export const filesOf = (directory: string): Files => ({
   adminToken: join(directory, ADMIN_TOKEN_FILE),
 });
 
-/** @throws CommandError if the store is not the embedded one */
+/** Returns the files of the service. @throws CommandError if it does not use the embedded store */
 export async function embeddedFiles(env: Environment): Promise<{ readonly config: Config; readonly files: Files }> {
   const config = await refusing([ConfigError], async () => readConfig(env));
   if (config.redis !== undefined) {
@@ -37,7 +37,7 @@ export async function embeddedFiles(env: Environment): Promise<{ readonly config
  */
 export async function copyStore(from: string, to: string): Promise<void> {
   const progress = createProgress("copying", 100);
-  const umask = process.umask(0o077); // SQLite makes the file
+  const umask = process.umask(0o077); // SQLite creates the file with this mask.
   try {
     await copyDatabase(from, to, (share) => progress.update(Math.floor(share * 100)));
   } catch (error) {

@@ -29,7 +29,7 @@ export async function restore(context: Context, directory: string, options: Opti
   let moved: string | undefined;
   try {
     await stage(from, copies);
-    // The copy is checked: the file that it was copied from may be another one by now.
+    // The copy is checked rather than its source, which may have been replaced in the meantime.
     const fault = schemaFault(copies.store);
     if (fault !== undefined) throw new CommandError(`this is no backup of this service: ${from.store} ${fault}`);
     if (ended) await endSessions(config, copies.store);
@@ -49,7 +49,8 @@ export async function restore(context: Context, directory: string, options: Opti
 }
 
 /**
- * Checks who can write to a backup, because they decide who is signed in after it. Only its own user or that of DATA_DIR may.
+ * Checks who can write to a backup, because they determine who is signed in after the restore. Only the current user or the owner of
+ * DATA_DIR may.
  *
  * @throws CommandError
  */
@@ -77,14 +78,14 @@ async function checkBackup(from: Files): Promise<void> {
   await refusing([KeyRingFault], () => readRing(from.keys));
 }
 
-/** Names a copy beside each file, so that renaming puts it in place. */
+/** Returns a temporary name next to each file, so that renaming puts the copies in place. */
 function beside({ store, keys, adminToken }: Files): Files {
   return { store: `${store}.restoring`, keys: `${keys}.restoring`, adminToken: `${adminToken}.restoring` };
 }
 
 /** Copies a backup. If the disk is full, this fails while all old files are still in place. */
 async function stage(from: Files, to: Files): Promise<void> {
-  remove(to); // the copies of a restore that was killed
+  remove(to); // A restore that was killed may have left copies.
   await copyStore(from.store, to.store);
   copyWhole(from.keys, to.keys);
   if (existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
@@ -102,7 +103,7 @@ function putInPlace(copies: Files, files: Files): void {
   sync(dirname(files.store));
 }
 
-/** Lists the files that are in the way. The -wal and -shm files of another state must not remain beside a restored store. */
+/** Lists the existing files that would be replaced. -wal and -shm files of another state must not stay next to a restored store. */
 function findPresent({ store, keys, adminToken }: Files, force: boolean): readonly string[] {
   if (existsSync(store) && isInUse(store)) throw new CommandError(`a service has ${store} open: stop it first`);
   const present = [keys, adminToken, store, `${store}-wal`, `${store}-shm`].filter((path) => existsSync(path));
@@ -110,13 +111,13 @@ function findPresent({ store, keys, adminToken }: Files, force: boolean): readon
   return present;
 }
 
-/** Moves the files that are in the way into a new directory, and returns its name. */
+/** Moves the existing files into a new directory, and returns its name. */
 function moveAside({ dataDir }: Config, { keys }: Files, present: readonly string[]): string | undefined {
   if (present.length === 0) return undefined;
   const aside = join(dataDir, `replaced-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`);
   mkdirSync(aside, { mode: 0o700 });
   for (const path of present) {
-    // The key ring may be on another file system, so it is copied. Its old file is replaced anyway.
+    // The key ring may be on another file system, so it is copied. The old file is replaced later anyway.
     if (path === keys) copyWhole(keys, filesOf(aside).keys);
     else renameSync(path, join(aside, basename(path)));
   }
@@ -124,7 +125,7 @@ function moveAside({ dataDir }: Config, { keys }: Files, present: readonly strin
 }
 
 async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: string): Promise<void> {
-  // As in the service, the markers of ended sessions outlast the access tokens by a minute.
+  // As in the service, the markers of ended sessions live a minute longer than the access tokens.
   const store = createEmbeddedStore({
     path,
     clock: systemClock,

@@ -1,4 +1,4 @@
-/** Writes one self-contained script for each shell. It starts no process. */
+/** Generates a self-contained completion script for a shell. The script starts no process. */
 import type { Command } from "commander";
 import { type Node, nodesOf, type Values } from "./tree.ts";
 
@@ -10,12 +10,12 @@ export function completionScript(shell: "bash" | "zsh" | "fish", program: Comman
 const NAME = "session-service";
 const FUNCTION = "_session_service";
 
-/** Names are separated by lines, because they may contain spaces. */
+/** Each name is on a separate line, because names may contain spaces. */
 const BASH_FILES = `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur")`;
 
 const words = (node: Node) => [...node.commands.map(({ word }) => word), ...node.choices];
 
-/** The commands of the line so far: words that lead from one node to another. */
+/** The script determines the commands that were typed so far: the words that lead from one node of the tree to the next. */
 function bash(nodes: readonly Node[]): string {
   const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
   const values = nodes.flatMap((node) =>

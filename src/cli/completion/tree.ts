@@ -1,4 +1,4 @@
-/** The commands as shells complete them: which words may follow each path of commands. */
+/** The tree of commands for shell completion: which words may follow each path of commands. */
 import type { Command } from "commander";
 
 type Word = { readonly word: string; readonly description: string };
@@ -8,13 +8,13 @@ export type Node = {
   readonly path: string;
   readonly commands: readonly Word[];
   readonly options: readonly (Word & { readonly values: Values })[];
-  /** The words that an argument may be. */
+  /** The possible words of an argument. */
   readonly choices: readonly string[];
   /** Whether an argument is a file or a directory. */
   readonly takesPath: boolean;
 };
 
-/** The value of an option: none, one of some words, a path, or a text that cannot be completed. */
+/** The possible values of an option: none, one of several words, a path, or a text that cannot be completed. */
 export type Values = "none" | "path" | "text" | readonly string[];
 
 export function nodesOf(command: Command, path = ""): readonly Node[] {
@@ -43,5 +43,5 @@ function valuesOf(flags: string, choices: readonly string[] | undefined): Values
   return /[<[]/.test(flags) ? "text" : "none";
 }
 
-/** Shortens a text and removes what a shell would need quoted. */
+/** Shortens a text to its first sentence, and removes characters that a shell would interpret. */
 const firstSentence = (text: string) => (text.split(/[;:.(]/)[0] ?? "").replaceAll(/['"`\\[\]$]/g, "").trim();

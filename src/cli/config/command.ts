@@ -1,4 +1,4 @@
-/** `session-service config …`: the configuration of the environment, checked and shown. */
+/** `session-service config …`: checks and shows the configuration in the environment. */
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 

@@ -3,7 +3,7 @@
 /** Matches variables whose text is a secret by their names, including names that do not exist yet. */
 const SECRET = /(?:^|_)(?:PASSWORD|SECRET|TOKENS?|HEADERS|KEY)$/;
 
-/** Matches variables whose text is a URL: some collectors take keys in its query. */
+/** Matches variables whose text is a URL. Some collectors take keys in the query of a URL. */
 const IS_URL = /^ISSUER$|_(?:URL|ENDPOINT)$/;
 
 /**
@@ -48,7 +48,7 @@ function open(name: string, value: unknown): unknown {
   return typeof value === "string" ? withoutCredentials(name, value, LEFT_OUT) : value;
 }
 
-/** Values that the start creates if a variable is not set. */
+/** Descriptions of values that the service determines at its start if a variable is not set. */
 const DERIVED: Readonly<Record<string, string>> = {
   ADMIN_TOKENS: "(made in DATA_DIR)",
   ISSUER: "(http://127.0.0.1:PORT)",
@@ -57,7 +57,7 @@ const DERIVED: Readonly<Record<string, string>> = {
   MAX_CONNECTIONS_PER_ADDRESS: "(three quarters of MAX_CONNECTIONS)",
 };
 
-/** @param value as the configuration has it: durations in ms */
+/** Returns the text of a default. @param value in the form of the configuration, with durations in ms */
 export function shownDefault(name: string, value: unknown): string {
   const derived = DERIVED[name];
   if (derived !== undefined) return derived;
@@ -69,11 +69,11 @@ export function shownDefault(name: string, value: unknown): string {
 const isRate = (value: unknown): value is { readonly count: number; readonly windowMs: number } =>
   typeof value === "object" && value !== null && "windowMs" in value;
 
-/** Whether a variable is a time with a unit. Those of OpenTelemetry are plain numbers of milliseconds. */
+/** Returns whether a variable is a duration with a unit. Variables of OpenTelemetry are plain numbers of milliseconds. */
 const isDuration = (name: string) =>
   !name.startsWith("OTEL_") && /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
 
-/** Writes a duration as in the environment. */
+/** Returns a duration in the form in which the environment has it. */
 function duration(ms: number): string {
   for (const [unit, length] of [["d", 86_400_000] as const, ["h", 3_600_000] as const, ["m", 60_000] as const]) {
     if (ms >= length && ms % length === 0) return `${ms / length}${unit}`;

@@ -18,7 +18,7 @@ type ForwardAuthOptions = ConnectionOptions & {
   readonly refuse?: boolean;
 };
 
-/** How old the knowledge of endings may be, in ms. It is the default of the verifier. */
+/** How old the knowledge of ended sessions may be, in ms. This is the default of the verifier. */
 const MAX_STALENESS_MS = 5_000;
 
 export async function forwardAuth(context: Context, options: ForwardAuthOptions): Promise<void> {
@@ -30,7 +30,7 @@ export async function forwardAuth(context: Context, options: ForwardAuthOptions)
     issuer,
     audience: options.audience ?? issuer,
     adminUrl: url,
-    // Without a token there is a client certificate.
+    // Without a token, a client certificate authenticates the calls.
     ...(credential() === undefined ? {} : { adminToken: () => credential()?.token ?? "" }),
     nodeOptions,
     requireDeviceBound: options.deviceBound === true,
@@ -39,7 +39,7 @@ export async function forwardAuth(context: Context, options: ForwardAuthOptions)
     report: (event) => log(lineOf(event)),
   });
   try {
-    // The gateway may be there first: what cannot be decided yet is 503.
+    // The gateway may start earlier. Until the verifier is ready, requests that it cannot decide get 503.
     verifier.ready.catch((error: unknown) => log({ event: "refused_by_service", error: textOf(error) }));
     const server = await listen(verifier, options, log);
     context.print(JSON.stringify({ event: "ready", url: server.url }));

@@ -1,4 +1,4 @@
-/** `session-service keys …`: manages the key ring. Never prints a secret. */
+/** `session-service keys …`: manages the key ring. It never prints a secret. */
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import type { Context } from "../context.ts";
 import { EXIT_CODES, usageError } from "../exit.ts";

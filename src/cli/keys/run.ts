@@ -62,7 +62,7 @@ export const STEPS = {
   revoke: (given, kid = "") => change(given, (ring, generate) => revoke(ring, kid, generate, given.now)),
 } as const satisfies Record<string, Step>;
 
-/** @returns the text to print */
+/** Runs a command. @returns the text to print */
 export function runKeys(
   env: Environment,
   step: keyof typeof STEPS,
@@ -95,7 +95,7 @@ async function change(given: Given, step: (ring: Ring, generate: GenerateKey) =>
   return ringAsTable(await changeRingFile(path, stepWithKeys), now, times);
 }
 
-/** A ring keeps the algorithm that it has. */
+/** Returns the algorithm of a ring, which new keys keep. */
 function algOf(ring: Ring): SigningAlg {
   const alg = ring.signing.find((key) => key.state === "signing")?.alg ?? "";
   if (isSigningAlg(alg)) return alg;

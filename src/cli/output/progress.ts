@@ -1,4 +1,4 @@
-/** A progress bar for long work. It is drawn on a terminal only: in a log or a pipe it would be noise. */
+/** A progress bar for long work. It is drawn only on a terminal, because in a log or a pipe it would be noise. */
 
 const WIDTH = 30;
 /** How often it is drawn, in ms. */

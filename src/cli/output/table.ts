@@ -15,7 +15,7 @@ export function table(rows: readonly (readonly string[])[]): string {
   return lines.map((line, index) => (index === 0 ? style("bold", line) : line)).join("\n");
 }
 
-/** Formats one thing with a line for each field. Fields without a value are left out. */
+/** Formats one object with a line for each field. Fields without a value are omitted. */
 export function fields(entries: readonly (readonly [name: string, value: string])[]): string {
   const present = entries.filter(([, value]) => value !== "");
   const width = Math.max(...present.map(([name]) => name.length));

@@ -8,12 +8,14 @@ export function span(ms: number, round: (count: number) => number = Math.floor):
   return s < 172_800 ? `${round(s / 3600)}h` : `${round(s / 86_400)}d`;
 }
 
-/** Formats an age: `5m ago`, `in 14d`. Future times are rounded, so that a lifetime is also right a moment after its start. */
+/**
+ * Formats an age: `5m ago`, `in 14d`. Future times are rounded, so that a lifetime is displayed correctly even a moment after its start.
+ */
 export function relative(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${span(atMs - nowMs, Math.round)}` : `${span(nowMs - atMs)} ago`;
 }
 
-/** Formats the time in UTC, to the second, and how far away it is. */
+/** Formats a time in UTC, to the second, and its distance from now. */
 export function moment(atMs: number, nowMs: number): string {
   return `${new Date(atMs).toISOString().replace(/\.\d+Z$/, "Z")} (${relative(atMs, nowMs)})`;
 }

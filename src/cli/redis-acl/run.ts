@@ -36,7 +36,7 @@ export async function printAcl({ env, print, note }: Context, options: Options):
     note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
 }
 
-/** Returns the password in REDIS_URL if it belongs to this user. */
+/** Returns the password in REDIS_URL if that URL has the same user. */
 const configured = (redis: RedisTarget | undefined, user: string) =>
   redis?.username === user ? redis.password : undefined;
 

@@ -30,7 +30,7 @@ export async function relay(context: Context, options: RelayOptions): Promise<vo
   });
   try {
     const running = await startRelay({
-      // Without a token there is a client certificate.
+      // Without a token, a client certificate authenticates the relay.
       upstream: {
         adminUrl: url,
         nodeOptions,

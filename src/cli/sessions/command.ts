@@ -44,7 +44,7 @@ export function addSessionsCommand(program: Command, context: Context): void {
   addCreate(add, context);
 }
 
-/** Adds a command with the options and the help that all of these commands have. */
+/** Adds a command with the options and the help text that all of these commands have. */
 type Add = (name: string, description: string, help?: string) => Command;
 
 const LIST_HELP = `To end what is found:
@@ -93,7 +93,7 @@ const retryOption = () =>
       throw new InvalidArgumentError(`It ${parsed.reason}.`);
     });
 
-/** How the commands that end sessions treat failures. */
+/** The help text about failures of the commands that end sessions. */
 const ENDING_HELP = `What fails because the service is unavailable or limits the rate of calls is tried again, for as long as
 --retry-for says after the last call that succeeded. If that is not enough, or on Ctrl-C, the rest of a list is
 printed alone on standard output, or is in the file of --left, and the counts are on standard error: give that

@@ -21,7 +21,7 @@ export async function endAllSessions(context: Context, options: EndAllOptions): 
   checkOptions(options);
   if (options.everyone) return endEverybodys(context, options);
   const { subject = "", subjectsFrom, except = "", json } = options;
-  // The list is read before the credential. Both cannot come from standard input: checkOptions has refused that.
+  // The list is read before the credential. They cannot both come from standard input: checkOptions has refused that.
   const items = {
     all: subjectsFrom === undefined ? [subject] : readLines(subjectsFrom),
     isList: subjectsFrom !== undefined,

@@ -53,7 +53,10 @@ export async function eventsOf(
 export const timeOf = ({ eventTime }: SessionEvent) =>
   eventTime === undefined ? "" : timestampDate(eventTime).toISOString();
 
-/** Returns the name of an enum's value in lower case, as in the feed. Empty for none, and for a value that this version does not know. */
+/**
+ * Returns the name of an enum's value in lower case, as in the feed. Returns an empty text for no value, and for one that this version
+ * does not know.
+ */
 const nameOf = ({ value }: DescEnum, number: number) =>
   number === 0 ? "" : (value[number]?.localName ?? "").toLowerCase();
 

@@ -7,23 +7,23 @@ import { printable } from "../output/printable.ts";
 import { callForMany, type Outcome } from "./many.ts";
 
 export type WorkOptions = {
-  /** How long to try again while no call succeeds, in ms. */
+  /** For how long calls are retried while none succeeds, in ms. */
   readonly retryFor: number;
-  /** The file for items that are left. */
+  /** The file to which unfinished items are written. */
   readonly left?: string;
 };
 
-/** The items of a command, and whether they were given as a list. Items that are left of a list are printed as a list. */
+/** The items of a command, and whether they were given as a list. Unfinished items of a list are printed as a list. */
 type Items = { readonly all: readonly string[]; readonly isList: boolean };
 
-/** Calls for all items, until all are done, the user interrupts, or the retries have taken too long. */
+/** Makes a call for each item, until all are done, the user interrupts, or retrying has taken too long. */
 export async function callForAll<Result>(
   context: Context,
   { all }: Items,
   options: WorkOptions,
   call: (item: string, signal: AbortSignal) => Promise<Result>,
 ): Promise<Outcome<string, Result>> {
-  // All items are written first: however this process ends, the file holds every item that is not done.
+  // All items are written to the file first. So however this process ends, the file contains every unfinished item.
   writeLeft(options.left, all);
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort();
@@ -39,7 +39,7 @@ export async function callForAll<Result>(
   }
 }
 
-/** Ends the command and reports the items that were refused or left, if there are any. @param summary what was done */
+/** Ends the command and reports the items that were refused or are unfinished, if there are any. @param summary what was done */
 export function reportRest(
   context: Context,
   items: Items,
@@ -63,7 +63,7 @@ export function reportRest(
   throw new CommandError(lines.join("\n"), code ?? EXIT.failed);
 }
 
-/** Returns the items that were refused or left, for programs. */
+/** Returns the refused and unfinished items, in a form for programs. */
 export const restAsJson = ({ refused, left }: Outcome<string, unknown>, name: string) => ({
   left,
   refused: refused.map(({ item, failure }) => ({ [name]: item, reason: failure.message })),

@@ -18,7 +18,7 @@ type ListOptions = ConnectionOptions & {
   readonly json?: boolean;
 };
 
-/** The greatest number that the API returns at a time. */
+/** How many sessions the API returns at most in one page. */
 const PAGE_SIZE = 100;
 
 export async function listSessions(context: Context, options: ListOptions): Promise<void> {
@@ -31,7 +31,7 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   if (!isWhole) context.note(`there are more: these are the newest ${sessions.length} (--limit)`);
 }
 
-/** @returns at most `limit` sessions, and whether these are all */
+/** Reads the first sessions. @returns at most `limit` sessions, and whether these are all */
 async function firstSessions(api: AdminApi, options: ListOptions) {
   const { subject = "", subjectPrefix = "", clientId = "", device = "", ipAddress = "", limit } = options;
   const texts = { subject, subjectPrefix, clientId, device, ipAddress };

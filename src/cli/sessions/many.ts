@@ -1,4 +1,4 @@
-/** Calls for many items. Temporary failures are tried again, and items that are left are known. */
+/** Makes calls for many items. Temporary failures are retried, and unfinished items are reported. */
 import { setTimeout as wait } from "node:timers/promises";
 import { CallFailure } from "../admin-api/failure.ts";
 import { createProgress, type Progress } from "../output/progress.ts";
@@ -6,27 +6,27 @@ import { createProgress, type Progress } from "../output/progress.ts";
 /** How many calls run at a time. */
 const CONCURRENCY = 8;
 
-/** A call waits this long for its next attempt, in ms. The pause is doubled with each failure in a row, up to the last value. */
+/** The first pause before a retry, in ms. Each further failure in a row doubles it, up to the maximum. */
 const FIRST_WAIT_MS = 250;
 const LAST_WAIT_MS = 5_000;
 
 type Call<Item, Result> = (item: Item, signal: AbortSignal) => Promise<Result>;
 
 type Patience = {
-  /** How long the work goes on while no call succeeds, in ms. If a service asks to wait for longer, the work ends. */
+  /** For how long work continues while no call succeeds, in ms. If the service asks to wait longer, the work ends. */
   readonly retryForMs: number;
-  /** Ends the work. Calls in progress count as left. */
+  /** Ends the work when it is aborted. Items of calls in progress then count as unfinished. */
   readonly signal: AbortSignal;
-  /** Receives messages while the work goes on. */
+  /** Receives messages during the work. */
   readonly note: (text: string) => void;
 };
 
-/** Tests replace the following functions. */
+/** The clock, the pauses and the randomness; tests replace them. */
 export type Timing = {
-  /** Milliseconds of a clock that never goes back. */
+  /** Returns ms of a clock that never goes back. */
   readonly clock: () => number;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
-  /** A random number, 0 ≤ x < 1. */
+  /** Returns a random number, 0 ≤ x < 1. */
   readonly random: () => number;
 };
 
@@ -37,13 +37,13 @@ const REAL: Timing = {
 };
 
 export type Outcome<Item, Result> = {
-  /** The results in the order of the items. `refused` and `left` have that order too. */
+  /** The results in the order of the items. `refused` and `left` are in that order, too. */
   readonly done: readonly { readonly item: Item; readonly result: Result }[];
-  /** Items for which no attempt will succeed. */
+  /** Items for which every attempt would fail. */
   readonly refused: readonly { readonly item: Item; readonly failure: CallFailure }[];
-  /** Items that another attempt must do. */
+  /** Unfinished items, which another attempt must do. */
   readonly left: readonly Item[];
-  /** Why items are left; undefined if there are none, or if the signal ended the work. */
+  /** Why items are unfinished; undefined if there are none, or if the signal ended the work. */
   readonly failure: CallFailure | undefined;
 };
 
@@ -51,8 +51,8 @@ export type Outcome<Item, Result> = {
  * Calls `call` for every item, several at a time, with a progress bar on a terminal. `call` must be idempotent: an attempt without a
  * response may have taken effect.
  *
- * A worker whose call fails waits, so that a service in trouble gets fewer calls. The other workers go on, because a failure may
- * concern one item only (a node of a cluster, for example).
+ * A worker whose call fails waits, so that a service in trouble gets fewer calls. The other workers continue, because a failure may
+ * concern only one item (for example, a node of a cluster).
  *
  * The last attempt begins after `retryForMs` is over: an item gets its attempt even if this process was stopped in the meantime.
  */
@@ -72,7 +72,7 @@ class Work<Item, Result> {
   readonly #patience: Patience;
   readonly #timing: Timing;
   readonly #progress: Progress;
-  /** Items that no worker holds, as indexes of `#items`. */
+  /** The items that no worker is processing, as indexes of `#items`. */
   readonly #queue: number[];
   readonly #done = new Map<number, Result>();
   readonly #refused = new Map<number, CallFailure>();
@@ -122,7 +122,7 @@ class Work<Item, Result> {
     }
   }
 
-  /** @returns a failure after which the item must be tried again */
+  /** Makes one attempt for an item. @returns a failure after which the item must be retried */
   async #attempt(at: number): Promise<CallFailure | undefined> {
     const begunAt = this.#timing.clock();
     try {

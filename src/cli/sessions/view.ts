@@ -5,16 +5,16 @@ import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../gen/a
 import { fields, table } from "../output/table.ts";
 import { moment, relative } from "../output/times.ts";
 
-/** How many characters of a device's description a table shows. */
+/** How many characters of a device's description a table has room for. */
 const MAX_DEVICE = 40;
 
-/** Returns the API's own JSON. */
+/** Returns a session in the JSON format of the API. */
 export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);
 
 const at = (time: Timestamp | undefined, show: (ms: number) => string) =>
   time === undefined ? "" : show(timestampMs(time));
 
-/** Returns a device's name, else its User-Agent. */
+/** Returns the name of a device, or its User-Agent if it has no name. */
 function deviceOf({ client }: Session): string {
   const name = client?.displayName || client?.userAgent || "";
   return name.length > MAX_DEVICE ? `${name.slice(0, MAX_DEVICE - 1)}…` : name;

@@ -1,4 +1,4 @@
-/** `session-service signals …`: manages who is sent the ends of sessions, through the admin API. */
+/** `session-service signals …`: manages the receivers of signals, through the admin API. */
 import { type Command, Option } from "commander";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";

@@ -16,16 +16,16 @@ export const KINDS: Readonly<Record<KindName, SubscriptionKind>> = {
   ssf_push: SubscriptionKind.SSF_PUSH,
 };
 
-/** Returns the API's own JSON. */
+/** Returns a subscription in the JSON format of the API. */
 export const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
 
 const at = (time: Timestamp | undefined, show: (ms: number) => string) =>
   time === undefined ? "" : show(timestampMs(time));
 
-/** A stream is created by its receiver alone, so the command line does not offer this kind. */
+/** Only a receiver can create a polled stream, so the command line does not offer this kind. */
 const STREAM_BY_POLL = "ssf_poll";
 
-/** Returns the name of a kind; of one that this version does not know, its number. */
+/** Returns the name of a kind; for a kind that this version does not know, its number. */
 const nameOfKind = (kind: SubscriptionKind) =>
   kind === SubscriptionKind.SSF_POLL
     ? STREAM_BY_POLL
@@ -59,7 +59,7 @@ export function subscriptionTable(subscriptions: readonly Subscription[], nowMs:
   return table([heading, ...rows]);
 }
 
-/** @param secret of a new webhook; empty otherwise */
+/** Returns the fields of a subscription for people. @param secret the secret of a new webhook; empty otherwise */
 export function subscriptionFields(subscription: Subscription, nowMs: number, secret = ""): string {
   const { filter, lastError, lastErrorTime } = subscription;
   const when = (time: Timestamp | undefined) => at(time, (ms) => moment(ms, nowMs));

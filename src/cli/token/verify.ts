@@ -1,4 +1,4 @@
-/** Checks whether a token is accepted: by the service itself, or by its keys alone. */
+/** Checks whether a token is accepted: by calling the service, or with its keys alone. */
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import { IntrospectTokenResponseSchema, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { baseUrl } from "../../config/command-line.ts";
@@ -42,7 +42,7 @@ async function introspect(context: Context, token: string, options: Options): Pr
   if (!response.active) context.setExitCode(EXIT.failed);
   if (options.json) {
     const message = toJson(IntrospectTokenResponseSchema, response) as JsonObject;
-    // `active` is written even if it is false, which the JSON of protobuf leaves out.
+    // `active` is written even if it is false, because the JSON of protobuf omits false values.
     return context.print(JSON.stringify({ active: response.active, ...message }));
   }
   if (!response.active)

@@ -17,7 +17,7 @@ export class FeedPrinter {
   readonly #revokedKeys = new Set<string>();
   #revokedUntilMs = 0;
   #isBehind = false;
-  /** Whether the feed still delivers the endings from before it began. */
+  /** Whether the feed is still delivering endings from before the command was started. */
   #isSnapshot = true;
 
   constructor(context: Pick<Context, "print" | "note">, options: Options) {
@@ -25,14 +25,14 @@ export class FeedPrinter {
     this.#options = options;
   }
 
-  /** Prints the entries of a batch that no earlier batch had. */
+  /** Prints the entries of a batch that were not in an earlier batch. */
   print(batch: WatchRevocationsResponse): void {
     for (const revocation of batch.revocations) this.#printEnding(revocation);
     for (const kid of batch.revokedKeyIds) this.#printKey(kid);
     this.#printEndOfAll(batch.revokedUntilTime);
     this.#forget(batch.asOfTime);
     if (batch.caughtUp) this.#isSnapshot = false;
-    // The endings from before the beginning may need several batches.
+    // The endings from before the start may need several batches.
     if (this.#isSnapshot || this.#isBehind !== batch.caughtUp) return;
     this.#isBehind = !batch.caughtUp;
     this.#context.note(

@@ -13,7 +13,7 @@ type WatchOptions = ConnectionOptions & {
   readonly json?: boolean;
 };
 
-/** A lost connection is made again after this time, in ms. It is doubled with each failure, up to the last value. */
+/** The first pause before reconnecting, in ms. Each further failure doubles it, up to the maximum. */
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 5_000;
 /** A feed sends a heartbeat every second. If it is silent for this long, in ms, it counts as lost. */

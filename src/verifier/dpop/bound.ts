@@ -3,10 +3,10 @@ import { type ProofExpectation, type ProofRefused, type ProofResult, refuseProof
 import { proofUrl } from "./proof-url.ts";
 import type { Replays } from "./replays.ts";
 
-/** What a request proves with (RFC 9449 section 7). */
+/** The parts of a request that a proof is checked against (RFC 9449 section 7). */
 export type ProvingRequest = {
   readonly method: string;
-  /** The URL by which its client has sent it: behind a proxy that is the public one. */
+  /** The URL to which the client has sent the request; behind a proxy, that is the public URL. */
   readonly url: string;
   /** The value of the header `DPoP`; null or undefined if there is none. Several headers are joined with commas. */
   readonly proof: string | null | undefined;
@@ -15,21 +15,21 @@ export type ProvingRequest = {
 export type VerifyProof = (text: string, expected: ProofExpectation) => ProofResult | Promise<ProofResult>;
 
 type Deps = {
-  /** Decides about a token as if it had been proven. */
+  /** Returns the verdict on a token, assuming that its key was proven. */
   readonly verify: (token: string) => Promise<Verdict>;
   readonly verifyProof: VerifyProof;
   readonly replays: Replays;
   readonly clock: () => number;
 };
 
-/** Decides whether to accept a token with the proof of its request. Never rejects. */
+/** Decides whether to accept a token with the proof of its request. It never rejects. */
 export async function verifyBound(deps: Deps, token: string, request: ProvingRequest): Promise<Verdict | ProofRefused> {
   const verdict = await deps.verify(token);
   if (!verdict.ok) return verdict;
   try {
     return (await findFault(deps, token, request, verdict.claims.cnf)) ?? verdict;
   } catch {
-    return REFUSED.unavailable; // the runtime cannot verify
+    return REFUSED.unavailable; // The runtime cannot verify.
   }
 }
 

@@ -1,15 +1,15 @@
-/** The compact form of a JWS (RFC 7515 section 7.1) that carries a proof of possession, read strictly. Nothing is verified here. */
+/** Reads, strictly, the compact form of a JWS (RFC 7515 section 7.1) that is a proof of possession. It does not verify the signature. */
 import { parseObject } from "../strict-json.ts";
 import { decodeBytes, decodeText } from "../web/segment.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
 export type CompactJws = {
-  /** Parses the header; undefined unless it is a JSON object without members that would change what is signed. */
+  /** Parses the header. Returns undefined unless it is a JSON object without members that would change what is signed. */
   readonly readHeader: () => JsonObject | undefined;
-  /** Parses the payload; undefined unless it is a JSON object. */
+  /** Parses the payload. Returns undefined unless it is a JSON object. */
   readonly readPayload: () => JsonObject | undefined;
-  /** The header as it is written. */
+  /** The header segment as it was sent. */
   readonly headerSegment: string;
   /** The text that is signed. */
   readonly input: string;
@@ -21,7 +21,7 @@ const SEGMENTS = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/;
 /** Header members that would change what is signed or how it is read (RFC 7515 section 4.1.11, RFC 7797). */
 const REFUSED_MEMBERS = ["crit", "b64"] as const;
 
-/** Returns undefined for any other text, and for one that is longer than `maxLength`. */
+/** Parses a compact JWS. Returns undefined for any other text, and for one that is longer than `maxLength`. */
 export function readCompactJws(text: string, maxLength: number): CompactJws | undefined {
   const segments = text.length > maxLength ? null : SEGMENTS.exec(text);
   if (segments === null) return undefined;

@@ -1,7 +1,7 @@
-/** The public key in a proof of possession: which keys are accepted, by every runtime in the same way. */
+/** Reads the public key in a proof of possession. Every runtime accepts the same keys. */
 import { decodeBytes } from "../web/segment.ts";
 
-/** `Ed25519` is the newer name of `EdDSA` with that curve (RFC 9864). */
+/** The accepted algorithms. `Ed25519` is the newer name of `EdDSA` with that curve (RFC 9864). */
 export const PROOF_ALGORITHMS = ["ES256", "RS256", "EdDSA", "Ed25519"] as const;
 export type ProofAlgorithm = (typeof PROOF_ALGORITHMS)[number];
 
@@ -15,15 +15,20 @@ type Jwk = Readonly<Record<string, unknown>>;
 
 const COORDINATE_BYTES = 32;
 const RSA_BITS = { min: 2048, max: 4096 } as const;
-/** 65,537 in base64url: smaller exponents help forgers if verifiers are lax, and not every runtime imports other ones. */
+/**
+ * The only accepted RSA exponent, 65,537 in base64url. Smaller exponents help forgers if verifiers are lax, and not every runtime imports
+ * others.
+ */
 const RSA_EXPONENT = "AQAB";
 
-/** Members of private and symmetric keys (RFC 7518 section 6). A client that sends one does not keep it secret. */
+/**
+ * The members of private and symmetric keys (RFC 7518 section 6). A key with one is refused, because its client does not keep it secret.
+ */
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"] as const;
 
 /**
- * Reads a public JWK (RFC 7517) for an algorithm. Undefined unless it is P-256, Ed25519, or RSA with 2,048 to 4,096 bits, in canonical
- * encoding and without a private member. Whether a point is on its curve is checked where the key is imported.
+ * Reads a public JWK (RFC 7517) for an algorithm. Returns undefined unless it is a P-256 key, an Ed25519 key, or an RSA key of 2,048 to
+ * 4,096 bits, in canonical encoding and without private members. Whether a point is on its curve is checked when the key is imported.
  */
 export function readProofKey(algorithm: ProofAlgorithm, value: unknown): ProofKey | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;

@@ -1,10 +1,15 @@
-/** The URL of a request as two of them are compared. The rules are in docs/verifier-protocol.md, since every language has other parsers. */
+/**
+ * Normalizes the URL of a request, so that two of them can be compared. The rules are in docs/verifier-protocol.md, because the URL
+ * parsers of languages differ.
+ */
 
-/** Scheme, host, port and path; the host is a name, an IPv4 address or an IPv6 one, and there are no credentials. */
+/**
+ * Matches a URL with scheme, host, port and path. The host is a name, an IPv4 address or an IPv6 address, and there are no credentials.
+ */
 const PARTS = /^(https?):\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]*))?(\/[^?#]*)?(?:[?#]|$)/i;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };
 
-/** What a path does not have to escape (RFC 3986 section 3.3). */
+/** Matches characters that a path must escape (RFC 3986 section 3.3). */
 const UNESCAPED = /[^A-Za-z0-9._~!$&'()*+,;=:@/%-]+/g;
 const encoder = new TextEncoder();
 
@@ -25,7 +30,7 @@ function escapeText(text: string): string {
   return Array.from(encoder.encode(text), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
-/** Decodes an escaped character that needs no escape; the others get upper case. */
+/** Decodes an escaped character if it needs no escape. Other escapes are written in upper case. */
 function normalizeEscape(escaped: string): string {
   const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
   return /[A-Za-z0-9._~-]/.test(character) ? character : escaped.toUpperCase();

@@ -1,4 +1,4 @@
-/** The rules of a DPoP proof (RFC 9449 section 4.3) but for its signature and its hashes, which each runtime checks by itself. */
+/** The rules of a DPoP proof (RFC 9449 section 4.3), except its signature and its hashes, which each runtime checks itself. */
 import { type CompactJws, readCompactJws } from "./compact-jws.ts";
 import { PROOF_ALGORITHMS, type ProofAlgorithm, type ProofKey, readProofKey } from "./proof-key.ts";
 import { proofUrl } from "./proof-url.ts";
@@ -6,7 +6,7 @@ import { proofUrl } from "./proof-url.ts";
 /**
  * Why a proof is refused, as a closed list.
  *
- * - `proof_absent`: a bound token came without one. `proof_ambiguous`: there is more than one.
+ * - `proof_absent`: a bound token came without a proof. `proof_ambiguous`: there is more than one proof.
  * - `proof_malformed`: no JWS of the form, too long, with members that are refused, or without a claim that it needs.
  * - `proof_wrong_type`, `proof_wrong_algorithm`: its `typ` or `alg` is not allowed.
  * - `proof_bad_key`: its key is private, of a size that is not accepted, or not on its curve.
@@ -36,22 +36,24 @@ export type ProofRefused = { readonly ok: false; readonly reason: ProofRefusal }
 
 export type ProofExpectation = {
   readonly method: string;
-  /** The URLs by which the request may have been sent, as `proofUrl` returns them. */
+  /** The URLs to which the request may have been sent, as `proofUrl` returns them. */
   readonly urls: readonly string[];
   /** The wall clock, in ms since the epoch. */
   readonly nowMs: number;
-  /** The access token that comes along. */
+  /** The access token of the request. */
   readonly accessToken?: string | undefined;
-  /** Checks a nonce and its age. Absent if none are issued: one in a proof is then ignored. */
+  /**
+   * Checks whether a nonce is one of the service's, and recent. Absent if the service issues none; a nonce in a proof is then ignored.
+   */
   readonly isFreshNonce?: (nonce: string) => boolean;
   readonly requiresNonce?: boolean;
 };
 
-/** A proof whose signature and hashes are still to be checked. */
+/** A proof whose signature and hashes have not been checked yet. */
 type ReadProof = {
   readonly ok: true;
   readonly key: ProofKey;
-  /** The header as it is written, which has the key. */
+  /** The header segment as it was sent. It contains the key. */
   readonly headerSegment: string;
   readonly input: string;
   readonly signature: Uint8Array<ArrayBuffer>;
@@ -64,7 +66,7 @@ export type ProofResult =
       readonly ok: true;
       /** The SHA-256 thumbprint of the key (RFC 7638), base64url. */
       readonly thumbprint: string;
-      /** Identifies the proof: a hash of the thumbprint and `jti`. */
+      /** Identifies the proof: the hash of the thumbprint and of `jti`. */
       readonly id: string;
     }
   | ProofRefused;
@@ -72,10 +74,10 @@ export type ProofResult =
 /** How far `iat` may be from the time of the service, in ms. */
 const PROOF_TOLERANCE_MS = 60_000;
 
-/** For how long a proof may be accepted after it was accepted first, in ms. Nonces live no longer, either. */
+/** For how long after its first use a proof might be accepted again, in ms. Nonces live no longer, either. */
 export const PROOF_LIFE_MS = 2 * PROOF_TOLERANCE_MS;
 
-/** A longer text is not a proof: with an RSA key of 4,096 bits and a URL of 2,000 characters it has less. */
+/** A longer text is not a proof: even with an RSA key of 4,096 bits and a URL of 2,000 characters, a proof is shorter. */
 const MAX_LENGTH = 8192;
 const MAX_JTI_LENGTH = 256;
 const TYPE = "dpop+jwt";
@@ -87,7 +89,7 @@ const isAlgorithm = (value: unknown): value is ProofAlgorithm =>
  * Reads a proof.
  *
  * @param text the value of the `DPoP` header; several headers are joined with commas
- * @param knownKey returns the key of a header that was read before
+ * @param knownKey returns the key of a header that was read earlier
  */
 export function readProof(
   text: string,
@@ -128,7 +130,7 @@ function findFault(
   if (htm !== method) return "proof_wrong_method";
   // Nearly every client writes the URL in its normal form, which is compared first.
   if (!urls.includes(htu) && !urls.includes(proofUrl(htu) ?? "")) return "proof_wrong_url";
-  // The time of a nonce is the service's own, so that a client whose clock is wrong can prove with one (section 4.3, item 11).
+  // A nonce contains the service's own time, so that a client whose clock is wrong can still prove its key (section 4.3, item 11).
   if (nonce !== undefined && isFreshNonce !== undefined) return isFreshNonce(nonce) ? undefined : "proof_nonce";
   if (requiresNonce) return "proof_nonce";
   return Math.abs(nowMs - (iat as number) * 1000) > PROOF_TOLERANCE_MS ? "proof_stale" : undefined;

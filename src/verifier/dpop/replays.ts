@@ -1,6 +1,6 @@
-/** Tells whether a proof is presented for the first time. */
+/** Detects proofs that are presented again. */
 export interface Replays {
-  /** Remembers a proof. Returns whether it was not known. */
+  /** Remembers a proof. Returns whether it is new. */
   isNew(id: string): boolean;
 }
 
@@ -9,14 +9,17 @@ type ReplaysOptions = {
   readonly windowMs: number;
   /** A clock that never jumps, in ms. */
   readonly monotonic: () => number;
-  /** How many proofs are remembered at most. Beyond, the older half is forgotten early. */
+  /** How many proofs are remembered at most. Beyond that number the older half is forgotten early. */
   readonly maxProofs?: number;
 };
 
-/** An id takes about 100 bytes, so that all of them take 20 MB at the most. */
+/** The default of `maxProofs`. An id takes about 100 bytes, so all together take at most 20 MB. */
 const MAX_PROOFS = 200_000;
 
-/** Remembers the proofs of one process in two halves. When the young half is full or old, the other half is forgotten. */
+/**
+ * Remembers the proofs of one process in two halves. When the young half is full or old, the old half is forgotten, and the young half
+ * becomes the old one.
+ */
 export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: ReplaysOptions): Replays {
   let young = new Set<string>();
   let old = new Set<string>();

@@ -8,17 +8,17 @@ const DIGESTS = { ES256: "sha256", RS256: "sha256", EdDSA: null, Ed25519: null }
   string | null
 >;
 
-/** A key whose possession was proven. To read and import it takes as long as a third of a signature check. */
+/** A key whose possession was proven. Reading and importing it takes a third of the time of a signature check. */
 type KnownKey = { readonly key: ProofKey; readonly object: KeyObject; readonly thumbprint: string };
 
-/** By the header of its proofs, which is the same in all proofs of a client. An entry takes about 4 kB. */
+/** The known keys by the header of their proofs, which is the same in all proofs of a client. An entry takes about 4 kB. */
 const known = new RecentlyUsed<KnownKey>(4096);
-/** The header with an RSA key of 4,096 bits has less. A longer one is not kept. */
+/** A longer header is not remembered. The header with an RSA key of 4,096 bits is shorter. */
 const MAX_HEADER_LENGTH = 1024;
 
 type Signed = { readonly input: string; readonly signature: Uint8Array };
 
-/** Verifies a DPoP proof, within one turn of the event loop. Whether it is presented for the first time is for the caller to check. */
+/** Verifies a DPoP proof within one turn of the event loop. The caller must check whether the proof is presented for the first time. */
 export function verifyProof(text: string, expected: ProofExpectation): ProofResult {
   const read = readProof(text, expected, (header) => known.get(header)?.key);
   if (!read.ok) return read;
@@ -36,7 +36,7 @@ export function verifyProof(text: string, expected: ProofExpectation): ProofResu
   return { ok: true, thumbprint, id: sha256(`${thumbprint}.${jti}`) };
 }
 
-/** Imports the key of a proof; undefined if it is none, such as a point that is not on the curve. */
+/** Imports the key of a proof. Returns undefined if it is not a valid key, such as a point that is not on the curve. */
 export function importProofKey({ members }: ProofKey): KeyObject | undefined {
   try {
     return createPublicKey({ key: { ...members }, format: "jwk" });
@@ -46,7 +46,7 @@ export function importProofKey({ members }: ProofKey): KeyObject | undefined {
 }
 
 export function isSignedBy(key: KeyObject, algorithm: ProofAlgorithm, { input, signature }: Signed): boolean {
-  const options = { key, dsaEncoding: "ieee-p1363" } as const; // the signature is r ‖ s (RFC 7518 section 3.4)
+  const options = { key, dsaEncoding: "ieee-p1363" } as const; // The signature is r ‖ s (RFC 7518 section 3.4).
   return verify(DIGESTS[algorithm], Buffer.from(input, "latin1"), options, signature);
 }
 

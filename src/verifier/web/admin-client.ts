@@ -3,7 +3,7 @@ import { createTransport } from "@connectrpc/connect/protocol-connect";
 import { type AdminClient, createClientBy } from "../admin-api.ts";
 import type { VerifierOptions } from "../options.ts";
 
-/** Bounds of a message, in bytes. A request is a token at the most, and a batch of the feed has about 60 KiB. */
+/** The limits of a message, in bytes. A request is at most a token, and a batch of the feed has about 60 KiB. */
 const MAX_REQUEST_BYTES = 65_536;
 const MAX_RESPONSE_BYTES = 4_194_304;
 
@@ -14,7 +14,7 @@ const MAX_RESPONSE_BYTES = 4_194_304;
 export function createAdminClient(options: VerifierOptions): AdminClient | undefined {
   if (options.nodeOptions !== undefined) throw new TypeError("createVerifier: nodeOptions need Node");
   const { fetch = globalThis.fetch } = options;
-  // The requests are small, and not every runtime streams the body of one.
+  // The whole request is sent as one body, because not every runtime can stream it. Requests are small.
   const httpClient: UniversalClientFn = async ({ url, method, header, body, signal }) => {
     const bytes = body && (await readAllBytes(body, MAX_REQUEST_BYTES));
     const init = {

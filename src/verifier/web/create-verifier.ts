@@ -6,7 +6,7 @@ import { importKey, type Key } from "./key.ts";
 import { checkToken } from "./token.ts";
 import { verifyProof } from "./verify-proof.ts";
 
-/** Every runtime with WebCrypto and fetch. */
+/** The parts that work in every runtime with WebCrypto and fetch. */
 const WEB: Runtime<Key, KeySet<Key>> = {
   createKeys: (deps) => new KeySet(deps, importKey),
   checkToken,
@@ -15,7 +15,7 @@ const WEB: Runtime<Key, KeySet<Key>> = {
 };
 
 /**
- * Creates a verifier that works as that of Node does, in Deno, Bun, Workers and browsers. An isolate whose connections end with each
+ * Creates a verifier that works as the one for Node does, in Deno, Bun, Workers and browsers. An isolate whose connections end with each
  * request needs `pollIntervalMs`.
  *
  * @throws TypeError, RangeError for options that cannot work

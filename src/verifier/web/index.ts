@@ -1,4 +1,4 @@
-/** The same functions and types, for every runtime that is not Node. */
+/** The entry for every runtime other than Node, with the same functions and types. */
 export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "../bearer.ts";
 export { accessTokenInterceptor, callerClaims } from "../connect.ts";
 export type { ProvingRequest } from "../dpop/bound.ts";

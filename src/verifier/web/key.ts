@@ -7,15 +7,15 @@ const ALGORITHMS = {
   EdDSA: { name: "Ed25519" },
 } as const satisfies Record<Algorithm, object>;
 
-/** A key that the WebCrypto of the runtime verifies with. */
+/** A key with which the WebCrypto of the runtime verifies. */
 export type Key = Omit<PublishedKey, "verifies"> & {
-  /** Whether the signature is valid. Rejects if the runtime fails: the signature is then not known to be forged. */
+  /** Returns whether a signature is valid. It rejects if the runtime fails, because the signature is then not known to be forged. */
   readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => Promise<boolean>;
 };
 
 /**
- * Imports a JWK (RFC 7517); undefined if its use, type or curve is not that of a key for access tokens.
- * Rejects if the runtime fails, or does not support the algorithm: a key set without that key would refuse tokens that are valid.
+ * Imports a JWK (RFC 7517). Returns undefined if its use, type or curve is not that of a key for access tokens. It rejects if the runtime
+ * fails or does not support the algorithm: a key set without that key would cause valid tokens to be refused.
  */
 export async function importKey(jwk: unknown): Promise<Key | undefined> {
   const read = readJwk(jwk);
@@ -29,7 +29,7 @@ export async function importKey(jwk: unknown): Promise<Key | undefined> {
   return { kid, alg, material: JSON.stringify(members), withdrawn: false, verifies };
 }
 
-/** Returns undefined if the members are not a key (WebCrypto section 18.4: DataError). @throws every other error */
+/** Returns undefined if the members are not a valid key (WebCrypto section 18.4: DataError). @throws every other error */
 function ignoreBadKey(error: unknown): undefined {
   if (error instanceof DOMException && error.name === "DataError") return undefined;
   throw error;

@@ -1,17 +1,17 @@
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The six bits of each character of the alphabet, by its code; -1 for any other. */
+/** Maps the code of each character in the base64url alphabet to its six bits, and any other code to -1. */
 const VALUES = new Int8Array(128).fill(-1);
 for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"].entries()) {
   VALUES[character.charCodeAt(0)] = value;
 }
 
 /**
- * Returns the bytes of a base64url segment. Undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC 4648
- * section 3.5; encoding the bytes again gives the same segment). `atob` takes twenty times as long.
+ * Returns the bytes of a base64url segment. Returns undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC
+ * 4648 section 3.5; encoding the bytes again gives the same segment). The function `atob` would take twenty times as long.
  */
 export function decodeBytes(segment: string): Uint8Array<ArrayBuffer> | undefined {
-  if (segment.length % 4 === 1) return undefined; // no bytes have this length
+  if (segment.length % 4 === 1) return undefined; // No number of bytes has this length in base64url.
   const bytes = new Uint8Array(Math.floor((segment.length * 3) / 4));
   let [bits, left, length] = [0, 0, 0];
   for (let at = 0; at < segment.length; at++) {
@@ -27,12 +27,12 @@ export function decodeBytes(segment: string): Uint8Array<ArrayBuffer> | undefine
   return bits === 0 ? bytes : undefined;
 }
 
-/** Returns the text of a base64url segment. Undefined unless the segment is canonical and its bytes are UTF-8. */
+/** Returns the text of a base64url segment. Returns undefined unless the segment is canonical and its bytes are UTF-8. */
 export function decodeText(segment: string): string | undefined {
   const bytes = decodeBytes(segment);
   try {
     return bytes && decoder.decode(bytes);
   } catch {
-    return undefined; // the bytes are not UTF-8
+    return undefined; // The bytes are not UTF-8.
   }
 }
