@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-/** The command `session-service`. Keeps the compiled code of its first run, so that every later one is quicker. */
+/** The command `session-service`. It caches its compiled code at the first run, so that later runs start faster. */
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
 
-// Not in the shared temporary directory, where another user could have placed code under that name.
+// The cache is not in the shared temporary directory, where another user could have placed code under that name.
 enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url)));
 
 async function serve(): Promise<void> {
@@ -12,7 +12,7 @@ async function serve(): Promise<void> {
 }
 
 const [command = "serve", ...more] = process.argv.slice(2);
-// The service starts without the code of the other commands.
+// To serve, the service does not load the code of the other commands.
 if (command === "serve" && more.length === 0) await serve();
 else {
   const { runCommandLine } = await import("./cli/run.ts");

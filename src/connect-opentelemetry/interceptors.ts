@@ -20,7 +20,7 @@ export type ServerTracingOptions = TracingOptions & {
 };
 
 export type TracingOptions = {
-  /** Default: the global one at the time of the first call. */
+  /** The provider of the tracer. Default: the global one at the time of the first call. */
   readonly tracerProvider?: TracerProvider;
 };
 
@@ -28,7 +28,7 @@ type Request = UnaryRequest | StreamRequest;
 
 const NAME = "connect-opentelemetry";
 
-/** Codes that are faults of a server, not of its caller: only these mark a server's span as an error. */
+/** The codes that mean a fault of the server, not of its caller. Only these mark a server's span as an error. */
 const SERVER_FAULTS: ReadonlySet<Code> = new Set([
   Code.Unknown,
   Code.DeadlineExceeded,
@@ -82,7 +82,7 @@ export function tracingClientInterceptor(options: TracingOptions = {}): Intercep
   };
 }
 
-/** Whether a span is not recorded. A span of another process, as a middleware extracts it, is recorded if it is sampled. */
+/** Returns whether a span is not recorded. A span of another process, extracted by a middleware, is recorded if it is sampled. */
 function isDropped(span: Span): boolean {
   return !span.isRecording() && (span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0;
 }
@@ -95,7 +95,7 @@ function createTracer({ tracerProvider }: TracingOptions): () => Tracer {
   };
 }
 
-/** Makes the call in its span's context, and ends the span with it. */
+/** Makes the call in the context of its span, and ends the span when the call ends. */
 async function call(
   next: Parameters<Interceptor>[0],
   request: Request,
@@ -123,7 +123,10 @@ async function call(
 
 const nameOf = ({ method }: Request) => `${method.parent.typeName}/${method.name}`;
 
-/** Semantic conventions for RPC: `rpc.*`. Headers and messages, which may hold secrets, are never attributes. */
+/**
+ * Returns attributes by the semantic conventions for RPC (`rpc.*`). Headers and messages are never attributes, because they may contain
+ * secrets.
+ */
 function attributesOf(request: Request): Record<string, string> {
   const isGrpc = request.header.get("content-type")?.startsWith("application/grpc") === true;
   return {
@@ -138,7 +141,7 @@ function serverOf(url: string): Record<string, string | number> {
   return { "server.address": hostname, "server.port": Number(port) || (protocol === "https:" ? 443 : 80) };
 }
 
-/** Only the code is recorded: messages of errors may hold what a caller sent. */
+/** Records a failure by its code alone, because messages of errors may contain data that a caller sent. */
 function recordFailure(span: Span, error: ConnectError, isFault: boolean): void {
   const code = codeToString(error.code);
   span.setAttribute("rpc.response.status_code", code);

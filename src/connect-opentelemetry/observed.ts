@@ -2,8 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type Context, context } from "@opentelemetry/api";
 
 /**
- * Passes on the messages, each awaited in a context. It calls `onEnd` once when the stream ends, fails, is left or is aborted, with the
- * error or undefined.
+ * Passes on the messages, each awaited in a context. It calls `onEnd` once, with the error or undefined, when the stream ends, fails, is
+ * aborted or its reader stops.
  */
 export function observed<T>(
   messages: AsyncIterable<T>,
@@ -52,7 +52,7 @@ export function observed<T>(
   };
 }
 
-/** Returns the code of an abort. Connect gives its own reason, such as the deadline. Any other reason means that the stream was left. */
+/** Returns the code of an abort. Connect gives its own reason, such as the deadline. Any other reason means that the reader stopped. */
 function abortOf({ reason }: AbortSignal): ConnectError {
   return reason instanceof ConnectError ? reason : new ConnectError("canceled", Code.Canceled);
 }

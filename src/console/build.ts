@@ -1,6 +1,6 @@
 /**
- * Bundles the console's page. The build of the package does so once. In a clone the page is bundled when it is first requested, so
- * that nobody has to remember a step or commit a generated file.
+ * Bundles the console's page. When the package is built, this happens once. In a clone of the repository the page is bundled when it is
+ * first requested, so that nobody has to remember a step or commit a generated file.
  */
 import { join } from "node:path";
 

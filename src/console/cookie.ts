@@ -1,11 +1,11 @@
-/** Reads and writes the console's own cookie. Nothing but the console reads it. */
+/** Reads and writes the console's own cookie, which is used only here. */
 import { cookieValues } from "../net/cookie-values.ts";
 
 const NAME = "session_console";
-/** With this prefix, browsers accept the cookie from this very host by https alone. So no sibling domain can set one. */
+/** With this prefix, browsers accept the cookie only from this host and only over https, so that no sibling domain can set it. */
 const PREFIXED = `__Host-${NAME}`;
 
-/** Returns the cookie's value; undefined if there is none, or if several differ. */
+/** Returns the cookie's value; undefined if there is none, or if there are several different ones. */
 export function readConsoleCookie(header: string | undefined, secure: boolean): string | undefined {
   const name = secure ? PREFIXED : NAME;
   const values = new Set(cookieValues(header ?? "", name).filter((value) => value !== ""));

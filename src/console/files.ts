@@ -4,7 +4,10 @@ import type { Page } from "../listener/pages.ts";
 
 const FOLDER = new URL("page/", import.meta.url);
 
-/** The page loads nothing inline and nothing from elsewhere, and is shown in no frame. Its scripts cannot turn texts into scripts. */
+/**
+ * The content security policy. The page loads nothing inline and nothing from other hosts, and cannot be framed. Its scripts cannot turn
+ * texts into scripts.
+ */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],
@@ -18,7 +21,7 @@ const HEADERS = {
   "x-frame-options": "DENY",
 };
 
-/** Returns the script that the package has. In a clone there is none, so it is bundled now. */
+/** Returns the script from the package. A clone of the repository has none, so there it is bundled now. */
 async function script(): Promise<string | Buffer> {
   try {
     return await readFile(new URL("main.js", FOLDER));
@@ -55,7 +58,7 @@ export function consoleFiles(): (path: string) => Promise<Page> | undefined {
     const page = kept.get(path) ?? load(asset);
     kept.set(path, page);
     return page.catch(() => {
-      kept.delete(path); // the next request reads it again
+      kept.delete(path); // The next request reads the file again.
       return NOT_BUILT;
     });
   };

@@ -24,8 +24,8 @@ const { listSubscriptions, pauseSubscription, resumeSubscription, testSubscripti
 const ROOT = "/console";
 const API = `${ROOT}/api`;
 /**
- * The RPCs that the page calls, below `API`. No other RPC is passed on. So a stolen cookie creates no session for anybody, and opens no
- * stream that would outlive the sign-in.
+ * The RPCs that the page calls, below `API`. No other RPC is forwarded. So a stolen cookie cannot create a session for anybody, and
+ * cannot open a stream that would outlive the sign-in.
  */
 const CALLS = new Set(
   [
@@ -33,7 +33,7 @@ const CALLS = new Set(
     ...[listSubscriptions, pauseSubscription, resumeSubscription, testSubscription],
   ].map(({ parent, name }) => `/${parent.typeName}/${name}`),
 );
-/** The body of a sign-in holds one admin token, so it is small. */
+/** The maximum size of the body of a sign-in, which contains one admin token. */
 const MAX_BODY_BYTES = 8 * 1024;
 
 type Log = (fields: object, message: string) => void;
@@ -53,7 +53,7 @@ type Exchange = {
   readonly request: Request;
   readonly response: Response;
   readonly source: NodeRequestSource;
-  /** Whether the browser came by https. */
+  /** Whether the browser used https. */
   readonly secure: boolean;
   readonly cookie: string | undefined;
 };
@@ -145,7 +145,7 @@ async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): 
     deps.audit({ event: "rate_limited", limit: "failures" }, requester);
     return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
   }
-  // The response replaces the cookie of an earlier sign-in.
+  // The response replaces the cookie of an earlier sign-in, so that sign-in ends.
   if (exchange.cookie !== undefined) await signIns.remove(exchange.cookie);
   const { admin, expiresAt } = signedIn;
   record(deps.log, { event: "console_signed_in", by: admin.name }, source);

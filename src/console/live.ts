@@ -4,15 +4,15 @@ import type { RevocationFeed } from "../session/feed.ts";
 type Deps = {
   readonly metrics: { readonly values: () => Promise<readonly { readonly name: string }[]> };
   readonly feed: Pick<RevocationFeed, "state">;
-  /** Whether the file of the key ring is gone. */
+  /** Returns whether the file of the key ring is missing. */
   readonly ringLost: () => boolean;
-  /** Returns the keys with what each may do next. */
+  /** Returns the keys, each with its possible next steps. */
   readonly keys: () => readonly object[];
   /** Resolves when the store responds. */
   readonly ready: () => Promise<void>;
 };
 
-/** The metrics that the page shows. The others are not sent. */
+/** The metrics that the page displays. Others are not sent. */
 const SHOWN = new Set([
   "session_created_total",
   "session_renewed_total",

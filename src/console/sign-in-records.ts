@@ -1,11 +1,13 @@
-/** What is known of each sign-in to the console, in the memory of one process: the service's own, or that of the workers' supervisor. */
+/** The records of the sign-ins to the console, in the memory of one process: the service's own, or that of the workers' supervisor. */
 import type { Clock } from "../session/ports.ts";
 
-/** A sign-in without a request ends after this time, ms. */
+/** A sign-in without a request ends after this time, in ms. */
 const IDLE_MS = 30 * 60_000;
-/** Every sign-in ends after this time, ms. */
+/** Every sign-in ends after this time, in ms. */
 const LIFE_MS = 8 * 3_600_000;
-/** One admin token may have this many sign-ins. Beyond it the token's oldest one ends, so that no token displaces those of others. */
+/**
+ * How many sign-ins one admin token may have. Beyond that the token's oldest one ends, so that no token displaces the sign-ins of others.
+ */
 const MAX_SIGN_INS = 200;
 
 type SignIn = { readonly token: string; readonly expiresAt: number; idleExpiresAt: number };

@@ -1,5 +1,5 @@
 /**
- * The sign-ins to the console. They are kept in memory, so that signing out ends one at once. A browser holds a random text and never
+ * The sign-ins to the console. They are kept in memory, so that signing out ends one at once. A browser receives a random text and never
  * the admin token. Somebody who can read this memory could read the tokens anyway.
  */
 import { createHash } from "node:crypto";
@@ -9,9 +9,9 @@ import type { SignInRecords } from "./sign-in-records.ts";
 type SignedIn = { readonly admin: Admin; readonly token: string; readonly expiresAt: number };
 
 export type SignIns = {
-  /** Resolves with the text for the cookie; undefined if the token is not one of an admin. */
+  /** Adds a sign-in. Resolves with the text for the cookie; undefined if the token does not belong to an admin. */
   add(token: string): Promise<string | undefined>;
-  /** Resolves with what a cookie stands for, while its token is in force. */
+  /** Resolves with the sign-in of a cookie, as long as its token is valid. */
   find(cookie: string): Promise<SignedIn | undefined>;
   remove(cookie: string): Promise<void>;
 };
@@ -19,7 +19,7 @@ export type SignIns = {
 type Deps = {
   readonly access: Pick<AdminAccess, "byToken">;
   readonly records: SignInRecords;
-  /** A text that nobody can guess. */
+  /** Returns a text that nobody can guess. */
   readonly secret: () => string;
 };
 
@@ -44,7 +44,7 @@ export function createSignIns({ access, records, secret }: Deps): SignIns {
   };
 }
 
-/** The records know the digest, so that the time of a look-up reveals nothing of the cookie. */
+/** The records are found by a digest, so that the time of a look-up reveals nothing about the cookie. */
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
 }

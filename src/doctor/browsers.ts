@@ -1,4 +1,4 @@
-/** Checks whether browsers keep the cookie and send it where it is needed. Settings that are valid one by one can fail together. */
+/** Checks whether browsers keep the cookie and send it where it is needed. Settings that are valid separately can fail together. */
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "./files.ts";
 import { type Finding, reportOf } from "./finding.ts";
@@ -11,7 +11,7 @@ export function checkBrowsers(config: Config): readonly Finding[] {
   return findings.length > 0 ? findings : [ok("browsers keep the cookie, and send it from the allowed origins")];
 }
 
-/** Checks the cookie at the service's own address. */
+/** Checks the cookie for the service's own address. */
 function checkOwn({ cookie, trustProxy, tlsCertFile }: Config, own: URL): readonly Finding[] {
   const findings: Finding[] = [];
   const isSecure = own.protocol === "https:";

@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import { DAY_MS } from "../config/values.ts";
 import { type Finding, messageOf, reportOf } from "./finding.ts";
 
-/** A certificate should have been renewed this long before it ends, in ms. */
+/** How long before its expiry a certificate should have been renewed, in ms. */
 const RENEWAL_MS = 14 * DAY_MS;
 
 const { ok, warning, fault } = reportOf("certificate");

@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import { errorCode } from "../files/error-code.ts";
 import { type Finding, messageOf, reportOf } from "./finding.ts";
 
-/** With less free space than this, in bytes, the store may soon refuse writes. */
+/** The free space, in bytes, below which the store may soon refuse writes. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
 
 /** The result code of SQLite for a file that is not a database (sqlite.org/rescode.html). */
@@ -45,7 +45,7 @@ async function checkSpace(directory: string): Promise<readonly Finding[]> {
       ),
     ];
   } catch (error) {
-    if (errorCode(error) === "ENOENT") return []; // the file has not been made yet
+    if (errorCode(error) === "ENOENT") return []; // The file has not been created yet.
     throw error;
   }
 }

@@ -8,7 +8,7 @@ import { readRing } from "../tokens/ring-file.ts";
 import { nextStep, type RingTimes } from "../tokens/ring-steps.ts";
 import { type Finding, reportOf } from "./finding.ts";
 
-/** A key should not be used for longer than this, in ms: docs/operations.md advises a rotation every month. */
+/** How long a key should be used at most, in ms. docs/operations.md advises a rotation every month. */
 const MAX_USE_MS = 90 * DAY_MS;
 /** How long an instance takes to read a changed ring, in ms. The keys command assumes the same. */
 const PICK_UP_MS = 60_000;
@@ -31,7 +31,7 @@ export async function checkKeys(config: Config, now: number): Promise<readonly F
   return findings.length > 0 ? findings : [ok(`the keys of ${config.keysFile} are in use for less than 90 days`)];
 }
 
-/** Checks the keys of security event tokens, where the key ring does not sign them. */
+/** Checks the keys of security event tokens, if the key ring does not sign them. */
 export async function checkEventKeys({ signals, signalsRsaKeyFile: path }: Config): Promise<readonly Finding[]> {
   if (!signals || path === undefined) return [];
   try {

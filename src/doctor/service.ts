@@ -6,7 +6,7 @@ import { KeyRingFault } from "../tokens/ring.ts";
 import { readRing } from "../tokens/ring-file.ts";
 import { type Finding, messageOf, reportOf } from "./finding.ts";
 
-/** How long a whole response may take, in ms, because a foreign server may send without an end. */
+/** How long a whole response may take, in ms, because another server may send without end. */
 const TIMEOUT_MS = 3_000;
 
 const JWKS_PATH = "/.well-known/jwks.json";
@@ -38,7 +38,7 @@ async function checkListener(
   const near = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const url = `${scheme}://${near.includes(":") ? `[${near}]` : near}:${port}`;
   try {
-    // The certificate is not for this address; it has a check of its own.
+    // The certificate is not issued for this address, and is checked separately, so it is not verified here.
     const keys = await get(url + JWKS_PATH, { rejectUnauthorized: false });
     const kids = keys.status === 200 ? kidsOf(keys.body) : undefined;
     if (kids === undefined || (own !== undefined && !own.some((kid) => kids.includes(kid)))) {
@@ -59,7 +59,7 @@ async function checkListener(
 
 const variableOf = (what: string) => (what === "the admin API" ? "ADMIN_PORT" : "PORT");
 
-/** Checks whether ISSUER leads to this service, by its keys. */
+/** Checks by its keys whether ISSUER leads to this service. */
 async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {
   if (issuer === undefined) return [];
   const url = issuer.replace(/\/+$/, "") + JWKS_PATH;
@@ -88,7 +88,7 @@ async function ownKids(path: string): Promise<OwnKids> {
   try {
     return (await readRing(path)).signing.map(({ kid }) => kid);
   } catch (error) {
-    if (error instanceof KeyRingFault) return error.absent ? [] : undefined; // the check of the keys reports it
+    if (error instanceof KeyRingFault) return error.absent ? [] : undefined; // The check of the keys reports this fault.
     throw error;
   }
 }

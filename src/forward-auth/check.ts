@@ -1,4 +1,4 @@
-/** Decides about a request that a gateway describes, and says what the gateway does with it. */
+/** Decides about a request that a gateway describes, and returns what the gateway must do with it. */
 import { cookieValues } from "../net/cookie-values.ts";
 import {
   type Authorization,
@@ -9,30 +9,33 @@ import {
   type Verifier,
 } from "../verifier/index.ts";
 
-/** The upstream learns from these headers who calls. A request that passes gets all of them, so that none of the client's own is left. */
+/**
+ * The headers from which the upstream learns who calls. A request that passes gets all of them, so that none of the client's own headers
+ * remains.
+ */
 const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims"] as const;
-/** So many values of the cookie are tried. A browser sends one for each scope, and a sibling domain may have planted some. */
+/** How many values of the cookie are tried. A browser sends one for each scope, and a sibling domain may have planted some. */
 const MAX_VALUES = 4;
 
 type Identity = Readonly<Record<(typeof IDENTITY_HEADERS)[number], string>>;
 type Decision = { readonly ok: true; readonly identity: Identity } | Rejection;
-/** A header of the request that the gateway asks about, by its name in lower case. */
+/** Returns a header of the request that the gateway describes, by its name in lower case. */
 export type HeaderOf = (name: string) => string | undefined;
-/** What the gateway says about the request itself. A proof names the method and the URL that it is for (RFC 9449 section 4.3). */
+/** The gateway's description of the request. A proof contains the method and the URL that it is for (RFC 9449 section 4.3). */
 type Target = {
   readonly method: string | undefined;
-  /** The host that the client has named, with its port if it has named one. */
+  /** The host to which the client sent the request, with its port if the client named one. */
   readonly host: string | undefined;
-  /** Path and query. */
+  /** The path and the query. */
   readonly path: string | undefined;
 };
-/** Never rejects. */
+/** Decides about a request. It never rejects. */
 export type Check = (headerOf: HeaderOf, target: Target) => Promise<Decision>;
 
 type Options = {
-  /** The name of the cookie that holds the access token where a request has no `Authorization` header. */
+  /** The name of the cookie that contains the access token if a request has no `Authorization` header. */
   readonly cookie?: string | undefined;
-  /** The origins at which clients reach the gateway. Without them tokens that are bound to a key (DPoP) are refused. */
+  /** The origins at which clients reach the gateway. Without them, tokens that are bound to a key (DPoP) are refused. */
   readonly origins?: readonly string[] | undefined;
 };
 
@@ -46,15 +49,16 @@ export function createCheck(verifier: Verifier, { cookie, origins = [] }: Option
   };
 }
 
-/** Only of a whole request can a proof be verified. */
+/** Returns the whole request if it is known, because a proof can be verified only then. */
 function requestOf(headerOf: HeaderOf, target: Target, origins: readonly string[]): CallerRequest {
   const headers = { get: (name: string) => headerOf(name) ?? null };
   return { method: target.method ?? "", url: urlOf(target, origins), headers };
 }
 
 /**
- * Returns the URL by which the client has sent a request. Its origin is one of those that are configured, so that a proof for another host is
- * refused; its scheme is theirs, because TLS may end before the gateway. Empty if there is none: no proof is for that.
+ * Returns the URL to which the client has sent a request. Its origin must be one of the configured ones, so that a proof for another host
+ * is refused. The scheme comes from the configuration, because TLS may end before the gateway. Returns an empty text, for which no proof
+ * is valid, if no origin matches.
  */
 function urlOf({ host, path }: Target, origins: readonly string[]): string {
   const origin = origins.find((known) => isAt(known, host ?? ""));
@@ -68,7 +72,10 @@ function tokensOf(header: string | undefined, cookie: string): readonly string[]
   return header === undefined ? [] : [...new Set(cookieValues(header, cookie))].slice(0, MAX_VALUES);
 }
 
-/** One of several tokens must be good, and nobody may have planted another user's: all good ones are of one subject, and none is undecided. */
+/**
+ * Decides about several tokens. One of them must be valid. All valid ones must have the same subject, because somebody may have planted
+ * another user's token, and none may be undecided.
+ */
 async function judgeAll(verifier: Verifier, tokens: readonly string[]): Promise<Authorization> {
   const decisions = await Promise.all(tokens.map((token) => authorize(verifier, `Bearer ${token}`)));
   const accepted = decisions.filter((decision) => decision.ok);
@@ -77,7 +84,7 @@ async function judgeAll(verifier: Verifier, tokens: readonly string[]): Promise<
   return unavailable ?? accepted[0] ?? (decisions[0] as Authorization);
 }
 
-/** Percent-encodes what has no place in a header: everything but visible ASCII, and the percent sign itself. */
+/** Percent-encodes the characters that a header must not contain: everything except visible ASCII, and the percent sign itself. */
 const headerText = (text: string) => text.toWellFormed().replace(/[^!-~]|%/gu, encodeURIComponent);
 
 function identityOf(claims: Claims): Identity {

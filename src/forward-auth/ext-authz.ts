@@ -11,7 +11,7 @@ import {
 import type { Check, HeaderOf } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** `google.rpc.Code`. */
+/** The used values of `google.rpc.Code`. */
 const [OK, UNAVAILABLE, UNAUTHENTICATED] = [0, 14, 16];
 
 export function createExtAuthz(check: Check, outcomes: Outcomes): ServiceImpl<typeof Authorization> {
@@ -49,7 +49,7 @@ function headersOf(request: AttributeContext_HttpRequest | undefined): HeaderOf 
   };
 }
 
-/** `append` is set to false, so that the client's own header of that name is replaced, whatever the default. */
+/** `append` is false, so that the header replaces the client's own header of that name, whatever the default is. */
 function options(headers: Readonly<Record<string, string>>): HeaderValueOption[] {
   return Object.entries(headers).map(([key, value]) =>
     create(HeaderValueOptionSchema, { header: { key, value }, append: false }),

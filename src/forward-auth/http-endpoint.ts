@@ -1,7 +1,7 @@
 /**
- * The endpoint for gateways that ask by HTTP: `auth_request` of nginx, `forward_auth` of Caddy, `forwardAuth` of Traefik, HAProxy's Lua, and
- * Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no body. Only
- * `X-Forwarded-Method`, `-Host` and `-Uri` say for which request, and only tokens that are bound to a key need these.
+ * The endpoint for gateways that call over HTTP: `auth_request` of nginx, `forward_auth` of Caddy, `forwardAuth` of Traefik, HAProxy's
+ * Lua, and Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no
+ * body. The headers `X-Forwarded-Method`, `-Host` and `-Uri` describe the request; only tokens that are bound to a key need them.
  */
 import { type Handler, respond } from "../listener/listener.ts";
 import type { Check } from "./check.ts";

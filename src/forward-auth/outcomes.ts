@@ -1,4 +1,4 @@
-/** How many checks ended how, since the start, in the text that Prometheus reads. */
+/** Counts the outcomes of checks since the start, and exposes them in the text format of Prometheus. */
 import type { Rejection } from "../verifier/index.ts";
 
 type Outcome = "accepted" | Rejection["reason"];
@@ -10,7 +10,7 @@ export class Outcomes {
     this.#counts.set(outcome, (this.#counts.get(outcome) ?? 0) + 1);
   }
 
-  /** @param stalenessMs how old what is known of endings is */
+  /** @param stalenessMs how old the knowledge of ended sessions is */
   exposition(stalenessMs: number): string {
     const checks = [...this.#counts].map(
       ([outcome, count]) => `forward_auth_checks_total{outcome="${outcome}"} ${count}`,

@@ -1,6 +1,6 @@
 /**
- * One port for gateways that ask whether a request may pass: by HTTP, or by gRPC as Envoy does. It has no state of its own but what its
- * verifier knows, so that any number of them can run.
+ * Opens one port on which gateways check whether a request may pass: over HTTP, or over gRPC as Envoy does. Its only state is the
+ * knowledge of its verifier, so any number of instances can run.
  */
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { Authorization } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
@@ -18,17 +18,20 @@ type Options = {
   readonly cookie?: string | undefined;
   /** The origins at which clients reach the gateway; absent if no tokens are bound to keys. */
   readonly origins?: readonly string[] | undefined;
-  /** Above this staleness of what is known of endings, in ms, `/readyz` responds 503. */
+  /** The staleness of the knowledge about ended sessions, in ms, above which `/readyz` responds 503. */
   readonly maxStalenessMs: number;
   readonly onBug: (error: unknown) => void;
 };
 
-/** How long requests in flight have when it ends, in ms. */
+/** How long requests in flight may take when the endpoint stops, in ms. */
 const GRACE_MS = 5_000;
-/** How long idle connections stay open then, so that gateways can leave them: they learn from `/readyz` that this is the end. */
+/**
+ * How long idle connections stay open when the endpoint stops, in ms, so that gateways can close them: `/readyz` tells them that it
+ * stops.
+ */
 const LINGER_MS = 1_000;
 
-/** The size of the longest question over gRPC, in bytes. Envoy may send the body of a request along (`with_request_body`). */
+/** The size of the largest check over gRPC, in bytes. Envoy may include the body of a request (`with_request_body`). */
 const MAX_CHECK_BYTES = 1_048_576;
 
 export type ForwardAuth = { readonly url: string; close(): Promise<void> };
@@ -43,7 +46,7 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
     readMaxBytes: MAX_CHECK_BYTES,
     routes: (router) => router.service(Authorization, createExtAuthz(check, outcomes)),
   });
-  // Gateways keep few connections and send all their requests over them, so a bound for each address would bound the gateway.
+  // Gateways send all their requests over a few connections, so a limit per address would limit the gateway.
   const maxConnections = 10_000;
   const limits = { maxConnections, maxConnectionsPerAddress: maxConnections };
   const listener: Listener = await openListener("forward-auth", host, port, { limits, onBug });

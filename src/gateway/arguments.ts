@@ -41,7 +41,7 @@ SIGHUP reads descriptors, service config and certificates again. SIGTERM and SIG
 `;
 
 export interface GatewayArguments {
-  /** The servers; all have the same path. */
+  /** The servers. All of them have the same path. */
   readonly upstreams: readonly [string, ...string[]];
   readonly upstreamConnections: number;
   readonly descriptors: string | undefined;
@@ -190,7 +190,7 @@ function addressOf(text: string): { host: string; port: number } {
   return { host: bracketed ?? (plain || "0.0.0.0"), port };
 }
 
-/** Node's timers fire at once if their delay is longer. */
+/** The longest delay of Node's timers, in ms. With a longer one they fire at once. */
 const MAX_INTEGER = 2 ** 31 - 1;
 
 function integer(name: string, text: string, min: number): number {

@@ -8,12 +8,12 @@ import { reflectServices } from "./reflection.ts";
 
 /** The sources of the descriptors and rules of the served RPCs. */
 interface DescriptorSources {
-  /** A file with a google.protobuf.FileDescriptorSet; undefined: server reflection. */
+  /** A file with a google.protobuf.FileDescriptorSet; undefined means server reflection. */
   readonly descriptors: string | undefined;
   /** A file with a google.api.Service in YAML or JSON, whose rules are added. */
   readonly serviceConfig: string | undefined;
   readonly autoRoutes: boolean;
-  /** The full names of the services to serve; empty: all. */
+  /** The full names of the services to serve; empty means all. */
   readonly services: readonly string[];
 }
 
@@ -21,7 +21,7 @@ interface DescriptorSources {
 interface Contract {
   readonly registry: FileRegistry;
   readonly tables: readonly RouteTable[];
-  /** Rules that cannot be mapped: their routes are not served. */
+  /** Warnings about rules that cannot be mapped. Their routes are not served. */
   readonly warnings: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** The HTTP layer in front of a remote server, on the listener of the session service: one server, with all its limits. */
+/** The HTTP layer in front of a remote server, with the listener of the session service and all of its limits. */
 import type { Transport } from "@connectrpc/connect";
 import { createHttpHandler, type NodeHandler, protobufCodec } from "connect-http-routes";
 import { withOneHost } from "../listener/authority.ts";
@@ -77,7 +77,7 @@ async function readiness(upstream: Upstream): Promise<Page> {
   return state.ready ? text(200, "ok") : text(503, state.reason);
 }
 
-/** The body has the form of the default failure encoder. */
+/** The body has the format of the default failure encoder. */
 const TWO_HOSTS = JSON.stringify({ code: 3, message: "the request names two hosts", details: [] });
 
 const refuseTwoHosts: Responder = (_request, response) =>

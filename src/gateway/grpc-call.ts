@@ -9,10 +9,10 @@ export interface GrpcResult {
   readonly message: Uint8Array;
 }
 
-/** The server has not processed the call, and will not (RFC 9113 section 8.7): it may be sent again. */
+/** The server has not processed the call and will not (RFC 9113 section 8.7), so it may be sent again. */
 export class UnprocessedError extends Error {}
 
-/** Length of the prefix of a message: one byte of flags and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
+/** The length of a message's prefix in bytes: one byte of flags and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
 export const PREFIX_BYTES = 5;
 
 export function envelope(message: Uint8Array): Buffer {
@@ -48,7 +48,7 @@ function statusError(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders):
 export function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
   const status = Number(header[":status"] ?? 200);
   if (status === 200) return undefined;
-  // The codes are those of gRPC's http-grpc-status-mapping.md.
+  // The codes follow gRPC's http-grpc-status-mapping.md.
   const codes: Readonly<Record<number, Code>> = {
     400: Code.Internal,
     401: Code.Unauthenticated,

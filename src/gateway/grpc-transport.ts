@@ -12,17 +12,17 @@ import { ClientSessions, type KeepAliveOptions } from "../http2/client-sessions.
 import { envelope, type GrpcResult, lost, UnprocessedError } from "./grpc-call.ts";
 import { readResponse } from "./read-response.ts";
 
-/** Keeps the connection to the server. */
+/** The connection to the server. */
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;
 
 export interface GrpcUpstreamOptions extends KeepAliveOptions {
-  /** The server's URL, such as `http://127.0.0.1:50051`. */
+  /** The URL of the server, such as `http://127.0.0.1:50051`. */
   readonly baseUrl: string;
-  /** Options of `http2.connect`: certificates, authorities. */
+  /** Options of `http2.connect`: certificates and authorities. */
   readonly nodeOptions?: SecureClientSessionOptions;
-  /** Keeps the connection. Default: one with the options above. */
+  /** The connection to use. Default: a new one with the options above. */
   readonly sessionManager?: SessionManager;
-  /** Limit of the message of a unary response, in bytes. Default: 4 MiB, as in gRPC. */
+  /** The largest message of a unary response, in bytes. Default: 4 MiB, as in gRPC. */
   readonly readMaxBytes?: number;
 }
 
@@ -64,7 +64,10 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   };
 }
 
-/** A server that leaves refuses the calls that are on their way to it. Another connection serves them. */
+/**
+ * Makes a call, and makes it again on another connection if the server has not processed it. A server that shuts down refuses calls that
+ * are still on their way.
+ */
 async function sendAgainIfUnprocessed(send: () => Promise<GrpcResult>): Promise<GrpcResult> {
   try {
     return await send().catch((error: unknown) => {

@@ -5,7 +5,7 @@ import { affordable, type Resources } from "../listener/resources.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { reasonsOf, type WriteLog } from "./request-log.ts";
 
-/** Bounds the arguments by what the process can afford, but allows at least four connections and one body of the largest size. */
+/** Limits the arguments to what the process can afford, but allows at least four connections and one body of the largest size. */
 export function withinResources(args: GatewayArguments, resources: Resources): GatewayArguments {
   const { connections, bodyBytes } = affordable(resources, args.bounds.maxPendingBodyBytes);
   const maxPendingBodyBytes = Math.min(args.bounds.maxPendingBodyBytes, Math.max(bodyBytes, args.maxBodyBytes));
@@ -25,7 +25,8 @@ export async function openGatewayListener(args: GatewayArguments, write: WriteLo
       maxConnections,
       // Behind a proxy all connections have the address of the proxy, so there is no limit for an address.
       maxConnectionsPerAddress: args.trustForwarded ? maxConnections : Math.ceil(maxConnections * ADDRESS_SHARE),
-      // Streams of messages may last long. The HTTP layer limits the time of each body and message.
+      // Streams of messages may last long, so the listener does not limit the time. The HTTP layer limits the time of each body and
+      // message.
       requestTimeoutMs: Number.POSITIVE_INFINITY,
     },
     onBug: (error) => write({ event: "bug", reason: reasonsOf(error) }),

@@ -13,15 +13,16 @@ interface Reading {
   length: number;
   header: IncomingHttpHeaders;
   trailer: IncomingHttpHeaders | undefined;
-  /** Whether Node could not send the head: the connection ends, and the call was still waiting for a free stream. */
+  /** Whether Node could not send the head, because the connection ended while the call was waiting for a free stream. */
   isUnsent: boolean;
 }
 
 const READING = Symbol("reading");
 
 /**
- * Node keeps a stream until the next full garbage collection, long after its end, and with it all that its listeners refer to. So all
- * streams share their listeners, which find the reading in a property that is cleared when the call ends.
+ * A stream whose response is being read. Node keeps streams in memory until the next full garbage collection, long after their end, with
+ * everything that their listeners refer to. So all streams share their listeners, which find the reading in a property that is cleared
+ * when the call ends.
  */
 type ReadStream = ClientHttp2Stream & { [READING]?: Reading | undefined };
 
@@ -112,7 +113,10 @@ function fail(stream: ReadStream, error: unknown): void {
   stream[READING] = undefined;
 }
 
-/** Whether the server has refused the stream, or has ended the connection by a GOAWAY that excludes it. Node reports both alike. */
+/**
+ * Returns whether the server has refused the stream, or has ended the connection with a GOAWAY that excludes it. Node reports both in the
+ * same way.
+ */
 function isRefused(stream: ClientHttp2Stream, header: IncomingHttpHeaders): boolean {
   return stream.rstCode === constants.NGHTTP2_REFUSED_STREAM && header[":status"] === undefined;
 }

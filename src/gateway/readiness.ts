@@ -10,12 +10,12 @@ import type { Upstream } from "./upstream.ts";
 /** How long the upstream may take to respond to a probe, in milliseconds. */
 const TIMEOUT_MS = 2_000;
 
-/** Whether the upstream can serve requests, or why not. */
+/** Whether the upstream can serve requests, and if not, why. */
 type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
-/** Asks the upstream's health service. A server that has none is ready if it responds at all. */
+/** Calls the upstream's health service. A server without one is ready if it responds at all. */
 export async function checkReadiness({ transport, isFull }: Upstream): Promise<Readiness> {
-  // The probe would wait like any other call.
+  // The probe would have to wait like any other call.
   if (isFull()) return { ready: false, reason: "the connections to the upstream have no free stream" };
   try {
     const request = create(HealthCheckRequestSchema);

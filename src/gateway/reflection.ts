@@ -12,11 +12,11 @@ type Question = NonNullable<MessageInitShape<typeof ServerReflectionRequestSchem
 
 /** Limits on the gateway's resources while an upstream describes itself. */
 export interface ReflectionLimits {
-  /** How long the whole conversation may take, in milliseconds. Default: 10,000. */
+  /** How long all calls of reflection together may take, in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number;
-  /** How many files it may send. Default: 5,000. */
+  /** How many files the upstream may send. Default: 5,000. */
   readonly maxFiles?: number;
-  /** How many bytes all its files may have. Default: 64 MiB. */
+  /** How many bytes all its files together may have. Default: 64 MiB. */
   readonly maxBytes?: number;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
@@ -30,12 +30,12 @@ const DEFAULT_LIMITS: Required<ReflectionLimits> = {
 };
 /** How many characters of a text from the upstream are reported. */
 const MAX_REPORTED_LENGTH = 200;
-/** Older servers have only `v1alpha`, whose messages are the same as those of `v1`. */
+/** The versions of reflection. Older servers have only `v1alpha`, whose messages are the same as those of `v1`. */
 const VERSIONS = ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
 
 /**
  * Reads the descriptors of all services of a server by gRPC server reflection.
- * @throws ConnectError if the server is away, has no reflection or exceeds a limit
+ * @throws ConnectError if the server cannot be reached, has no reflection or exceeds a limit
  * @throws Error if its descriptors are incomplete
  */
 export async function reflectServices(transport: Transport, given: ReflectionLimits = {}): Promise<FileRegistry> {
@@ -78,7 +78,7 @@ class Conversation {
       if (/^grpc\.(?:reflection|health)\./.test(name) || this.#services.has(name)) continue;
       await this.#add({ case: "fileContainingSymbol", value: name });
     }
-    // A missing import is asked for at once, so the map grows while the loop reads it.
+    // A missing import is requested at once, so the map grows while the loop reads it.
     for (const { dependency } of this.#files.values()) {
       for (const name of dependency) if (!this.#files.has(name)) await this.#addImport(name);
     }
@@ -121,7 +121,7 @@ class Conversation {
     }
   }
 
-  /** Imported files come before those that import them. */
+  /** Returns the files in an order in which imported files come before those that import them. */
   #inOrder(): FileDescriptorProto[] {
     const visited = new Set<string>();
     const ordered: FileDescriptorProto[] = [];

@@ -6,7 +6,7 @@ import { createLineLimit } from "../observability/line-limit.ts";
 /** Writes one JSON object. */
 export type WriteLog = (line: Readonly<Record<string, unknown>>) => void;
 
-/** A log with a limited rate of lines, because a client that can cause one line can cause millions. */
+/** A log with a limited rate of lines, because a client that can cause one line can cause millions of lines. */
 export interface BudgetedLog {
   readonly write: WriteLog;
   /** Reports how many lines were suppressed, and ends. */
@@ -48,7 +48,7 @@ function boundText(value: unknown): unknown {
   return typeof value === "string" && value.length > MAX_TEXT_LENGTH ? `${value.slice(0, MAX_TEXT_LENGTH)}…` : value;
 }
 
-/** Joins the messages of an error and its causes, because the message of a failed connection alone says least. */
+/** Joins the messages of an error and its causes, because the message of a failed connection alone says little. */
 export function reasonsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${reasonsOf(error.cause)}`;
@@ -57,7 +57,7 @@ export function reasonsOf(error: unknown): string {
 export interface RequestLog {
   /** Logs every request that the handler serves, when its response is complete or has been cut. */
   wrap(handler: NodeHandler): NodeHandler;
-  /** The hook `onResponse`: it records what only the handler knows. */
+  /** The hook `onResponse`, which records facts that only the handler knows. */
   note(response: ResponseInfo<NodeRequest>): void;
 }
 
@@ -76,7 +76,7 @@ export function createRequestLog(write: WriteLog, errorsOnly: boolean): RequestL
     wrap: (handler) => (request, response) => {
       const start = performance.now();
       const { method, url = "" } = request;
-      // The query is not logged: it may hold secrets.
+      // The query is not logged, because it may contain secrets.
       const [path] = url.split("?", 1);
       const peer = request.socket.remoteAddress;
       response.once("close", () => {

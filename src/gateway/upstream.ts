@@ -10,13 +10,13 @@ import { createGrpcUpstream } from "./grpc-transport.ts";
 
 export interface Upstream {
   readonly transport: Transport;
-  /** Whether a further call would have to wait for the end of another one. */
+  /** Returns whether a further call would have to wait for the end of another one. */
   isFull(): boolean;
   /** Closes its connections. */
   close(): void;
 }
 
-/** How long a ping of HTTP/2 may stay without a response, in milliseconds. */
+/** How long an HTTP/2 PING may remain unacknowledged, in milliseconds. */
 const PING_TIMEOUT_MS = 15_000;
 
 /**
@@ -39,7 +39,7 @@ export async function createUpstream(
   }
   const pool = {
     connections: args.upstreamConnections,
-    // The error of an only server is that of its calls.
+    // If there is only one server, its errors are reported with its calls.
     onFailure: others.length > 0 ? onFailure : () => {},
     pingTimeoutMs: PING_TIMEOUT_MS,
     ...(args.pingIntervalMs > 0 && { pingIntervalMs: args.pingIntervalMs }),

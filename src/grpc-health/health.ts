@@ -10,8 +10,8 @@ export type HealthOptions = {
   /**
    * Returns whether the server can serve now, for example after a ping of its database. False, or a rejection, means NOT_SERVING for
    * every service.
-   * Check and List call it and wait for it, so its time should be bounded. It is called repeatedly while there are watchers. Calls at the
-   * same time share one. Default: none.
+   * Check and List call it and wait for its result, so it should finish within a bounded time. It is called repeatedly while there are
+   * watchers. Concurrent callers share one call. Default: none.
    */
   readonly probe?: () => unknown;
   /** How often the probe is called for watchers, in ms. Default: 1000. */
@@ -20,7 +20,7 @@ export type HealthOptions = {
 
 const PROBE_INTERVAL_MS = 1000;
 
-/** The initial statuses by service. A service without one is SERVING. */
+/** The statuses of all services. A service whose status was not set is SERVING. */
 export class Health {
   readonly #statuses: Map<string, ServingStatus>;
   readonly #probe: (() => unknown) | undefined;
@@ -38,26 +38,26 @@ export class Health {
     this.#probeIntervalMs = probeIntervalMs;
   }
 
-  /** Sets the status of a service. The service may be new. */
+  /** Sets the status of a service, which may be a new one. */
   set(service: string, status: ServingStatus): void {
     this.#statuses.set(service, status);
     this.#notify();
   }
 
-  /** Sets everything to NOT_SERVING from now on, whatever is set later. Call it when the server begins to drain. */
+  /** Sets all statuses to NOT_SERVING; later changes have no effect. Call it when the server begins to drain. */
   shutdown(): void {
     this.#isShutDown = true;
     this.#notify();
   }
 
-  /** Calls the probe. Never rejects. */
+  /** Calls the probe. It never rejects. */
   refresh(): Promise<void> {
     if (this.#probe === undefined || this.#isShutDown) return Promise.resolve();
     this.#probing ??= this.#runProbe(this.#probe);
     return this.#probing;
   }
 
-  /** Returns the status by the last probe; undefined for an unknown service. */
+  /** Returns the status according to the last probe; undefined for an unknown service. */
   statusOf(service: string): ServingStatus | undefined {
     const status = this.#statuses.get(service);
     if (status === undefined) return undefined;

@@ -13,8 +13,8 @@ export type HealthServiceOptions = ConnectRouterOptions & {
   /** How many calls of Watch may run at the same time. Further ones get `unavailable`. Default: 1000. */
   readonly maxWatchers?: number;
   /**
-   * Identifies the client of a call, for example by its address. One client may have at most a quarter of `maxWatchers`. Default: clients
-   * are not distinguished.
+   * Returns a name for the client of a call, for example its address. One client may have at most a quarter of `maxWatchers`. Default:
+   * clients are not distinguished.
    */
   readonly clientOf?: (context: HandlerContext) => string;
 };
@@ -22,7 +22,7 @@ export type HealthServiceOptions = ConnectRouterOptions & {
 const MAX_WATCHERS = 1000;
 /** The greatest part of `maxWatchers` that one client may have. */
 const CLIENT_SHARE = 0.25;
-/** Beyond this number of services List fails, as in gRPC's own servers. */
+/** How many services List returns at most. If there are more, it fails, as in gRPC's own servers. */
 const MAX_LISTED = 100;
 
 /** Adds `grpc.health.v1.Health` to a router: Check, List and Watch over gRPC, gRPC-Web and Connect. */
@@ -78,7 +78,7 @@ function healthService(health: Health, maxWatchers: number, enter: Enter): Servi
   };
 }
 
-/** Yields the status now and whenever it changes; SERVICE_UNKNOWN while there is no such service. It ends with `signal`. */
+/** Yields the current status and each change; SERVICE_UNKNOWN if there is no such service. It ends with `signal`. */
 async function* watchStatus(health: Health, service: string, signal: AbortSignal): AsyncGenerator<ServingStatus> {
   let changed = Promise.withResolvers<void>();
   const wake = () => changed.resolve();

@@ -5,7 +5,7 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 export class Files {
   readonly #byName = new Map<string, DescFile>();
   readonly #bySymbol = new Map<string, DescFile>();
-  /** Extensions by the message that they extend, then by their number. */
+  /** The extensions by the message that they extend, then by their number. */
   readonly #extensions = new Map<string, Map<number, DescFile>>();
   readonly #messages = new Set<string>();
   readonly #bytes = new Map<DescFile, Uint8Array>();
@@ -19,7 +19,7 @@ export class Files {
     return this.#byName.get(name);
   }
 
-  /** @param symbol the full name of anything that a file declares: a service, a method, a message, a field … */
+  /** Returns the file that declares a symbol. @param symbol the full name of a declaration: a service, a method, a message, a field … */
   bySymbol(symbol: string): DescFile | undefined {
     return this.#bySymbol.get(symbol);
   }
@@ -68,7 +68,7 @@ export class Files {
     for (const nested of message.nestedExtensions) this.#addExtension(nested);
   }
 
-  /** In protobuf, the values of an enum are named in the scope around it. */
+  /** In protobuf, the values of an enum are named in the scope that contains the enum. */
   #addEnum({ file, typeName, values }: DescEnum): void {
     this.#bySymbol.set(typeName, file);
     const scope = typeName.slice(0, typeName.lastIndexOf(".") + 1);

@@ -8,15 +8,15 @@ import {
 import { Files } from "./files.ts";
 
 export type ReflectionOptions = ConnectRouterOptions & {
-  /** The services that are listed. Default: all that the router has at the first request of reflection. */
+  /** The services that are listed. Default: all services that the router has at the first reflection request. */
   readonly services?: Iterable<DescService>;
-  /** Further files beside those of the services and their imports, such as files with extensions. */
+  /** Files other than those of the services and their imports, such as files with extensions. */
   readonly files?: Iterable<DescFile>;
 };
 
 type Request = ServerReflectionRequest | V1AlphaRequest;
 
-/** The handlers of both versions of the protocol: their messages differ in the package only. */
+/** The parts that both versions of the protocol share. Their messages differ only in the package. */
 type Response =
   | { case: "listServicesResponse"; value: { service: { name: string }[] } }
   | { case: "fileDescriptorResponse"; value: { fileDescriptorProto: Uint8Array[] } }
@@ -56,7 +56,11 @@ function describe(services: Iterable<DescService>, files: Iterable<DescFile>): C
   };
 }
 
-/** @param sent the files that the client has received on this stream; those of the response are added */
+/**
+ * Returns the response to a request.
+ *
+ * @param sent the files that the client has received on this stream; the files of the response are added
+ */
 function respond({ services, files }: Contract, { messageRequest }: Request, sent: Set<DescFile>): Response {
   switch (messageRequest.case) {
     case "listServices":

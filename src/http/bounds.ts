@@ -1,6 +1,6 @@
 /**
- * Limits what the calls of a handler may take together: their number, the bytes of their bodies in memory, and the time in which a body
- * must arrive.
+ * Limits the resources that all calls of a handler may use together: their number, the bytes of their bodies in memory, and the time in
+ * which a body must arrive.
  */
 import type { BodyMeter } from "./call/exchange.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
@@ -25,7 +25,10 @@ const DEFAULT_BODY_TIMEOUT_MS = 60_000;
 
 /** Up to this length, in bytes, a body usually arrives together with its head. */
 const SMALL_BODY_BYTES = 4096;
-/** Late bodies are looked for at this interval, or more often, so that a timeout has at least `CHECKS_PER_TIMEOUT` checks. */
+/**
+ * The longest interval at which late bodies are looked for, in ms. It is shorter if a timeout would have fewer than `CHECKS_PER_TIMEOUT`
+ * checks.
+ */
 const MAX_CHECK_MS = 1_000;
 const CHECKS_PER_TIMEOUT = 4;
 
@@ -73,7 +76,7 @@ export class Bounds {
     if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
   }
 
-  /** Whether a body needs no entry here: it is small, and the server in front limits the time of bodies. */
+  /** Returns whether a body needs no entry here, because it is small and the server in front limits the time of bodies. */
   ignores(announcedBytes: number): boolean {
     return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;
   }
@@ -88,7 +91,7 @@ export class Bounds {
     call.refuse(new FailureError(failure));
   }
 
-  /** Counts the time of bodies in turns of a timer: while this process does not run, no body becomes late. */
+  /** Starts the timer whose turns measure the time of bodies. While this process does not run, no body becomes late. */
   #startTimer(): ReturnType<typeof setInterval> {
     const timer = setInterval(() => {
       for (const call of this.#arriving) {
@@ -120,7 +123,7 @@ export class CallInFlight implements BodyMeter {
     this.#bounds = bounds;
   }
 
-  /** @param length the value of `Content-Length` */
+  /** Returns whether a body needs no entry. @param length the value of `Content-Length` */
   ignores(length: string | null): boolean {
     return length !== null && this.#bounds.ignores(Number(length));
   }

@@ -1,4 +1,6 @@
-/** How JSON and paths see the fields of a message. Generators of documents or clients need it beside the routes. */
+/**
+ * Describes how JSON and paths refer to the fields of a message. Generators of documents or clients need this together with the routes.
+ */
 export {
   fieldByName,
   hasOwnJson,

@@ -24,13 +24,13 @@ import { forwardTo } from "./upstream/forward.ts";
 interface RequestHandler<Source> {
   /** Finds the route of a request. */
   match(method: string, rawPath: string): Match;
-  /** Returns the method that a request is treated as; undefined if it is the request's own. */
+  /** Returns the method that a request is treated as, if it is not the request's own. Undefined if no table allows that. */
   readonly methodOverride: MethodOverride | undefined;
   /** Responds to a request. Never rejects. */
   serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void>;
 }
 
-/** Default limit of a request body, in bytes, before and after decompression: 4 MiB, the default of gRPC. */
+/** The default limit of a request body, in bytes, before and after decompression: 4 MiB, the default of gRPC. */
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
@@ -67,7 +67,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         shutdownSignal: rpc.options.shutdownSignal,
         contextValues: contextValuesOf(exchange, options),
       });
-      // Node calls this as soon as it has parsed a head. One tick later it has parsed what came together with the head: a small body.
+      // Node calls this as soon as it has parsed a head. One tick later it has also parsed a small body that arrived with the head.
       await undefined;
       const gated = rpc.options.requestGate?.(call);
       if (gated !== undefined) await gated;
@@ -88,7 +88,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       const reason = incoming?.failure()?.reason ?? error;
       call?.end(reason);
       incoming?.close();
-      // Node's parser reads the rest of the request before this function goes on. If that is malformed, its own refusal comes first.
+      // Node's parser reads the rest of the request before this function continues. If it is malformed, the parser's refusal comes first.
       await undefined;
       try {
         responses.fail(exchange, endpoint, call, reason);
@@ -143,7 +143,8 @@ function implementationOf<Source>(options: HandlerOptions<Source>, tables: reado
 }
 
 /**
- * How long, in milliseconds, the head of a forwarded stream waits for the upstream's, so that an early failure gets its own HTTP status.
+ * How long the head of a forwarded stream waits for the upstream's head, in milliseconds, so that an early failure gets its own HTTP
+ * status.
  */
 const REMOTE_HEAD_WAIT_MS = 500;
 
@@ -167,7 +168,7 @@ function streamsIn(kind: string): boolean {
   return kind === "client_streaming" || kind === "bidi_streaming";
 }
 
-/** If the request could not be read, throws that error instead of the error that followed from it. */
+/** Yields the messages. If the request could not be read, throws that error instead of an error that followed from it. */
 async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
   try {
     yield* messages;

@@ -69,5 +69,5 @@ export {
   type MetadataOptions,
 } from "./upstream/metadata.ts";
 
-/** Serves route tables with the types of fetch, on Node. The entry `connect-http-routes/fetch` has it for other runtimes. */
+/** Serves route tables with the types of fetch, on Node. Other runtimes import it from `connect-http-routes/fetch`. */
 export const createFetchHandler: CreateFetchHandler = fetchHandlersWith(nodeGzip);

@@ -13,7 +13,7 @@ import type { ForwardOptions } from "./upstream/forward.ts";
  */
 export type HandlerOptions<Source> = CommonOptions<Source> & (LocalOptions | RemoteOptions);
 
-/** The services are implemented here. */
+/** The options of a handler whose services are implemented in this process. */
 export interface LocalOptions {
   /** The function that registers the services, the same as for a Connect adapter. */
   readonly routes: (router: ConnectRouter) => void;
@@ -21,7 +21,7 @@ export interface LocalOptions {
   readonly forward?: undefined;
 }
 
-/** The services are implemented by a remote server. */
+/** The options of a handler whose services are implemented by a remote server. */
 export interface RemoteOptions {
   readonly routes?: undefined;
   /** Calls the remote server: `createGrpcTransport`, `createGrpcWebTransport` or `createConnectTransport` of connect-node. */
@@ -44,7 +44,7 @@ export interface CommonOptions<Source>
    */
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
   /**
-   * Content types beside JSON. A request chooses by its Content-Type, a response by Accept or else the type of the request:
+   * Content types other than JSON. A request chooses by its Content-Type, a response by Accept or otherwise the type of the request:
    * `[protobufCodec]`. Default: none.
    */
   readonly codecs?: Iterable<ContentCodec>;

@@ -1,4 +1,4 @@
-/** One connection of a client. Its errors have one owner, from before it opens until after it is closed. */
+/** One connection of a client. It handles the errors of the connection from before it opens until after it is closed. */
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -13,13 +13,13 @@ import { patientTimeout } from "../clock/after-reading.ts";
 
 export interface KeepAliveOptions {
   /**
-   * How long an open stream may be silent, in milliseconds, before a PING asks whether the connection is alive. A connection that was
+   * How long an open stream may be silent, in milliseconds, before a PING checks whether the connection is alive. A connection that was
    * silent for longer gets a PING before a request is sent on it. Default: no pings.
    */
   readonly pingIntervalMs?: number;
   /**
-   * How long a connection may take to open, and a PING to be acknowledged, in milliseconds. After it the calls of the connection fail.
-   * Default: 15,000.
+   * How long a connection may take to open, and a PING to be acknowledged, in milliseconds. After this time the calls of the connection
+   * fail. Default: 15,000.
    */
   readonly pingTimeoutMs?: number;
   /** Whether PINGs are sent even while no stream is open. Default: false. */
@@ -30,9 +30,11 @@ export interface KeepAliveOptions {
 
 export type KeepAlive = Required<KeepAliveOptions>;
 
-/** A server sends this text with GOAWAY to clients whose PINGs come too often (gRPC proposal A8). */
+/** The text that a server sends with GOAWAY to clients whose PINGs come too often (gRPC proposal A8). */
 const TOO_MANY_PINGS = Buffer.from("too_many_pings");
-/** The shortest delay of the watch, in milliseconds: a fraction of one would make it look many times before the interval is over. */
+/**
+ * The shortest delay between two checks, in milliseconds. With a fraction of one, there would be many checks before the interval is over.
+ */
 const MIN_DELAY_MS = 1;
 
 type Deps = {
@@ -52,7 +54,7 @@ export class ClientConnection {
   #isOpen = false;
   #isLeaving = false;
   #aliveAtMs = performance.now();
-  /** The PING that is under way, and the function that ends it. */
+  /** The PING that is waiting for its acknowledgement, and the function that cancels its timeout. */
   #ping: (PromiseWithResolvers<boolean> & { readonly cancelTimeout: () => void }) | undefined;
   #stopWatch = () => {};
   #stopIdleTimer = () => {};
@@ -62,7 +64,7 @@ export class ClientConnection {
     this.#keepAlive = keepAlive;
     this.#session = connect(authority, nodeOptions);
     this.opened = this.#open();
-    this.opened.catch(() => {}); // the requests that wait for the connection report it
+    this.opened.catch(() => {}); // Requests that wait for the connection report this error.
     this.#session.on("goaway", (_code: number, _last: number, data?: Buffer) => {
       this.#isLeaving = true;
       if (data?.equals(TOO_MANY_PINGS)) onTooManyPings();
@@ -77,27 +79,27 @@ export class ClientConnection {
     });
   }
 
-  /** Whether streams can be opened as soon as the connection is open. */
+  /** Returns whether streams can be opened once the connection is open. */
   get isUsable(): boolean {
     return !this.#isLeaving && !this.#session.closed && !this.#session.destroyed;
   }
 
-  /** Whether the connection is open and takes streams. */
+  /** Returns whether the connection is open and accepts streams. */
   get isOpen(): boolean {
     return this.#isOpen && this.isUsable;
   }
 
-  /** How many streams are open. */
+  /** The number of open streams. */
   get streams(): number {
     return this.#streams;
   }
 
-  /** Whether as many streams are open as the server allows: a further one waits. */
+  /** Returns whether as many streams are open as the server allows; a further one would have to wait. */
   get isFull(): boolean {
     return this.#streams >= (this.#session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Whether a stream can be opened without asking the server first. */
+  /** Returns whether a stream can be opened without a PING first. */
   get isFresh(): boolean {
     return this.#isOpen && this.isUsable && this.#silentMs() <= this.#keepAlive.pingIntervalMs;
   }
@@ -162,7 +164,7 @@ export class ClientConnection {
         if (this.#streams === 0) this.#becomeIdle();
         resolve();
       });
-      // This listener stays: an error may come at any time, even after the connection has been given up.
+      // This listener is never removed: an error may occur at any time, even after the connection has been given up.
       session.on("error", fail);
       session.once("close", () => fail(new ConnectError("the connection was closed", Code.Unavailable)));
     });
@@ -177,13 +179,13 @@ export class ClientConnection {
   #becomeIdle(): void {
     if (this.#session.destroyed) return;
     if (this.#isLeaving) return void this.#session.close();
-    // The process may end while no request waits for the server.
+    // The process may end if no request is waiting for the server.
     this.#session.unref();
     this.#stopIdleTimer = patientTimeout(() => this.#session.close(), this.#keepAlive.idleConnectionTimeoutMs);
     this.#watch();
   }
 
-  /** Sends a PING whenever the connection has been silent for an interval. */
+  /** Starts to send a PING whenever the connection has been silent for an interval. */
   #watch(): void {
     this.#stopWatch();
     const { pingIntervalMs, pingIdleConnection } = this.#keepAlive;
@@ -199,7 +201,7 @@ export class ClientConnection {
     return performance.now() - this.#aliveAtMs;
   }
 
-  /** Resolves with whether the server has acknowledged a PING. Destroys the connection if the server does not do so in time. */
+  /** Sends a PING. Resolves with whether the server has acknowledged it. Destroys the connection if the server does not do so in time. */
   #sendPing(): Promise<boolean> {
     if (this.#session.destroyed) return Promise.resolve(false);
     if (this.#ping === undefined) {

@@ -2,7 +2,7 @@
  * The connections of a client to one server: the `sessionManager` of connect-node's transports.
  * `Http2SessionManager` of connect-node stops listening to a connection when it replaces it. A later error of that connection, such as a
  * PING that times out, then has no listener and ends the process.
- * Here every connection has one owner for all its life, and a fault of the network is an error of the requests that it concerns.
+ * Here every connection has one owner as long as it exists, and a network failure becomes an error of the affected requests.
  */
 import type {
   ClientHttp2Stream,
@@ -15,7 +15,7 @@ import { ClientConnection, type KeepAlive, type KeepAliveOptions } from "./clien
 
 export type { KeepAliveOptions } from "./client-connection.ts";
 
-/** How many connections a request is tried on if each of them ends before the request can be sent. */
+/** How many connections are tried for a request if each of them ends before the request can be sent. */
 const MAX_CONNECTIONS = 3;
 
 export class ClientSessions {
@@ -27,7 +27,7 @@ export class ClientSessions {
   #current: ClientConnection | undefined;
   #closed: Error | undefined;
 
-  /** @param nodeOptions options of `http2.connect`: certificates, authorities */
+  /** @param nodeOptions options of `http2.connect`: certificates and authorities */
   constructor(url: string, options: KeepAliveOptions = {}, nodeOptions?: SecureClientSessionOptions) {
     this.authority = new URL(url).origin;
     this.#nodeOptions = nodeOptions;
@@ -39,17 +39,17 @@ export class ClientSessions {
     };
   }
 
-  /** Whether a connection is open. */
+  /** Returns whether a connection is open. */
   get isOpen(): boolean {
     return this.#current?.isOpen === true;
   }
 
-  /** How many streams the connection for the next request has. */
+  /** The number of streams on the connection for the next request. */
   get streams(): number {
     return this.#current?.streams ?? 0;
   }
 
-  /** Whether the connection for the next request has as many streams as the server allows. */
+  /** Returns whether the connection for the next request has as many streams as the server allows. */
   get isFull(): boolean {
     return this.#current?.isFull === true;
   }

@@ -1,7 +1,7 @@
 /**
  * Ends an HTTP/2 connection of a server so that no request is lost (RFC 9113 section 6.8).
  * A first GOAWAY, with the greatest stream id, makes the client open no more streams. A second one, with the id of the last stream,
- * follows when everything has arrived that the client sent before it read the first.
+ * follows after everything has arrived that the client had sent before it received the first.
  */
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
@@ -10,14 +10,15 @@ import { writeBetweenFrames } from "./write-between-frames.ts";
 
 /** The first GOAWAY frame (RFC 9113 section 6.8): length, type, flags, stream 0, last stream 2^31 - 1, NO_ERROR. */
 const SHUTDOWN_NOTICE = Buffer.from(["000008", "07", "00", "00000000", "7fffffff", "00000000"].join(""), "hex");
-/** How long the acknowledgement of a PING is waited for, in milliseconds. */
+/** How long to wait for the acknowledgement of a PING, in milliseconds. */
 const ROUND_TRIP_MS = 5000;
 
 const ending = new WeakSet<Http2Session>();
 
 /**
- * Makes the client leave, and closes the connection when its requests have their responses. Further calls do nothing.
- * @param socket the connection, which `session.socket` hides
+ * Makes the client stop using the connection, and closes it when all requests have their responses. Further calls do nothing.
+ *
+ * @param socket the socket of the connection, which `session.socket` does not give direct access to
  */
 export function endSession(session: Http2Session, socket: Socket): void {
   if (ending.has(session)) return;
@@ -26,7 +27,7 @@ export function endSession(session: Http2Session, socket: Socket): void {
 }
 
 async function endInOrder(session: Http2Session, socket: Socket): Promise<void> {
-  // SETTINGS must be the first frame. After one round trip ours has been sent.
+  // The first frame must be SETTINGS. After one round trip it has been sent.
   if (await makesRoundTrip(session)) {
     writeBetweenFrames(session, socket, SHUTDOWN_NOTICE);
     // A second PING is needed, because the acknowledgement of the first may overtake a request that the client has just written.
@@ -37,7 +38,7 @@ async function endInOrder(session: Http2Session, socket: Socket): Promise<void> 
 
 const isOver = (session: Http2Session) => session.destroyed || session.closed;
 
-/** Resolves with whether the client has acknowledged a PING in time. */
+/** Sends a PING. Resolves with whether the client has acknowledged it in time. */
 function makesRoundTrip(session: Http2Session): Promise<boolean> {
   return new Promise((resolve) => {
     if (isOver(session)) return resolve(false);

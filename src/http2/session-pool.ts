@@ -1,14 +1,10 @@
 /**
  * The connections of a client to one service at several addresses: the `sessionManager` of connect-node's transports.
- * One connection binds all calls to one server behind a balancer of connections. A pool spreads them, and goes on while a server is away.
+ * Behind a load balancer for connections, a single connection would send all calls to one server. A pool distributes them, and continues
+ * to work if a server is not available.
  */
 import { lookup } from "node:dns";
-import type {
-  ClientHttp2Stream,
-  ClientSessionRequestOptions,
-  OutgoingHttpHeaders,
-  SecureClientSessionOptions,
-} from "node:http2";
+import type { ClientHttp2Stream, SecureClientSessionOptions } from "node:http2";
 import type { LookupFunction } from "node:net";
 import { ClientSessions, type KeepAliveOptions } from "./client-sessions.ts";
 
@@ -19,7 +15,10 @@ interface PoolOptions extends KeepAliveOptions {
   readonly onFailure: (authority: string, error: unknown) => void;
 }
 
-/** How long no connection to a server is tried after one has failed, in milliseconds, if others are open. It doubles with each failure. */
+/**
+ * How long no new connection to a server is tried after one has failed, in milliseconds, if connections to other servers are open. It
+ * doubles with each failure.
+ */
 const MIN_REST_MS = 1_000;
 const MAX_REST_MS = 30_000;
 
@@ -29,16 +28,18 @@ export class SessionPool {
   readonly #members: readonly Member[];
   #turn = 0;
 
-  /** @param nodeOptions options of `http2.connect`: certificates, authorities */
+  /** @param nodeOptions options of `http2.connect`: certificates and authorities */
   constructor([first, ...others]: readonly [string, ...string[]], options: PoolOptions, nodeOptions?: NodeOptions) {
     this.authority = new URL(first).origin;
-    // The URLs take turns, so that the first connections go to different servers.
+    // The members take the URLs in turn, so that the first connections go to different servers.
     this.#members = Array.from({ length: options.connections }, (_, index) =>
       [first, ...others].map((url) => new Member(url, index, options, nodeOptions)),
     ).flat();
   }
 
-  /** Whether a request would have to wait until another one ends: every open connection has as many as its server allows. */
+  /**
+   * Returns whether a request would have to wait until another one ends, because every open connection has as many as its server allows.
+   */
   get isFull(): boolean {
     const open = this.#members.filter(({ sessions }) => sessions.isOpen);
     return open.length > 0 && open.every(({ sessions }) => sessions.isFull);
@@ -48,18 +49,13 @@ export class SessionPool {
    * Sends the head of a request on the open connection with the fewest streams that is not full.
    * @throws Error if no connection can be opened
    */
-  async request(
-    method: string,
-    path: string,
-    headers: OutgoingHttpHeaders,
-    options: Omit<ClientSessionRequestOptions, "signal">,
-  ): Promise<ClientHttp2Stream> {
+  async request(...given: Parameters<ClientSessions["request"]>): Promise<ClientHttp2Stream> {
     let left = this.#members;
     for (;;) {
       const choice = this.#choose(left);
       const member = choice instanceof Member ? choice : await choice;
       try {
-        return await member.sessions.request(method, path, headers, options);
+        return await member.sessions.request(...given);
       } catch (error) {
         // Nothing has been sent, so another server may get the request.
         left = left.filter((other) => other !== member);
@@ -79,8 +75,8 @@ export class SessionPool {
   }
 
   /**
-   * Returns the open connection with the fewest streams, a full one only if all are; if none is open, the first that opens. Opens the
-   * others on the way.
+   * Returns the open connection with the fewest streams, and a full one only if all are full. If none is open, it resolves with the first
+   * that opens. It also opens the connections that are closed.
    */
   #choose(candidates: readonly Member[]): Member | Promise<Member> {
     const offset = this.#turn++ % candidates.length;
@@ -109,7 +105,7 @@ class Member {
     this.#onFailure = options.onFailure;
   }
 
-  /** Opens the connection in the background, unless it has failed a short time ago. */
+  /** Opens the connection in the background, unless it has failed recently. */
   warm(): void {
     if (performance.now() >= this.#restsUntilMs) this.connect().catch(() => {});
   }
@@ -147,7 +143,10 @@ async function firstOf<T>(promises: readonly Promise<T>[]): Promise<T> {
   }
 }
 
-/** Resolves names of several addresses, each connection from another one on: a name of Kubernetes may stand for all pods of a service. */
+/**
+ * Returns a function that resolves names with several addresses, where each connection begins at a different address. In Kubernetes a
+ * name may stand for all pods of a service.
+ */
 function lookupFrom(index: number): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found) => {

@@ -1,25 +1,25 @@
 /**
  * Writes a frame that Node has no API for.
- * Node ignores new streams after any GOAWAY of its own, so the first GOAWAY must be written past it. `socket.write` is not safe for that:
- * if its bytes must wait for the client, or if the connection is encrypted, Node aborts the process when they are written
+ * Node ignores new streams after any GOAWAY of its own, so the first GOAWAY must be written without it. `socket.write` is not safe for
+ * that: if its bytes must wait for the client, or if the connection is encrypted, Node aborts the process when they are written
  * (`Http2Session::OnStreamAfterWrite`, `TLSWrap::DoWrite`).
  */
 import { writeSync } from "node:fs";
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
 
-/** Node's internal handle of a socket: its descriptor, and the number of bytes that wait for the peer. */
+/** Node's internal handle of a socket: its file descriptor, and the number of bytes that wait to be sent. */
 type Handle = { readonly fd?: number; readonly writeQueueSize?: number };
 
 /** Writes a frame to the operating system at once, between two frames of Node, or not at all. Encrypted connections are refused. */
 export function writeBetweenFrames(session: Http2Session, socket: Socket, frame: Buffer): void {
   const handle = (socket as Socket & { readonly _handle?: Handle | null })._handle;
-  // Node writes whole frames, so if none of its bytes wait, the last frame is complete.
+  // Node writes whole frames, so if no bytes are waiting, the last frame is complete.
   if (session.destroyed || session.encrypted || handle?.writeQueueSize !== 0 || !((handle.fd ?? -1) >= 0)) return;
   try {
     const written = writeSync(handle.fd as number, frame);
     if (written !== frame.length) socket.destroy();
   } catch {
-    // The operating system accepts nothing now (EAGAIN), or the connection is closed.
+    // The operating system does not accept bytes now (EAGAIN), or the connection is closed.
   }
 }

@@ -38,7 +38,7 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   }
 }
 
-/** @param shiftMs how far the wall clock is ahead of the store's time: log lines have the times of the wall clock */
+/** @param shiftMs by how many ms the wall clock is ahead of the store's time, because log lines have times of the wall clock */
 export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftMs: SessionStore["shiftMs"]): Audit {
   return (event, requester) => {
     try {
@@ -48,11 +48,11 @@ export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftM
       const { adminName: by } = requester;
       const address = requester.address();
       const ids = requester.correlation?.();
-      // The session is left out: what its client sent is not for logs.
+      // The session is omitted, because data that its client sent does not belong in logs.
       const rest = { ...shownTimes(event, shiftMs), session: undefined, address, ...(by !== undefined && { by }) };
       log[level]({ ...event, ...rest, ...ids }, event.event);
     } catch {
-      // An error here is ignored, because the operation is done.
+      // An error here is ignored, because the operation itself is done.
     }
   };
 }

@@ -1,8 +1,8 @@
 /**
  * A histogram for measurements of every request.
  * The histogram of prom-client builds a text for the labels of each observation, even if its caller keeps `labels(…)`. Here the caller
- * keeps the series, and observing allocates nothing. Measured alternately, prom-client takes 0.35 µs, this one 0.04 µs, and a refresh
- * observes twice.
+ * keeps the series, and observing allocates nothing. In an alternating measurement, prom-client takes 0.35 µs and this one 0.04 µs, and a
+ * refresh observes twice.
  */
 import type { MetricValue, Registry } from "prom-client";
 
@@ -10,7 +10,7 @@ import type { MetricValue, Registry } from "prom-client";
 export class Series {
   readonly labels: Readonly<Record<string, string>>;
   readonly #bounds: readonly number[];
-  /** Counts by bucket, the last one without a bound. They are not cumulative. */
+  /** The counts by bucket; the last bucket has no bound. They are not cumulative. */
   readonly #counts: Float64Array;
   #sum = 0;
 

@@ -1,18 +1,15 @@
 /**
- * Limits the log lines that an event may cause: a caller that can cause one line can cause millions.
+ * Limits the log lines that an event may cause: a caller that can cause one line can cause millions of lines.
  * Suppressed lines are counted. The count is reported with the next line of the same kind, or by `takeSuppressed` if none comes.
  */
 
 /** How many lines of one kind are written in one second. */
 export const LINES_PER_SECOND = 10;
-/** How many kinds have a budget of their own. All further kinds share one. */
+/** How many kinds have a separate budget. All further kinds share one. */
 const MAX_KINDS = 256;
 const OVERFLOW = "other";
 
-/**
- * Facts of the audit trail, which are not limited. A session causes at most one line of each, and creating a session takes an admin
- * token.
- */
+/** The audit events that are not limited. A session causes at most one line of each, and creating a session takes an admin token. */
 const UNLIMITED: ReadonlySet<string> = new Set([
   "session_created",
   "session_ended",
@@ -28,13 +25,13 @@ type Budget = { second: number; lines: number; suppressed: number };
 type LineLimit = {
   /** @returns how many lines of this kind were suppressed since the last one that passed; undefined if this line must be suppressed */
   admit(event: string, kind: string): number | undefined;
-  /** Counts a line as suppressed, if `admit` would suppress it now. @returns whether it is suppressed */
+  /** Counts a line as suppressed, if `admit` would refuse it now. @returns whether it is suppressed */
   suppress(event: string, kind: string): boolean;
   /** Returns the kinds with suppressed lines that no later line has reported, and resets their counts. */
   takeSuppressed(): readonly { readonly kind: string; readonly lines: number }[];
 };
 
-/** @param clock milliseconds */
+/** @param clock returns milliseconds */
 export function createLineLimit(clock: () => number, linesPerSecond = LINES_PER_SECOND): LineLimit {
   const budgets = new Map<string, Budget>();
   const budgetOf = (kind: string): Budget => {

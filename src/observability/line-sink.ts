@@ -1,6 +1,6 @@
 /**
- * The target of log lines: a stream whose reader may stall or leave. Neither may end the process, block its event loop or cost more
- * memory than a bound. Lines are lost instead, and their number is reported when the reader is back.
+ * The target of log lines: a stream whose reader may stall or disconnect. Neither may end the process, block its event loop or use an
+ * unlimited amount of memory. Lines are lost instead, and their number is reported when the reader reads again.
  */
 import type { Writable } from "node:stream";
 
@@ -21,7 +21,7 @@ type Target = Pick<Writable, "write" | "writableLength" | "on" | "once" | "off">
 export function createLineSink(stream: Target, onRecovered: (lines: number) => void): LineSink {
   let lost = 0;
   let reported = 0;
-  /** All writes share one function, so that nothing is allocated per line. */
+  /** All writes share this function, so that nothing is allocated per line. */
   const onWritten = (error?: Error | null) => {
     if (error) lost++;
     else if (lost > reported && stream.writableLength < MAX_BUFFERED_BYTES / 2) {
@@ -30,7 +30,7 @@ export function createLineSink(stream: Target, onRecovered: (lines: number) => v
       onRecovered(lines);
     }
   };
-  // The reader has closed (EPIPE) or a disk is full: `onWritten` counts the lost lines.
+  // The reader has disconnected (EPIPE) or a disk is full. `onWritten` counts the lost lines.
   stream.on("error", () => {});
   return {
     write(line) {
@@ -44,7 +44,7 @@ export function createLineSink(stream: Target, onRecovered: (lines: number) => v
       if (stream.writableLength === 0) return Promise.resolve();
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, timeoutMs);
-      // Streams call this back after all writes before it.
+      // The stream calls this back after all earlier writes.
       stream.write("", () => resolve());
       return promise.finally(() => clearTimeout(timer));
     },

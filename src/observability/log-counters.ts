@@ -4,10 +4,10 @@ import type { LogCounts } from "./logger.ts";
 
 export type MakeFastCounter = (name: string, help: string, labelNames: readonly [string, string?]) => FastCounter;
 
-/** How many values the label `event` may have. All further ones share one. */
+/** How many values the label `event` may have. All further events share one. */
 const MAX_EVENTS = 100;
 
-/** Exposes what the log counts. */
+/** Exposes the counts of the log as metrics. */
 export function countLines(registry: Registry, log: LogCounts, fastCounter: MakeFastCounter) {
   const registers = [registry];
   const lines = fastCounter("session_log_lines_total", "Log lines by event", ["event", "level"]);

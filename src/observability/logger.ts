@@ -13,9 +13,9 @@ export type { Logger };
 
 /** Counts of the log itself, for the metrics. They include lines that the log drops. */
 export type LogCounts = {
-  /** Lines at an enabled level, whether written or suppressed. */
+  /** Calls back for each line at an enabled level, whether it is written or suppressed. */
   readonly onLine: (listener: (event: string, level: string, suppressed: boolean) => void) => void;
-  /** Lines that the reader did not accept. */
+  /** Returns the number of lines that the reader did not accept. */
   readonly lost: () => number;
 };
 
@@ -41,20 +41,20 @@ const SECRETS = new Set([
 
 /** How often suppressed lines are reported, in ms, if no later line of their kind has reported them. */
 const SUPPRESSED_REPORT_INTERVAL_MS = 10_000;
-/** At its end, the process waits this long, in ms, for a reader that stalls. */
+/** How long the process waits at its end for a stalled reader, in ms. */
 const FLUSH_TIMEOUT_MS = 1000;
-/** Limits of a line: the nesting of objects, and the number of entries of an array or an object. */
+/** The limits of a line: the nesting of objects, and the number of entries of an array or an object. */
 const MAX_DEPTH = 4;
 const MAX_ENTRIES = 50;
 
-/** What suppresses the lines of a logger, before their fields are collected. */
+/** The functions that suppress lines of a logger before their fields are collected. */
 const suppressors = new WeakMap<Logger, (level: Level, fields: Fields) => boolean>();
 
 /**
- * Counts a line as suppressed if its event has used up its lines of the second. Whoever logs may ask before it collects further fields:
- * a flood of bad credentials causes few lines, and each field costs something.
+ * Counts a line as suppressed if its event has used up its lines of this second. Code that logs may call it before it collects further
+ * fields: a flood of bad credentials causes few lines, and each field costs something.
  *
- * @param fields those that the kind of the line depends on
+ * @param fields the fields that the kind of the line depends on
  * @returns whether the line is suppressed; it must not be logged then
  */
 export function suppressLine(log: Logger, level: Level, fields: Fields): boolean {
@@ -63,13 +63,13 @@ export function suppressLine(log: Logger, level: Level, fields: Fields): boolean
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** @param clock milliseconds */
+/** @param clock returns milliseconds */
 export function createLogger(level: string, clock: () => number = Date.now): Log {
   const limit = createLineLimit(clock);
   let onLine: Parameters<LogCounts["onLine"]>[0] = () => {};
   const options: LoggerOptions = {
     level,
-    // An error of Redis holds the arguments of its command, which name sessions. Only its type, code and stack are logged.
+    // An error of Redis includes the arguments of its command, which name sessions. So only its type, code and stack are logged.
     serializers: { err: describeError },
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -126,7 +126,7 @@ function openLog(options: LoggerOptions): { log: Logger; sink: LineSink | undefi
   return { log, sink };
 }
 
-/** A call has fields, a message, or both. */
+/** Splits the arguments of a call, which are fields, a message, or both. */
 function partsOf(args: readonly unknown[]): [fields: Readonly<Record<string, unknown>>, message: string] {
   const [first, second] = args;
   if (typeof first === "string") return [{}, safeText(first)];
@@ -141,7 +141,7 @@ function kindOf(event: string, level: Level | string, fields: Readonly<Record<st
   return `${level} ${event}${reason}${limit}${fields.admin === true ? " admin" : ""}`;
 }
 
-/** pino's own redaction is not used: it takes as long as all other work on a line. */
+/** Redacts the fields. pino's own redaction is not used, because it takes as long as all other work on a line. */
 function safeFields(fields: Readonly<Record<string, unknown>>, levels: number): Record<string, unknown> {
   const safe: Record<string, unknown> = {};
   let entries = 0;

@@ -4,7 +4,7 @@ import type { Metrics } from "./metrics.ts";
 
 /**
  * Measures the duration and the code of every call on every protocol. A stream is measured when it ends, and counts as open until then.
- * This must be the first interceptor, so that it sees errors as callers get them.
+ * This must be the first interceptor, so that it gets the same errors as callers.
  */
 export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "streamClosed">): Interceptor {
   return (next) => async (request) => {
@@ -31,7 +31,7 @@ export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "str
   };
 }
 
-/** Measures a call that was refused before its message was read. It took no time that a histogram would show. */
+/** Counts a call that was refused before its message was read. Its duration would be too short to be visible in a histogram. */
 export function measureRefused(
   metrics: Pick<Metrics, "handled">,
 ): (context: HandlerContext, error: ConnectError) => void {
@@ -95,7 +95,8 @@ function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (co
 }
 
 /**
- * Returns the code of an abort. Connect gives its own reason, such as the caller's deadline. Any other reason means that the caller left.
+ * Returns the code of an abort. Connect gives its own reason, such as the caller's deadline. Any other reason means that the caller
+ * disconnected.
  */
 function codeOfAbort({ reason }: AbortSignal): string {
   return reason instanceof ConnectError ? codeOf(reason) : nameOf(Code.Canceled);

@@ -3,7 +3,10 @@ import type { MetricValues } from "./metrics.ts";
 
 type Merged = { readonly type: string; readonly body: string; readonly values: readonly MetricValues[] };
 
-/** Merges the metrics of several processes into those of one service: each metric by its aggregator, a sum unless it names another. */
+/**
+ * Merges the metrics of several processes into those of one service. Each metric is merged by its aggregator, which is the sum by
+ * default.
+ */
 export async function mergeMetrics(all: readonly (readonly MetricValues[])[]): Promise<Merged> {
   // The library's types declare the values as an array of objects without members.
   const registry = AggregatorRegistry.aggregate(all.map((values) => [...values]));
@@ -11,7 +14,7 @@ export async function mergeMetrics(all: readonly (readonly MetricValues[])[]): P
   return { type: registry.contentType, body: await registry.metrics(), values };
 }
 
-/** Returns what must not be forgotten when a process ends: a counter that falls looks like a restart of the whole service. */
+/** Returns the metrics that must be kept when a process ends: a counter that decreases would look like a restart of the whole service. */
 export function lastingMetrics(values: readonly MetricValues[]): MetricValues[] {
   return values.filter(({ type }) => type === "counter" || type === "histogram");
 }

@@ -9,25 +9,30 @@ import { createSignalCount } from "./signal-count.ts";
 
 export type Metrics = {
   count(event: AuditEvent): void;
-  /** Records the end of a call: a unary one ends with its response, a stream with its last message. */
+  /** Records the end of a call. A unary call ends with its response, a stream with its last message. */
   handled(method: string, code: string, seconds: number): void;
   streamOpened(method: string): void;
   streamClosed(method: string): void;
-  /** Records a request that was refused as cross-site. @param header the request header that showed it */
+  /** Records a request that was refused as cross-site. @param header the request header that revealed it */
   crossSiteRefused(header: string): void;
-  /** Records a refused connection: the listener is full, or its address has its share. */
+  /** Records a refused connection: the listener is full, or its address has reached its limit. */
   connectionRefused(listener: string, reason: string): void;
   /** Records a call that was refused under overload. */
   refused(cause: "store" | "event_loop"): void;
-  /** Records an attempt to send a signal. @param lagSeconds from the end of the session to now */
+  /** Records an attempt to send a signal. @param lagSeconds the time since the end of the session */
   signalSent(kind: string, outcome: string, lagSeconds: number): void;
   /** @param count returns how many commands wait for the store; called at each exposition */
   watchWaiting(count: () => number): void;
   /** Records the duration of a command of the store, in seconds. @param replied whether the store responded */
   stored(operation: string, replied: boolean, seconds: number): void;
-  /** @param read returns the values at each exposition; @param merge how the values of several workers become one: a sum by default */
+  /**
+   * Adds a gauge.
+   *
+   * @param read returns the values at each exposition
+   * @param merge how the values of several workers are combined; a sum by default
+   */
   gauge(name: string, help: string, read: ReadSamples, merge?: Merge): void;
-  /** Returns the same metrics as values. */
+  /** Returns the same metrics as objects. */
   values(): Promise<readonly MetricValues[]>;
   /** Records that a request was not traced because the limit of traces is used up. */
   traceLimited(): void;
@@ -36,13 +41,13 @@ export type Metrics = {
 };
 
 type ReadSamples = () => Samples | Promise<Samples>;
-/** Workers that see the same thing, such as the store, are merged by the maximum. */
+/** `max` is for values that all workers measure in the same place, such as the store. */
 type Merge = "sum" | "max";
 
-/** Values of a gauge by their labels. */
+/** The values of a gauge by their labels. */
 type Samples = readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
-/** The bounds are from 0.5 ms to 1 s. */
+/** The bounds of the buckets in seconds, from 0.5 ms to 1 s. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 export type MetricValues = {
   readonly name: string;
@@ -57,7 +62,7 @@ export type MetricValues = {
 };
 
 /**
- * @param log what the log counts, if it is to be exposed
+ * @param log the counts of the log, if they are to be exposed
  * @param options.ofProcess whether metrics of the process are included; they are observed until the process ends
  */
 export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metrics {
@@ -67,7 +72,7 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
     new Counter({ name, help, labelNames, registers: [registry] });
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);
   const overloadRefused = { store: overload.labels("store"), event_loop: overload.labels("event_loop") };
-  // These counters are exposed from the start: a rate needs a value before the first refusal.
+  // These counters are exposed from the start, because a rate needs a value before the first refusal.
   for (const refused of Object.values(overloadRefused)) refused.inc(0);
   const streams = new Gauge({
     name: "session_open_streams",
@@ -200,7 +205,7 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
         return limited.inc(event.limit);
       case "subscription_changed":
       case "subscription_tested":
-        return; // The log has it: there are few.
+        return; // The log has this event: there are few of them.
       default:
         return device(event);
     }
@@ -236,7 +241,7 @@ function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
       case "device_proof_refused":
         return refused.inc({ operation: event.operation, reason: event.reason });
       case "bound_key_missing":
-        return; // The refusal is counted with its reason.
+        return; // The refusal itself is counted, with its reason.
     }
   };
 }

@@ -1,10 +1,10 @@
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** The same cause is logged again after this time, in ms. */
+/** How long the same cause is not logged again, in ms. */
 const QUIET_MS = 10_000;
 
-/** Reports refusals under overload. The metrics count all of them; the log gets one line per cause and ten seconds. */
+/** Reports refusals under overload. The metrics count all of them; the log gets one line per cause every ten seconds. */
 export function overloadReport(
   log: Pick<Logger, "warn">,
   metrics: Pick<Metrics, "refused">,

@@ -1,4 +1,4 @@
-/** The log for people on a terminal. */
+/** Formats the log for people on a terminal. */
 
 const COLORS: Readonly<Record<string, number>> = { debug: 34, info: 32, warn: 33, error: 31, fatal: 41 };
 

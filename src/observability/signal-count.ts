@@ -1,10 +1,10 @@
 import { Counter, type Registry } from "prom-client";
 import { FastHistogram, type Series } from "./fast-histogram.ts";
 
-/** Signals that were accepted after an outage of their receiver are hours late. In seconds. */
+/** The bounds of the buckets in seconds. Signals that are accepted after an outage of their receiver are hours late. */
 const LAG_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 60, 600, 3600, 86_400];
 
-/** Counts attempts to send a signal, and measures how late those are that were accepted. */
+/** Counts attempts to send a signal, and measures the delay of accepted ones. */
 export function createSignalCount(registry: Registry): (kind: string, outcome: string, lagSeconds: number) => void {
   const sent = new Counter({
     name: "session_signals_sent_total",
@@ -20,7 +20,7 @@ export function createSignalCount(registry: Registry): (kind: string, outcome: s
     if (outcome !== "accepted") return;
     const ofKind = series.get(kind) ?? lags.series({ kind });
     series.set(kind, ofKind);
-    // A clock that was set back would make the sum smaller, which readers take for a restart.
+    // The clock may have been set back. A negative value would make the sum smaller, which looks like a restart.
     ofKind.observe(Math.max(0, lagSeconds));
   };
 }

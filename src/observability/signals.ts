@@ -1,4 +1,4 @@
-/** Reports the delivery of signals to log and metrics. */
+/** Reports the delivery of signals to the log and the metrics. */
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 

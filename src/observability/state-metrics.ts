@@ -6,17 +6,17 @@ import type { Metrics } from "./metrics.ts";
 export type StateSources = {
   readonly listeners: readonly { readonly name: string; readonly open: () => number; readonly most: number }[];
   readonly feed: () => FeedState;
-  /** Returns each key of the ring: its kind, its state, and since when it is in that state, in ms since the epoch. */
+  /** Returns for each key of the ring its kind, its state, and since when it is in that state, in ms since the epoch. */
   readonly keys: () => readonly { readonly kind: string; readonly state: string; readonly since: number }[];
   readonly countSessions: () => Promise<number>;
   readonly storeKind: string;
-  /** The time in ms since the epoch. */
+  /** Returns the time in ms since the epoch. */
   readonly clock: () => number;
 };
 
-/** How long a count of all sessions is used, in ms. Sessions are counted only when the metrics are read. */
+/** For how long a count of all sessions is reused, in ms. Sessions are counted only when the metrics are read. */
 const COUNT_LIFE_MS = 60_000;
-/** How long an exposition waits for the count, in ms: a store that has stalled must not hold up all other metrics. */
+/** How long an exposition waits for the count, in ms, so that a stalled store does not delay all other metrics. */
 const COUNT_WAIT_MS = 250;
 
 export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {
@@ -60,7 +60,10 @@ function ages(keys: ReturnType<StateSources["keys"]>, now: number) {
   return [...oldest.values()];
 }
 
-/** Caches the result of `read`. An old one is read again, in the background if that takes long. Undefined after a failure. */
+/**
+ * Caches the result of `read`. If the result is old it is read again, in the background if that takes long. Returns undefined after a
+ * failure.
+ */
 function kept(read: () => Promise<number>, lifeMs: number, clock: () => number): () => Promise<number | undefined> {
   let readAt = Number.NEGATIVE_INFINITY;
   let last: number | undefined;

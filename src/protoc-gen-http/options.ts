@@ -1,10 +1,10 @@
-/** Options and version that the buf plugins share. */
+/** The options and the version that all buf plugins have. */
 import { readFileSync } from "node:fs";
 
-/** The package.json at the root: that of this repository, or of the published package. */
+/** The package.json at the root of this repository, or of the published package. */
 const MANIFEST = new URL("../../package.json", import.meta.url);
 
-/** The version of the plugins that buf shows and generated files name: the version of the package. */
+/** The version of the plugins, which is that of the package. buf displays it, and generated files contain it. */
 export const PLUGIN_VERSION = `v${(JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }).version}`;
 
 /** @throws Error if the value of an option is neither true nor false */

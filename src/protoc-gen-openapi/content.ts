@@ -1,13 +1,13 @@
-/** The content of requests and responses by media type. */
+/** Describes the content of requests and responses by media type. */
 import type { JsonObject } from "./json.ts";
 import type { Schema } from "./well-known.ts";
 
-/** The media types beside JSON that the runtime is configured with (`codecs`, `formPosts`). */
+/** The media types other than JSON that the runtime is configured with (`codecs`, `formPosts`). */
 export type MediaTypes = readonly string[];
 
 const FORM = "application/x-www-form-urlencoded";
 
-/** The schema of binary content admits anything. Some generators fail where content has no schema. */
+/** The schema of binary content, which allows anything. Some generators fail if content has no schema. */
 const BINARY = { schema: {} };
 
 function isBinary(mediaType: string): boolean {

@@ -13,7 +13,7 @@ import { unique } from "./unique.ts";
 /** The methods of an OpenAPI 3.1 path item. */
 const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
 
-/** How the runtime is configured. */
+/** The configuration of the runtime that serves the routes. */
 export interface DocumentOptions {
   /**
    * Whether the runtime writes JSON with `alwaysEmitImplicit` of protobuf-es. Responses then have all fields without presence, even those

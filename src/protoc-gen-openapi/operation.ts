@@ -26,7 +26,7 @@ export function describeOperation(
     ...path.map((parameter) => pathParameter(parameter, input, route, schemas)),
     ...(route.body === "*" ? [] : queryParameters(input, bound, schemas)),
   ];
-  // Linters require a summary of every operation.
+  // The summary is required, because linters demand one of every operation.
   const { summary = method.name, description } = summaryOf(method);
   return {
     tags: [names.tag],
@@ -43,7 +43,7 @@ export function describeOperation(
   };
 }
 
-/** google.api.HttpBody. Some generators fail where content has no schema. */
+/** The content of google.api.HttpBody. Some generators fail if content has no schema. */
 const ANYTHING = { "*/*": { schema: {} } };
 
 /** Methods whose request body has no defined meaning (RFC 9110 section 9.3). */

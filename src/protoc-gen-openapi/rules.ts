@@ -117,7 +117,8 @@ export function exclusiveGroups(type: DescMessage): readonly MessageOneofRule[] 
 }
 
 /**
- * Whether the rules do not apply. Without presence, a zero value and an absent one are the same, so `IF_ZERO_VALUE` has no keyword then.
+ * Returns whether the rules do not apply. Without presence, a zero value cannot be distinguished from an absent one, so `IF_ZERO_VALUE`
+ * has no keyword then.
  */
 function ignores(field: DescField, { ignore }: FieldRules): boolean {
   if (ignore === Ignore.ALWAYS) return true;

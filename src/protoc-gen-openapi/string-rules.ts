@@ -4,7 +4,7 @@ import { type BytesRules, KnownRegex, type StringRules } from "../../gen/buf/val
 import { FieldInfo_Format } from "../../gen/google/api/field_info_pb.ts";
 import type { Schema } from "./well-known.ts";
 
-/** The longest character in UTF-8 has this many bytes. */
+/** How many bytes a character has at most in UTF-8. */
 const MAX_BYTES_PER_CHARACTER = 4;
 
 const IP: Schema = { anyOf: [{ format: "ipv4" }, { format: "ipv6" }] };

@@ -56,7 +56,7 @@ function kindOfValue({ scalar, enum: enumType, message }: DescField): string {
   return message?.typeName === DurationSchema.typeName ? "duration" : "";
 }
 
-/** Rules that are described elsewhere, because they do not concern the value itself. */
+/** The rules that are described elsewhere, because they do not concern the value itself. */
 const APART: readonly string[] = ["repeated.items"];
 
 function describeChecks(field: DescField, rules: FieldOption["type"], kind: string): RuleCheck[] {

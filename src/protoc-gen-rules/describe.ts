@@ -11,7 +11,8 @@ import { describeItems, describeValue, refuseUnknown } from "./checks.ts";
 
 /**
  * Describes the rules of all requests of a service.
- * @param faults receives the rules that cannot be expressed, one a line
+ *
+ * @param faults receives the rules that cannot be expressed, one per line
  */
 export function describeRules(service: DescService, faults: string[]): Record<string, MessageRules> {
   const described: Record<string, MessageRules> = {};

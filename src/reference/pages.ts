@@ -6,7 +6,9 @@ import { readFile } from "node:fs/promises";
 import type { Request } from "../listener/exchange.ts";
 import type { Page, Render } from "../listener/pages.ts";
 
-/** Swagger UI sets styles by script alone and has its icons in the style sheet: nothing inline is needed. */
+/**
+ * The content security policy. Swagger UI sets styles only by script and has its icons in the style sheet, so nothing inline is needed.
+ */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
@@ -14,9 +16,9 @@ const POLICY = [
 
 type ReferenceOptions = {
   readonly api: "public" | "admin";
-  /** Whether the page is wanted, not only the document. */
+  /** Whether the page is offered, and not only the document. */
   readonly page: boolean;
-  /** Whether the page offers to sign in as anybody (sign-in.ts). */
+  /** Whether the page offers to sign in as any user (sign-in.ts). */
   readonly signIn: boolean;
 };
 
@@ -65,7 +67,7 @@ async function file(type: string, maxAge: number, read: () => Promise<Buffer>): 
   }
 }
 
-/** Reads a file once, so that all its responses share the bytes. A file that cannot be read is tried again with the next request. */
+/** Reads a file once, so that all responses share its bytes. If a file cannot be read, the next request tries again. */
 function once(read: () => Promise<Page>): Render {
   let kept: Promise<Page> | undefined;
   return () => {
@@ -77,7 +79,9 @@ function once(read: () => Promise<Page>): Render {
   };
 }
 
-/** The package has a copy (deploy/packages/build.ts). A clone has none. */
+/**
+ * The published package contains a copy (deploy/packages/build.ts). A clone of the repository does not, so it uses the installed package.
+ */
 async function readSwaggerUi(name: string): Promise<Buffer> {
   const copy = new URL(`swagger-ui/${name}`, import.meta.url);
   return readFile(copy).catch(() => readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))));

@@ -1,8 +1,7 @@
 /**
- * Serves "Sign in as …" of the reference page, for development: it creates a session for any subject and sets its cookie.
- *
- * It exists only where nothing suggests a deployment, and it needs a key that the service prints at its start. So a proxy in front, of
- * which this configuration knows nothing, opens it to nobody.
+ * Serves "Sign in as …" of the reference page, for development. It creates a session for any subject and sets its cookie. It is available
+ * only if no setting suggests a deployment, and it requires a key that the service prints at its start. So even behind a proxy that the
+ * configuration does not mention, nobody else can use it.
  */
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
@@ -22,9 +21,9 @@ type Visitor = {
 };
 
 export type SignInDeps = {
-  /** The key that was printed at the start. */
+  /** The key that the service printed at its start. */
   readonly key: string;
-  /** Creates a session; undefined: there were too many. */
+  /** Creates a session. Returns undefined if too many were created. */
   readonly createSession: (
     visitor: Visitor,
   ) => Promise<{ readonly accessToken: string; readonly cookies: string[] } | undefined>;
@@ -48,7 +47,10 @@ async function signIn({ key, createSession }: SignInDeps, request: Request, resp
   sendJson(response, 200, { accessToken: created.accessToken }, { "set-cookie": created.cookies });
 }
 
-/** Checks that a page of this machine has sent the key: no proxy has passed it on, and no other name leads here (DNS rebinding). */
+/**
+ * Checks that a page on this machine has sent the key, that no proxy has forwarded it, and that the host is not a foreign name for this
+ * machine (DNS rebinding).
+ */
 function isAllowed({ headers, socket }: Request, key: string): boolean {
   const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
   const expected = Buffer.from(key);
@@ -59,7 +61,7 @@ function isAllowed({ headers, socket }: Request, key: string): boolean {
   return host !== undefined && isLoopback(host) && isLoopback(socket.remoteAddress ?? "");
 }
 
-/** Returns whether a host name or an address is that of this machine. */
+/** Returns whether a host name or an address is one of this machine. */
 export function isLoopback(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, "$1").replace(/^::ffff:/, "");
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));

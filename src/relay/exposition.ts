@@ -1,6 +1,6 @@
 import type { FeedState } from "../session/feed.ts";
 
-/** Returns what a relay measures of itself, in the text that Prometheus reads. */
+/** Returns the measurements of a relay in the text format of Prometheus. */
 export function exposition({ watchers, ageMs, entries }: FeedState): string {
   const isKnown = ageMs !== undefined && ageMs !== Number.POSITIVE_INFINITY;
   return [

@@ -1,6 +1,6 @@
 /**
- * Serves the revocation feed of an upstream on to others, by the RPC `WatchRevocations` and with the bytes of the service itself: a watcher
- * needs not know that it watches a relay.
+ * Serves the revocation feed of an upstream to other watchers, with the RPC `WatchRevocations` and the same bytes as the service: a
+ * watcher need not know that it watches a relay.
  */
 import type { HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
@@ -29,7 +29,7 @@ import type { Upstream } from "./upstream.ts";
 type Deps = {
   readonly feed: RevocationFeed;
   readonly upstream: Pick<Upstream, "revokedKeyIds" | "ageMs">;
-  /** The watchers that are let in. */
+  /** The credentials of the watchers that are accepted. */
   readonly access: AdminAccess;
   readonly audit: Audit;
   readonly failureLimit: RateLimit;
@@ -42,15 +42,15 @@ export type Relay = { readonly url: string; close(): Promise<void> };
 
 type ServedRelay = Relay & Pick<Listener, "replaceTls">;
 
-/** How long streams have to end when the relay ends, in ms. */
+/** How long streams have to end when the relay stops, in ms. */
 const GRACE_MS = 5_000;
-/** How long idle connections stay open then, in ms: clients learn from `/readyz` that this is the end. */
+/** How long idle connections stay open when the relay stops, in ms: `/readyz` tells clients that it stops. */
 const LINGER_MS = 1_000;
-/** Beyond this age of what is known, in ms, `/readyz` responds 503 and no batch claims to be complete: as in the service. */
+/** The age of the knowledge, in ms, above which `/readyz` responds 503 and no batch claims to be complete, as in the service. */
 const MAX_AGE_MS = 2_000;
-/** The longest request, in bytes: a cursor is a few dozen. */
+/** The size of the largest request, in bytes. A cursor has a few dozen bytes. */
 const MAX_REQUEST_BYTES = 16_384;
-/** One address may hold all connections: watchers may all come through one proxy. */
+/** The greatest number of connections. One address may have all of them, because all watchers may come through one proxy. */
 const MAX_CONNECTIONS = 12_000;
 
 /** @throws Error if the port cannot be bound */

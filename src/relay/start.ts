@@ -1,4 +1,4 @@
-/** Starts a relay: the verifier's client of the feed on one side, the service's own feed on the other. */
+/** Starts a relay. It consists of the verifier's client for the feed, and the service's own feed. */
 import { processorTime } from "../clock/processor-time.ts";
 import { steadyClock } from "../clock/steady.ts";
 import { turns } from "../clock/turns.ts";
@@ -13,35 +13,35 @@ import type { Report } from "../verifier/report.ts";
 import { type Relay, serveRelay } from "./serve.ts";
 import { Upstream } from "./upstream.ts";
 
-/** The files of a certificate and its key, which are followed. */
+/** The files of a certificate and its key. They are followed. */
 type Certificate = {
   readonly certFile: string;
   readonly keyFile: string;
-  /** Called when new connections get a new certificate. */
+  /** Called when new connections use a new certificate. */
   readonly onChange: () => void;
-  /** Called when the files no longer hold a certificate with its key; the one before stays in use. */
+  /** Called when the files no longer contain a certificate with its key; the previous one stays in use. */
   readonly onRefusal: (fault: Error) => void;
 };
 
 type Options = {
-  /** Where the feed comes from, and the relay's credential there. */
+  /** The source of the feed, and the relay's credential for it. */
   readonly upstream: AdminClientOptions;
   readonly host: string;
   readonly port: number;
-  /** The relay's own certificate. Without one it serves plain HTTP. */
+  /** The relay's own certificate. Without one it serves unencrypted HTTP. */
   readonly certificate?: Certificate | undefined;
-  /** The watchers that are let in. */
+  /** The credentials of the watchers that are accepted. */
   readonly access: AdminAccess;
-  /** A name that no other process has, nor this one after a restart: base64url. */
+  /** A name in base64url that no other process has, nor this one after a restart. */
   readonly instance: string;
   readonly report: Report;
   readonly audit: Audit;
   readonly onBug: (error: unknown) => void;
-  /** Called when the upstream refuses the relay's credential. The relay tries again. */
+  /** Called when the upstream refuses the relay's credential. The relay continues to try. */
   readonly onRefused: (error: unknown) => void;
 };
 
-/** The same bound as RATE_LIMIT_FAILURES has by default: requests of an address without a valid credential. */
+/** How many requests without a valid credential an address may make: the default of RATE_LIMIT_FAILURES. */
 const FAILURES = { count: 1_000, windowMs: 60_000 };
 
 /** @throws Error if the port cannot be bound, or the certificate cannot be used */
@@ -57,7 +57,7 @@ export async function startRelay(options: Options): Promise<Relay> {
   const feed = createRevocationFeed({
     ...{ store: upstream, clock: steadyClock, ranMs: () => turns.ranMs(), cpuMs: processorTime, instance },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
-    // The verifier's client reports the loss of the stream.
+    // The verifier's client reports the loss of the stream itself.
     onError() {},
   });
   const { failureLimit } = createRateLimits({ failures: FAILURES, refresh: undefined, create: undefined }, subnetOf);

@@ -1,6 +1,6 @@
 /**
- * The feed of an upstream as the log of this relay's own feed. A reading is what the upstream has delivered: it keeps the upstream's time,
- * and it is as old as the verifier's rules say. Nothing is read, and no heartbeat sent, while the upstream is silent.
+ * Makes the feed of an upstream the log of this relay's own feed. A reading returns what the upstream has delivered, with the upstream's
+ * time, and its age follows the verifier's rules. While the upstream is silent, nothing is read and no heartbeat is sent.
  */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
@@ -16,7 +16,7 @@ import { Freshness } from "../verifier/freshness.ts";
 import type { Report } from "../verifier/report.ts";
 import { type Onward, Revocations } from "../verifier/revocations.ts";
 
-/** The end of time in a contract's Timestamp, in ms: an entry without `expire_time` is kept. */
+/** The latest time that a Timestamp can have, in ms: an entry without `expire_time` is kept indefinitely. */
 const NEVER = storeMs(253_402_300_799_999);
 
 type Deps = {
@@ -30,7 +30,7 @@ type Deps = {
 };
 
 export class Upstream implements Pick<SessionStore, "revocations" | "onRevocation"> {
-  /** Rejects when the admin token is refused, or lacks the scope. */
+  /** Rejects when the admin token is refused or lacks the scope. */
   readonly ready: Promise<void>;
   readonly #deps: Deps;
   readonly #freshness = new Freshness();
@@ -58,18 +58,19 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
     return this.#keyIds;
   }
 
-  /** Returns how old what the upstream has delivered is, in ms; Infinity while that cannot be known. */
+  /** Returns the age of what the upstream has delivered, in ms; Infinity if it cannot be known. */
   ageMs(): number {
     return this.#freshness.ageMs(this.#deps.monotonic(), this.#deps.clock());
   }
 
-  /** A reading waits for what there is to read, so there are no hints. */
+  /** There are no hints, because a reading waits until there is something to read. */
   onRevocation(): () => void {
     return () => {};
   }
 
   /**
-   * Returns what is delivered after the last reading, as soon as it is. There is one reader, so it needs no cursor.
+   * Returns what is delivered after the last reading, as soon as it arrives. There is only one reader, so it needs no cursor.
+   *
    * @throws StoreUnavailable when the stream is lost
    */
   async revocations(): Promise<RevocationBatch> {
@@ -91,8 +92,8 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
       this.#freshness.restart();
       this.#firstAsOf = asOf ?? storeMs(0);
     }
-    // An upstream may begin a stream with a reading of two seconds ago, and nothing shows its age. If relays vouched for such a batch, each
-    // level of a tree would add those two seconds. From the next reading on the age is known.
+    // The first batch of a stream may be two seconds old already, and nothing shows its age. If relays marked such a batch as complete,
+    // each level of a tree would add two seconds. From the next reading on, the age is known.
     const isVouchedFor = batch.caughtUp && asOf !== undefined && asOf > this.#firstAsOf;
     this.#freshness.record(asOf, isVouchedFor, monotonic(), clock());
     for (const entry of batch.revocations) this.#unread.push(revocationOf(entry, asOf ?? this.#asOf));
@@ -116,7 +117,7 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
   }
 }
 
-/** Session and reason are passed on as they are: a later version of the service may have others. */
+/** Session and reason are passed on unchanged, because a later version of the service may have others. */
 function revocationOf({ sessionId, revokeTime, expireTime, reason }: RevocationMessage, asOf: StoreMs): Revocation {
   return {
     sid: sessionId as SessionId,

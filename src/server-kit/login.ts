@@ -5,9 +5,9 @@ const BASE = "http://application.invalid";
 
 /**
  * Returns a path of the application to return to after the login. The parameter comes from the address, which an attacker may have
- * written. So an address that would lead to another site, or to the login again, becomes `fallback`.
+ * written. So for an address that would lead to another site, or to the login again, this returns `fallback`.
  *
- * @param wanted the parameter. Frameworks make a list or an object of one that is there twice: it becomes `fallback` too
+ * @param wanted the parameter. For a parameter that occurs twice, frameworks return a list or an object; this returns `fallback` for those, too
  */
 export function returnPath(wanted: unknown, login: string, fallback = "/"): string {
   // A browser removes tabs and line breaks from a URL, and reads a backslash as a slash.

@@ -1,9 +1,9 @@
 /**
- * Serves some requests to itself before the service is ready, so that the first callers do not wait for what first requests
- * compile and create: handlers, JSON codecs, statements, signing.
+ * Serves some requests to itself before the service is ready, so that the first callers do not wait for what the first
+ * requests compile and create: handlers, JSON codecs, statements, signing.
  *
- * All of it is the real thing but for what would be seen: the store is a database in memory, the admin token is one that nobody
- * else has, and nothing is logged, counted or recorded.
+ * All parts are the real ones, except those with visible effects: the store is a database in memory, the admin token is one that
+ * nobody else has, and nothing is logged, counted or recorded.
  */
 import { createServer } from "node:http";
 import { duplexPair } from "node:stream";

@@ -1,4 +1,4 @@
-/** Provides the metrics of `/metrics` to the OpenTelemetry SDK, so that both show the same. */
+/** Provides the metrics of `/metrics` to the OpenTelemetry SDK, so that both report the same. */
 import { type HrTime, ValueType } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import {

@@ -12,7 +12,7 @@ import {
 import type { Handler, Request, Response } from "../listener/exchange.ts";
 import type { TraceLimits } from "./sampler.ts";
 
-/** These methods name a span. The span of any other method is named `HTTP`. */
+/** The methods that name a span. The span of any other method is named `HTTP`. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const OPTIONS = { kind: SpanKind.SERVER } as const;
 
@@ -45,7 +45,7 @@ function record(span: Span, request: Request, response: Response): void {
   });
   response.once("close", () => {
     const { statusCode } = response;
-    // If the client left before the response began, there is no status.
+    // If the client disconnected before the response began, there is no status.
     if (response.headersSent) span.setAttribute("http.response.status_code", statusCode);
     if (response.headersSent && statusCode >= 500) {
       span.setAttribute("error.type", String(statusCode));

@@ -1,4 +1,4 @@
-/** Decides which requests are recorded: by OpenTelemetry's samplers, and never more than a limit. */
+/** Decides which requests are recorded: by OpenTelemetry's samplers, but never more than a limit. */
 import { type Attributes, type Context, type Link, type SpanKind, trace } from "@opentelemetry/api";
 import {
   AlwaysOffSampler,
@@ -29,7 +29,7 @@ export function createSampler(name: SamplerName, ratio: number): Sampler {
 
 type TraceLimit = { readonly count: number; readonly windowMs: number };
 
-/** Limits what is recorded, whatever the reason: anybody may send a `traceparent` that asks for it. */
+/** The limit of recorded traces, whatever the reason for recording: anybody may send a `traceparent` that requests it. */
 export type TraceLimits = { readonly bucket: TraceBucket; readonly onLimited: () => void };
 
 const NOT_RECORDED = { decision: SamplingDecision.NOT_RECORD } as const;
@@ -41,7 +41,7 @@ export class TraceBucket {
   #left: number;
   #filledAt: number;
 
-  /** @param clock ms of a clock that never goes back */
+  /** @param clock returns ms of a clock that never goes back */
   constructor(limit: TraceLimit, clock = () => performance.now()) {
     this.#limit = limit;
     this.#clock = clock;

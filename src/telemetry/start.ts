@@ -29,7 +29,7 @@ type TelemetryDeps = {
   readonly log: Logger;
 };
 
-/** At its end, the process waits this long, in ms, for a collector. */
+/** How long the process waits for a collector at its end, in ms. */
 const SHUTDOWN_TIMEOUT_MS = 2_000;
 
 export async function startTelemetry({ config, metrics, log }: TelemetryDeps): Promise<Telemetry> {
@@ -37,7 +37,7 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   const silent = () => {};
   const diagnostics = { error: report, warn: report, info: silent, debug: silent, verbose: silent };
   diag.setLogger(diagnostics, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  // Without this option the whole exception is reported, with its stack.
+  // By default the whole exception would be reported, with its stack.
   setGlobalErrorHandler((error) =>
     report(typeof error === "string" ? error : error.message || `${error.code ?? error.name}`),
   );
@@ -58,7 +58,7 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   };
 }
 
-/** The environment variables (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) win. */
+/** The environment variables (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) take precedence. */
 function resourceOf({ serviceName }: TelemetryConfig): Resource {
   const own = resourceFromAttributes({ "service.name": serviceName, "service.instance.id": randomUUID() });
   return defaultResource()

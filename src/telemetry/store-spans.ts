@@ -1,9 +1,9 @@
-/** Spans of the store's commands. Keys and values are not attributes, because they name sessions and users. */
+/** Makes spans of the store's commands. Keys and values are not attributes, because they name sessions and users. */
 import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
 import type { SessionStore } from "../session/ports.ts";
 
 const SYSTEMS = { embedded: "sqlite", redis: "redis" } as const;
-/** These functions of the store are no commands. */
+/** The functions of the store that are not commands. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["now", "shiftMs", "onRevocation", "close"]);
 
 type AnyVerb = (...given: unknown[]) => Promise<unknown>;

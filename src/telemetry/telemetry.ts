@@ -1,10 +1,10 @@
-/** The interface of OpenTelemetry to the rest of the service. Only start.ts loads its libraries. */
+/** The interface of OpenTelemetry for the rest of the service. Only start.ts loads its libraries. */
 import type { Interceptor } from "@connectrpc/connect";
 import type { Handler } from "../listener/exchange.ts";
 import type { SessionStore } from "../session/ports.ts";
 
 export type Telemetry = {
-  /** Interceptors that make spans of calls. They come first. */
+  /** The interceptors that make spans of calls. They must come first. */
   readonly interceptors: readonly Interceptor[];
   /** Wraps a handler with spans of HTTP requests. They continue the traces that callers send. */
   traceRequests(handler: Handler): Handler;
@@ -12,6 +12,6 @@ export type Telemetry = {
   traceStore(store: SessionStore, kind: "embedded" | "redis"): SessionStore;
   /** Returns the id of the trace that the current request belongs to. */
   traceId(): string | undefined;
-  /** Exports the spans that wait, for a bounded time. */
+  /** Exports the waiting spans, within a bounded time. */
   shutdown(): Promise<void>;
 };

@@ -1,24 +1,24 @@
-/** The side of a worker: it reports to the supervisor, and serves the metrics of all workers as its own. */
+/** The worker's side of several workers: it reports to the supervisor, and serves the metrics of all workers as its own. */
 import { mergeMetrics } from "../observability/merge-metrics.ts";
 import type { Metrics, MetricValues } from "../observability/metrics.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 
 export type WorkerParts = {
-  /** Reports that the worker serves, instead of printing it. */
+  /** Reports to the supervisor that the worker is ready, instead of printing it. */
   readonly out: (text: string) => void;
   /** Whether other workers serve the same ports already. Then the listeners wait for the store. */
   readonly joinsOthers: boolean;
-  /** Returns metrics whose expositions are of all workers. */
+  /** Returns metrics whose exposition covers all workers. */
   readonly ofAll: (own: Metrics) => Metrics;
-  /** Calls what the supervisor keeps for all workers. */
+  /** Makes a call to the supervisor, which keeps the data that all workers share. */
   readonly callSupervisor: (call: unknown) => Promise<unknown>;
 };
 
-/** Returns what is different for a worker; undefined in a process of its own. */
+/** Returns the parts that a worker needs; undefined in a process that is not a worker. */
 export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined {
   const role = env[WORKER] as WorkerRole | undefined;
   if (role === undefined || process.send === undefined) return undefined;
-  // Without its supervisor nobody would end this process.
+  // Without its supervisor nobody would stop this process.
   process.once("disconnect", () => process.exit(1));
   const joinsOthers = role === "next";
   return {
@@ -30,7 +30,7 @@ export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined 
 }
 
 function send(message: ToSupervisor): void {
-  // The channel closes when the supervisor ends; this process ends then too.
+  // The channel closes when the supervisor ends, and then this process ends as well.
   if (process.connected) process.send?.(message);
 }
 

@@ -1,24 +1,24 @@
-/** What the supervisor and its workers send each other. Both run the same code, so that a message needs no check of its form. */
+/** The messages between the supervisor and its workers. Both run the same code, so messages need no validation. */
 import type { MetricValues } from "../observability/metrics.ts";
 
 export type ToSupervisor =
-  /** The worker serves. `text` is what it would print as a process of its own. */
+  /** The worker is ready. `text` is what it would print if it ran alone. */
   | { readonly type: "ready"; readonly text: string }
-  /** The worker was asked for the metrics of the service. */
+  /** A client has requested the metrics of the service from this worker. */
   | { readonly type: "metrics_wanted"; readonly id: number }
   /** The metrics of this worker. */
   | { readonly type: "metrics"; readonly id: number; readonly values: readonly MetricValues[] }
-  /** A call of what the supervisor keeps for all workers. */
+  /** A call to the supervisor. */
   | { readonly type: "call"; readonly id: number; readonly call: unknown };
 
 export type ToWorker =
   | { readonly type: "metrics_wanted"; readonly id: number }
-  /** The metrics of all workers, those that have ended included. */
+  /** The metrics of all workers, including those that have ended. */
   | { readonly type: "all_metrics"; readonly id: number; readonly all: readonly (readonly MetricValues[])[] }
-  /** The result of a call; without `result` it is undefined. */
+  /** The result of a call; `result` is absent if the result is undefined. */
   | { readonly type: "called"; readonly id: number; readonly result?: unknown };
 
 /** The variable that makes a process a worker of the supervisor. */
 export const WORKER = "SESSION_SERVICE_WORKER";
-/** The first worker, or one that joins others. */
+/** The role of a worker: the first one, or one that joins others. */
 export type WorkerRole = "first" | "next";

@@ -2,7 +2,7 @@
 import { lastingMetrics, mergeMetrics } from "../observability/merge-metrics.ts";
 import type { MetricValues } from "../observability/metrics.ts";
 
-/** How long a worker may take to report, in ms. Without it the exposition has what it reported last. */
+/** How long a worker may take to report, in ms. After that its last report is used. */
 const REPORT_TIMEOUT_MS = 5_000;
 
 type Values = readonly MetricValues[];
@@ -16,7 +16,7 @@ export class MetricsRounds {
   #lastId = 0;
 
   /**
-   * Asks the workers, and resolves with the metrics of each when all have reported or their time is over.
+   * Requests the metrics of all workers. Resolves with them when all have reported or the time is over.
    *
    * @param ask sends a worker the number of the round
    */
@@ -39,9 +39,10 @@ export class MetricsRounds {
     this.#drop(worker, this.#rounds.get(round));
   }
 
-  /** Keeps the counts that the worker reported last. What it counted after that is lost. */
+  /** Keeps the last reported counts of a worker that has ended. What it counted after that report is lost. */
   end(worker: number): Promise<void> {
-    this.#ending = this.#ending.then(() => this.#end(worker)); // one after the other: each adds to what the one before has left
+    // The calls run one after the other, because each adds to the result of the previous one.
+    this.#ending = this.#ending.then(() => this.#end(worker));
     return this.#ending;
   }
 

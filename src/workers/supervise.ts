@@ -1,17 +1,17 @@
 /**
- * Several processes behind one command, on the same ports. Each worker is a whole instance with listeners of its own, and the system
- * distributes the connections (SO_REUSEPORT): the supervisor has no part in them, so that a connection is never lost between two
- * processes. A worker that ends unasked is replaced.
+ * Runs several processes on the same ports with one command. Each worker is a whole instance with its own listeners, and the system
+ * distributes the connections (SO_REUSEPORT). The supervisor takes no part in that, so a connection is never lost between two processes.
+ * A worker that ends without an order is replaced.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Logger } from "../observability/logger.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 import { MetricsRounds } from "./metrics-round.ts";
 
-/** How long a worker that ends is not replaced, in ms. It doubles with each worker that ends soon after its start. */
+/** How long to wait before a worker that has ended is replaced, in ms. It doubles with each worker that ends soon after its start. */
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 30_000;
-/** A worker that ran for this long had a good start, in ms. */
+/** A worker that has run for this long, in ms, has started successfully. */
 const GOOD_RUN_MS = 30_000;
 
 type Deps = {
@@ -19,7 +19,7 @@ type Deps = {
   readonly out: (text: string) => void;
   /** The environment of the workers. */
   readonly env: NodeJS.ProcessEnv;
-  /** Serves the calls of the workers: it keeps what all of them share. */
+  /** Handles a call of a worker to the supervisor. */
   readonly serveCall: (call: unknown) => unknown;
   /** Starts a process with an environment. Default: this command again. */
   readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;
@@ -31,18 +31,18 @@ type End = { readonly code: number | null; readonly signal: string | null; reado
 /** The first version of Node whose listeners can share a port. */
 const MIN_NODE = [23, 1] as const;
 
-/** @throws Error */
+/** Checks the version of Node. @throws Error if listeners cannot share a port */
 function requireNode(): void {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   if (major < MIN_NODE[0] || (major === MIN_NODE[0] && minor < MIN_NODE[1]))
     throw new Error(`WORKERS needs Node ${MIN_NODE.join(".")} or later`);
 }
 
-/** Starts the workers, and reports once that all are ready. @throws Error if one of them ends before */
+/** Starts the workers, and reports once when all are ready. @throws Error if one of them ends before that */
 export async function supervise(count: number, deps: Deps) {
   requireNode();
   const supervisor = new Supervisor(deps);
-  // The first one alone makes what is missing, such as a key ring, and reports the faults of a start.
+  // The first worker starts alone: it creates what is missing, such as a key ring, and reports faults of the start.
   const text = await supervisor.startFirst();
   supervisor.keepPortsOf(JSON.parse(text) as Urls);
   await Promise.all(Array.from({ length: count - 1 }, () => supervisor.startNext()));
@@ -59,7 +59,7 @@ class Supervisor {
   readonly #deps: Deps;
   readonly #metrics = new MetricsRounds();
   readonly #running = new Set<ChildProcess>();
-  /** The workers that respond to messages. One that is starting is busy with that. */
+  /** The workers that handle messages. A worker that is still starting does not. */
   readonly #ready = new Set<ChildProcess>();
   #ports: Readonly<Record<string, string>> = {};
   #isStopping = false;
@@ -75,7 +75,7 @@ class Supervisor {
     return this.#start("first");
   }
 
-  /** The first worker may have taken any free ports. */
+  /** Fixes the ports for the following workers, because the first worker may have chosen free ones. */
   keepPortsOf(urls: Urls): void {
     this.#ports = { PORT: portOf(urls.public), ADMIN_PORT: portOf(urls.admin) };
   }
@@ -86,11 +86,11 @@ class Supervisor {
 
   replaceFromNowOn(count: number): void {
     this.#replaces = true;
-    // A worker that was ready may have ended before all were.
+    // A worker that was ready may have ended before all others were ready.
     for (let missing = count - this.#running.size; missing > 0; missing--) this.#replace();
   }
 
-  /** Passes the order on to the workers, and resolves when all have ended. */
+  /** Passes the order to stop on to the workers, and resolves when all have ended. */
   async stop(mode: "drain" | "now"): Promise<void> {
     this.#isStopping = true;
     const ended = new Promise<void>((resolve) => {
@@ -100,7 +100,7 @@ class Supervisor {
     if (this.#running.size > 0) await ended;
   }
 
-  /** Resolves with what the worker reports when it is ready; rejects if it ends before. */
+  /** Starts a worker. Resolves with its report when it is ready; rejects if it ends before that. */
   #start(role: WorkerRole): Promise<string> {
     return new Promise((resolve, reject) => {
       const startedAt = performance.now();
@@ -131,7 +131,7 @@ class Supervisor {
       onReady(message.text);
     });
     worker.on("error", (err) => {
-      // A process that could not be started never exits. Other errors are those of a message to a worker that has just ended.
+      // A process that could not be started never exits. Other errors are about messages to a worker that has just ended.
       if (worker.pid === undefined) onEnd({ code: null, signal: null, err });
     });
     worker.on("exit", (code, signal) => onEnd({ code, signal }));
@@ -152,7 +152,7 @@ class Supervisor {
     setTimeout(() => this.#replace(), replacedInMs);
   }
 
-  /** The worker's own log says why it does not start; its end is handled as that of any other. */
+  /** Replaces a worker. If the new one does not start, its own log contains the reason, and its end is handled like any other. */
   #replace(): void {
     if (!this.#isStopping) this.startNext().catch(() => {});
   }
@@ -161,7 +161,7 @@ class Supervisor {
     if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
     if (message.type === "call")
       return send(worker, { type: "called", id: message.id, result: this.#deps.serveCall(message.call) });
-    // The first worker serves metrics already while it waits for the store.
+    // The first worker already serves metrics while it waits for the store.
     const workers = new Map([...this.#ready, worker].map((each) => [each.pid ?? 0, each]));
     const ask = (id: number, round: number) => send(workers.get(id), { type: "metrics_wanted", id: round });
     const all = await this.#metrics.collect([...workers.keys()], ask);

@@ -1,4 +1,4 @@
-/** The frame of the page: it shows who is signed in, and one view. The address names the view, so that back and forward work. */
+/** The frame of the page: it shows who is signed in, and one view. The address determines the view, so that back and forward work. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { type Me, signOut, whoAmI } from "./api.ts";
 import { LiveView } from "./live.tsx";
@@ -42,7 +42,8 @@ export function App() {
   useEffect(ask, [ask]);
   const onExpired = useCallback(() => setState({ is: "out", expired: true }), []);
   useEffect(() => {
-    // Another tab may have signed out, or the token may allow less: what a page shows that is seen again is in force.
+    // When the page becomes visible again, it checks who is signed in: another tab may have signed out, or the token may have lost a
+    // scope.
     const look = () => {
       if (document.visibilityState !== "visible") return;
       whoAmI().then(

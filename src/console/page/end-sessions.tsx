@@ -4,20 +4,20 @@ import { sessions as api, isSignedOut } from "./api.ts";
 import { deviceOf, nameBeside } from "./format.ts";
 import { Beside, Confirm, Given } from "./parts.tsx";
 
-/** What is to end: one session, or all sessions of a user, some of which are shown. */
+/** The sessions to end: one session, or all sessions of a user, some of which are displayed. */
 export type Asked = { readonly all: boolean; readonly sessions: readonly Session[] };
 
 type Props = {
   readonly asked: Asked;
   readonly subject: string;
-  /** Whether there are more sessions than those that are shown. */
+  /** Whether there are more sessions than the displayed ones. */
   readonly more: boolean;
   readonly onDone: (count: number, what: string) => void;
   readonly onExpired: () => void;
   readonly onCancel: () => void;
 };
 
-/** Says what will happen to which devices, and does it after a confirmation. */
+/** Describes which devices will be signed out, and signs them out after a confirmation. */
 export function EndSessions({ asked: { all, sessions }, subject, more, onDone, onExpired, onCancel }: Props) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();

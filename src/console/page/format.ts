@@ -61,7 +61,7 @@ type Device = { readonly userAgent: string; readonly displayName: string };
 
 /**
  * Describes a device by its user agent in two words, or, without a user agent, by the name that the login gave. Clients may send any
- * text as their user agent. An unknown one is shown as it is, shortened.
+ * text as their user agent. An unknown user agent is displayed unchanged but shortened.
  */
 export function deviceOf({ userAgent, displayName }: Device = { userAgent: "", displayName: "" }): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];

@@ -1,9 +1,9 @@
-/** When this instance started, ms; 0 if it is several workers. */
+/** Returns when this instance started, in ms; 0 if it consists of several workers. */
 export function startOf(live: Live): number {
   return 1000 * total(live, "process_start_time_seconds");
 }
 
-/** Computes the numbers of the live page from two readings of the service's metrics. */
+/** The data from which this module computes the numbers of the live page. */
 export type Live = {
   readonly now: number;
   readonly storeResponds: boolean;
@@ -45,7 +45,7 @@ export function total(live: Live, name: string): number {
   return valuesOf(live, name).reduce((sum, { value }) => sum + value, 0);
 }
 
-/** Returns the counts of a metric by one of its labels, the highest first. */
+/** Returns the values of a metric by one of its labels, the highest first. */
 export function byLabel(live: Live, name: string, label: string): readonly (readonly [string, number])[] {
   const counts = new Map<string, number>();
   for (const { labels, value } of valuesOf(live, name)) {
@@ -55,7 +55,7 @@ export function byLabel(live: Live, name: string, label: string): readonly (read
   return [...counts].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a);
 }
 
-/** Returns how long the refreshes between two readings took, ms; undefined if there were none. */
+/** Returns how long the refreshes between two readings took, in ms; undefined if there were none. */
 export function latencyBetween(before: Live, after: Live): Latency | undefined {
   const [old, now] = [bucketsOf(before), bucketsOf(after)];
   const buckets = [...now].map(([le, count]) => [le, count - (old.get(le) ?? 0)] as const).sort(([a], [b]) => a - b);
@@ -64,7 +64,7 @@ export function latencyBetween(before: Live, after: Live): Latency | undefined {
   return { p50: quantile(buckets, count * 0.5), p99: quantile(buckets, count * 0.99) };
 }
 
-/** Returns counts of refreshes by the upper bound of their bucket, s. */
+/** Returns the counts of refreshes by the upper bound of their bucket, in seconds. */
 function bucketsOf(live: Live): Map<number, number> {
   const buckets = new Map<number, number>();
   for (const { metricName, labels, value } of valuesOf(live, "session_rpc_duration_seconds")) {

@@ -7,9 +7,9 @@ import { byLabel, type Live, latencyBetween, type Sample, startOf, total } from 
 import { Empty, Loading, Problem } from "./parts.tsx";
 
 const EVERY_MS = 2_000;
-/** The number of readings that are shown: those of two minutes. */
+/** How many readings are displayed: those of two minutes. */
 const SAMPLES = 60;
-/** The instance reads the revocation log twice a second. From this lag on, ms, the page warns. */
+/** The lag in ms from which the page warns. The instance reads the revocation log twice a second. */
 const LAG_WARNING_MS = 2_000;
 
 type State = { readonly live: Live | undefined; readonly samples: readonly Sample[]; readonly error: unknown };

@@ -13,7 +13,7 @@ export function Time({ ms }: { readonly ms: number | undefined }) {
   );
 }
 
-/** Shows a text that a client or a login wrote. The text can hide nothing and cannot reorder what is beside it. */
+/** Displays a text that a client or a login wrote. The text cannot hide anything or reorder the texts around it. */
 export function Given({ text }: { readonly text: string }) {
   return <bdi>{visible(text)}</bdi>;
 }
@@ -21,7 +21,7 @@ export function Given({ text }: { readonly text: string }) {
 export const GivenOrNot = ({ text = "" }: { readonly text: string | undefined }) =>
   text === "" ? <span class="soft">not given</span> : <Given text={text} />;
 
-/** Shows a text after another one, if there is one to show. */
+/** Displays a text after another one, if it is not empty. */
 export function Beside({ text }: { readonly text: string }) {
   if (text === "") return null;
   return (
@@ -81,7 +81,7 @@ type ConfirmProps = {
 export function Confirm({ title, action, busy, error, onConfirm, onCancel, children }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  // Closed by the browser, which gives the focus back to where it was.
+  // The browser closes the dialog, and moves the focus back to where it was.
   const close = () => dialog.current?.close();
   return (
     <dialog ref={dialog} aria-labelledby="confirm-title" onClose={onCancel}>

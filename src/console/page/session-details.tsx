@@ -3,7 +3,7 @@ import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { absolute, msOf, visible } from "./format.ts";
 import { Given, GivenOrNot, Time } from "./parts.tsx";
 
-/** Shows the details of a session for which its row has no room. */
+/** Displays the details of a session for which its row has no room. */
 export function SessionDetails({ session }: { readonly session: Session }) {
   const authTime = msOf(session.authTime);
   const claims = JSON.stringify(session.claims ?? {}, null, 2);

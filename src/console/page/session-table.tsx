@@ -7,7 +7,7 @@ import { SessionDetails } from "./session-details.tsx";
 
 type Props = {
   readonly sessions: readonly Session[];
-  /** Whether they are of several users. */
+  /** Whether the sessions belong to several users. */
   readonly withSubject: boolean;
   readonly mayEnd: boolean;
   readonly onEnd: (session: Session) => void;

@@ -1,4 +1,4 @@
-/** Finds the sessions of a user, one by its id, or the newest of all, and ends them. */
+/** The view that finds the sessions of a user, a session by its id, or the newest sessions, and ends them. */
 import { useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Me } from "./api.ts";

@@ -8,11 +8,11 @@ import { Empty, Given, Loading, Problem, Time } from "./parts.tsx";
 type State = {
   readonly subscriptions: readonly Subscription[] | undefined;
   readonly error: unknown;
-  /** What the last test of each subscription has found. */
+  /** The result of the last test of each subscription. */
   readonly tests: Readonly<Record<string, string>>;
 };
 
-/** Shows who is sent the ends of sessions and how that goes, and lets an operator test, pause and resume it. */
+/** Displays the receivers of signals and the state of their deliveries. An operator can test, pause and resume them here. */
 export function SignalsView({ me, onExpired }: { readonly me: Me; readonly onExpired: () => void }) {
   const mayRead = me.scopes.includes("signals:read");
   const [{ subscriptions, error, tests }, setState] = useState<State>({

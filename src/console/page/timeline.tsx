@@ -5,7 +5,7 @@ import { sessions as api, isSignedOut } from "./api.ts";
 import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
 import { Empty, Given, Loading, Problem } from "./parts.tsx";
 
-/** After sessions were ended here, the timeline is read again after these times, ms, since events are written a moment later. */
+/** The timeline is read again this many ms after sessions were ended here, because events are written a moment later. */
 const REREADS_MS = [300, 1_000, 3_000, 10_000];
 
 type Props = {
@@ -41,7 +41,7 @@ export function Timeline({ subject, changed, live, onExpired }: Props) {
     return () => timers.forEach(clearTimeout);
   }, [load, changed]);
   const loadEarlier = () => {
-    // Another reading would take away what is about to be added.
+    // A reading of the whole timeline would remove the entries that are about to be added.
     rereads.current.forEach(clearTimeout);
     load(loaded);
   };
@@ -98,7 +98,10 @@ function Entry({ event, device }: { readonly event: SessionEvent; readonly devic
   );
 }
 
-/** Shows the address of the device and the admin credential that was used. With a credential, the address is that of its holder. */
+/**
+ * Displays the address of the device, and the admin credential that was used. If there is a credential, the address is that of its
+ * holder.
+ */
 function Origin({ event: { admin, ipAddress, client } }: { readonly event: SessionEvent }) {
   const device = admin === "" ? ipAddress : (client?.ipAddress ?? "");
   const holder = admin === "" ? "" : `by ${admin}${ipAddress === "" ? "" : ` at ${ipAddress}`} · `;

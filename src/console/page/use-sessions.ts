@@ -40,7 +40,7 @@ export function useSessions(wanted: string, filter: Filter, mayRead: boolean, on
   const [found, setFound] = useState<Found>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
-  /** Counts what was asked for: a response to an earlier question is not shown. */
+  /** Counts the searches. The response to an earlier search is not displayed. */
   const latest = useRef(0);
   const load = useCallback(
     async (before?: Found) => {

@@ -29,9 +29,9 @@ export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call
 const END_OF_CALL = new DOMException("This operation was aborted", "AbortError");
 
 interface CallOptions {
-  /** Default: `http`. */
+  /** The name of the protocol for interceptors. Default: `http`. */
   readonly protocolName?: string;
-  /** Timeout of the call in milliseconds; undefined: none. */
+  /** The timeout of the call in milliseconds; undefined for none. */
   readonly timeoutMs: number | undefined;
   readonly shutdownSignal: AbortSignal | undefined;
   readonly contextValues: ContextValues | undefined;
@@ -63,7 +63,7 @@ export class Call implements HandlerContext {
 
   constructor(method: DescMethod, exchange: Exchange<unknown>, options: CallOptions) {
     const { timeoutMs } = options;
-    // Clients of gRPC send microseconds. What handlers see is whole milliseconds, as in connect-node.
+    // Clients of gRPC send microseconds. Handlers get whole milliseconds, as in connect-node.
     const deadline = timeoutMs === undefined ? undefined : Math.trunc(Date.now() + timeoutMs);
     this.service = method.parent;
     this.method = method;
@@ -94,7 +94,7 @@ export class Call implements HandlerContext {
     return this.#lastValues;
   }
 
-  /** The context of an implementation, if an interceptor has changed the request. */
+  /** Returns the context for the implementation, if an interceptor has changed the request. */
   changedBy(request: UnaryRequest | StreamRequest): HandlerContext {
     this.#lastValues = request.contextValues;
     const { service, header: requestHeader, contextValues: values, signal } = request;

@@ -16,7 +16,7 @@ export interface Exchange<Source> {
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
   /**
-   * The decoded body, if middleware has read it before (`request.body`); undefined if it has not been read.
+   * The decoded body, if middleware has already read it (`request.body`); undefined if it has not been read.
    * @param raw whether the bytes are needed as they were sent
    * @throws Error if the body was read and is lost
    */
@@ -68,7 +68,7 @@ export interface ResponseStream {
   abort(): void;
 }
 
-/** gzip as the server provides it: by node:zlib, or by the streams of the web. */
+/** The functions of gzip that the server provides: those of node:zlib, or the streams of the web. */
 export interface Gzip {
   compress(content: string | Uint8Array): Promise<Uint8Array>;
   /**
@@ -80,7 +80,7 @@ export interface Gzip {
   /** Decompresses a body piece by piece. `next` rejects with BadInput if the body is not gzip. */
   expandChunks(body: BodyChunks): BodyChunks;
   /**
-   * Compresses a streamed response; each write is flushed, so that every message arrives at once. Undefined if the implementation cannot
+   * Compresses a streamed response, and flushes each write, so that every message arrives at once. Undefined if the implementation cannot
    * flush.
    */
   readonly compressStream: ((response: ResponseStream) => ResponseStream) | undefined;

@@ -1,4 +1,4 @@
-/** Headers as Node has parsed them. */
+/** The headers of a request as Node has parsed them. */
 type ParsedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** `inspect.custom` of node:util, which other runtimes lack. */
@@ -17,7 +17,7 @@ const WHITESPACE = "\t\r\n ";
  */
 export class HeaderMap implements Headers {
   #source: ParsedHeaders | undefined;
-  /** Name, value, name, value. Values of the same name follow each other. */
+  /** The names and values, alternating. Values of the same name follow each other. */
   #lines: string[] | undefined;
   /** Whether a name other than `set-cookie` has several values, which are sent as one. */
   #isRepeated = false;

@@ -18,15 +18,7 @@ export async function callUnary({ spec, options }: RecordedRpc, call: Call, inpu
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (req.stream) throw new Error("an interceptor turned a unary request into a stream");
     const output = await impl(req.message, req === request ? call : call.changedBy(req));
-    const message = create(method.output, output);
-    return {
-      stream: false,
-      message,
-      method,
-      service: method.parent,
-      header: call.responseHeader,
-      trailer: call.responseTrailer,
-    };
+    return { stream: false, message: create(method.output, output), ...metadataOf(call, method) };
   };
   const response = await intercept(innermost, options.interceptors)(request);
   takeHeaders(response, call);
@@ -60,14 +52,7 @@ export async function callStreaming(
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (!req.stream) throw new Error("an interceptor turned a stream into a unary request");
     const message = await outputOf(spec, req.message, req === request ? call : call.changedBy(req));
-    return {
-      stream: true,
-      message,
-      method,
-      service: method.parent,
-      header: call.responseHeader,
-      trailer: call.responseTrailer,
-    };
+    return { stream: true, message, ...metadataOf(call, method) };
   };
   const response = await intercept(innermost, options.interceptors)(request);
   takeHeaders(response, call);
@@ -98,6 +83,11 @@ function intercept(innermost: AnyFn, interceptors: readonly Interceptor[]): AnyF
   let next = innermost;
   for (let i = interceptors.length - 1; i >= 0; i--) next = interceptors[i]?.(next) ?? next;
   return next;
+}
+
+/** Returns the parts that unary and streamed responses have in common. */
+function metadataOf<Method extends DescMethod>(call: Call, method: Method) {
+  return { method, service: method.parent, header: call.responseHeader, trailer: call.responseTrailer };
 }
 
 /** Copies the headers if an interceptor replaced them. It uses `append`, because `set` would drop all but one Set-Cookie. */

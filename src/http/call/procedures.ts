@@ -1,4 +1,4 @@
-/** What the handlers of unary calls share, whatever their protocol. */
+/** The parts that the handlers of unary calls share for all protocols. */
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ContextValues, type HandlerContext } from "@connectrpc/connect";
 import {
@@ -10,7 +10,9 @@ import {
 import type { Call } from "./call.ts";
 import { type RecordedRpc, recordRoutes } from "./recorder.ts";
 
-/** Options of the handler of unary calls. Those of connect-es have the same meaning here; `acceptCompression` is empty by default. */
+/**
+ * The options of the handler of unary calls. Options of connect-es have the same meaning here; `acceptCompression` is empty by default.
+ */
 export interface UnaryOptions<Source> extends Partial<UniversalHandlerOptions> {
   /** The function that registers the services, the same as for a Connect adapter. */
   readonly routes: (router: ConnectRouter) => void;
@@ -40,15 +42,16 @@ export function createProcedures<Source>(options: UnaryOptions<Source>): Readonl
   return procedures;
 }
 
-/** The gate comes before the body: the message of a refused request is never read, decompressed or parsed. */
+/** The gate runs before the body is read, so the message of a refused request is never decompressed or parsed. */
 export async function passGate({ options: { requestGate } }: RecordedRpc, call: Call): Promise<void> {
-  // Node calls handlers as soon as it has parsed a head. One tick later it has parsed what came together with the head: a small body.
+  // Node calls handlers as soon as it has parsed a head. One tick later it has also parsed what arrived together with the head, such as a
+  // small body.
   await undefined;
   const gated = requestGate?.(call);
   if (gated !== undefined) await gated;
 }
 
-/** Returns the error that a client receives for one that is no ConnectError. */
+/** Returns the error that a client receives for a thrown value that is not a ConnectError. */
 export function internalError(reason: unknown): ConnectError {
   return new ConnectError("internal error", Code.Internal, undefined, undefined, reason);
 }

@@ -8,7 +8,7 @@ interface StreamEvent {
   readonly json: JsonValue;
 }
 
-/** The pieces of a body as they arrive. Cancels the response if the consumer stops. */
+/** Yields the pieces of a body as they arrive. Cancels the response if the consumer stops. */
 export async function* piecesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader();
   if (reader === undefined) return;

@@ -30,7 +30,7 @@ export function createRestClient<Service extends DescService>(
   }) as Client<Service>;
 }
 
-// `createClient` of connect-es does the same in three times the bytes, because it is compiled for older engines.
+// `createClient` of connect-es does the same with three times as many bytes, because it is compiled for older engines.
 
 function unaryMethod(transport: Transport, method: DescMethodUnary) {
   return async (input: Message, options: CallOptions = {}): Promise<Message> => {

@@ -18,14 +18,14 @@ import { type ErrorDecoder, errorOfResponse, errorOfStatus } from "./rest-error.
 export interface RestTransportOptions {
   /** The URL that the paths of routes are appended to, such as `https://api.example.com`. */
   readonly baseUrl: string;
-  /** Default: the global `fetch`. Set it for credentials, proxies or tests. */
+  /** The function that sends requests, for example with credentials or in tests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
   readonly interceptors?: readonly Interceptor[];
   /** The types of error details and of `google.protobuf.Any`. */
   readonly registry?: Registry;
   /** Reads the errors of servers that do not send `google.rpc.Status` as JSON. */
   readonly errorDecoder?: ErrorDecoder;
-  /** Timeout of unary calls that set none, in milliseconds. Default: none. */
+  /** The timeout of unary calls that set none, in milliseconds. Default: none. */
   readonly defaultTimeoutMs?: number;
 }
 

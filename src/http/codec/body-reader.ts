@@ -25,7 +25,7 @@ type BodyReader = (
   codec: ContentCodec | undefined,
 ) => { readonly message: Message; readonly json?: JsonValue };
 
-/** Which part of the message the body of a route is. */
+/** The part of the message that is the body of a route. */
 interface BodyPart {
   /** Whether the body is the whole message. */
   readonly whole: boolean;

@@ -1,4 +1,4 @@
-/** Content types beside JSON. */
+/** Content types other than JSON. */
 import { type DescMessage, fromBinary, type JsonValue, type Message, toBinary } from "@bufbuild/protobuf";
 import { checkBinary, type MessageLimits } from "./message-limits.ts";
 
@@ -23,7 +23,7 @@ export interface ValueCodec {
   /** The media types, in lower case and without parameters; the first is preferred. */
   readonly mediaTypes: readonly string[];
   encode(value: JsonValue): string | Uint8Array;
-  /** Decodes a value. @throws any error if the bytes are not of this notation: the client receives 400 */
+  /** Decodes a value. @throws any error if the bytes are not in this notation: the client receives 400 */
   decode(bytes: Uint8Array): JsonValue;
 }
 

@@ -11,7 +11,7 @@ export interface MessageLimits {
   readonly maxDepth: number;
 }
 
-/** protobuf has the same limit of depth. */
+/** The default limits. protobuf has the same limit of depth. */
 export const DEFAULT_MESSAGE_LIMITS: MessageLimits = { maxElements: 100_000, maxDepth: 100 };
 
 const QUOTE = 0x22;

@@ -145,7 +145,7 @@ function floatFromText(text: string, round: (value: number) => number): number {
 }
 
 function bytesFromText(text: string): Uint8Array {
-  // Base64 is that of RFC 4648 section 4 or 5, padded or not. 4n+1 characters encode no bytes.
+  // The base64 is that of RFC 4648 section 4 or 5, with or without padding. 4n+1 characters encode no bytes.
   const bare = text.replace(/={1,2}$/, "");
   const padded = bare !== text;
   if (

@@ -1,6 +1,6 @@
 /**
- * Serves unary calls of the Connect protocol by the way of the routes. connect-node creates streams, real `Headers` and two
- * `AbortController` for each call, which cost more than the call itself. Everything that is no such call goes to the fallback.
+ * Serves unary calls of the Connect protocol with the code that serves routes. connect-node creates streams, real `Headers` and two
+ * `AbortController` for each call, which cost more than the call itself. Requests that are not such calls go to the fallback.
  */
 import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
@@ -22,11 +22,11 @@ import {
 
 /** Serves unary calls of the Connect protocol. */
 interface UnaryHandler<Source> {
-  /** Serves a call. Returns false, and leaves the request alone, if it is no call by the Connect protocol. */
+  /** Serves a call. Returns false, without touching the request, if it is not a call of the Connect protocol. */
   serve(procedure: Procedure, exchange: Exchange<Source>): boolean;
 }
 
-/** What is sent, and the status with which. */
+/** The content to send, and its status. */
 interface Outcome {
   readonly status: number;
   readonly content: Uint8Array;
@@ -43,7 +43,7 @@ export function createUnary<Source>(options: UnaryOptions<Source>): UnaryHandler
   };
 }
 
-/** Never rejects. */
+/** Serves a call. It never rejects. */
 async function serve<Source>(
   options: UnaryOptions<Source>,
   procedure: Procedure,
@@ -112,7 +112,7 @@ function fail<Source>(
   const translated = translateError?.(error, call);
   if (translated !== undefined) for (const [name, value] of translated.metadata) header.set(name, value);
   const sent = translated ?? error;
-  // The options belong to the messages of the service, and a translated error has messages of its own.
+  // The JSON options belong to the messages of the service, but a translated error has messages of its own.
   const content = errorToJsonBytes(sent, translated === undefined ? jsonOptions : undefined);
   return { status: codeToHttpStatus(sent.code), content };
 }

@@ -8,15 +8,15 @@ import type { Exchange } from "../call/exchange.ts";
 import type { HeaderMap } from "../call/header-map.ts";
 import { FailureError } from "../response/failure.ts";
 
-/** How a unary call of the Connect protocol carries its message. */
+/** The form in which a unary call of the Connect protocol carries its message. */
 export interface UnaryForm {
-  /** Whether messages are in the binary form of protobuf; else they are JSON. */
+  /** Whether messages are in the binary form of protobuf; otherwise they are JSON. */
   readonly binary: boolean;
   /** The query of a GET, which holds the message; undefined for POST, whose body is the message. */
   readonly query: URLSearchParams | undefined;
 }
 
-/** Returns the form of a call; undefined if it is no unary call of the Connect protocol. */
+/** Returns the form of a call; undefined if it is not a unary call of the Connect protocol. */
 export function formOf(exchange: Exchange<unknown>, { idempotency }: DescMethod): UnaryForm | undefined {
   const contentType = exchange.headers.get("content-type");
   if (exchange.method === "POST") {
@@ -24,7 +24,7 @@ export function formOf(exchange: Exchange<unknown>, { idempotency }: DescMethod)
     if (type === undefined || type.stream) return undefined;
     return type.binary ? POSTED_BINARY : POSTED_JSON;
   }
-  // A GET has no content, so its content type is for others to judge.
+  // A GET has no content, so one with a content type is left to the fallback.
   if (exchange.method !== "GET" || contentType) return undefined;
   if (idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) return undefined;
   const query = new URL(exchange.url).searchParams;

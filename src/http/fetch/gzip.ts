@@ -3,7 +3,7 @@ import type { Gzip } from "../call/exchange.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { concatBytes } from "../codec/bytes.ts";
 
-/** gzip by the streams of the web. They cannot flush, so streamed responses are not compressed. */
+/** gzip by the streams of the web. These cannot flush, so streamed responses are not compressed. */
 export const webGzip: Gzip = { compress, expand, expandChunks, compressStream: undefined };
 
 async function compress(content: string | Uint8Array): Promise<Uint8Array> {

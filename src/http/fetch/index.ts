@@ -1,4 +1,4 @@
-/** The HTTP layer for runtimes with the types of fetch: workers, Deno, Bun, frameworks. No module of Node is imported. */
+/** The HTTP layer for runtimes with the types of fetch: workers, Deno, Bun, frameworks. It imports no module of Node. */
 import { type CreateFetchHandler, fetchHandlersWith } from "./fetch-handler.ts";
 import { webGzip } from "./gzip.ts";
 

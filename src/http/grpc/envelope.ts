@@ -1,4 +1,4 @@
-/** Length-Prefixed-Message of gRPC (PROTOCOL-HTTP2.md): a byte of flags, 32 bits of length, the message. */
+/** Reads and writes the Length-Prefixed-Message of gRPC (PROTOCOL-HTTP2.md): a byte of flags, 32 bits of length, the message. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import type { Exchange } from "../call/exchange.ts";
@@ -8,7 +8,8 @@ const PREFIX_BYTES = 5;
 const COMPRESSED_FLAG = 1;
 
 /**
- * Reads the only message of a request, whose errors are those of connect-es.
+ * Reads the only message of a request. Errors are the same as in connect-es.
+ *
  * @param ignoredFlag envelopes with this flag are skipped
  * @throws ConnectError
  */
@@ -47,7 +48,7 @@ async function readBody(exchange: Exchange<unknown>, readMaxBytes: number): Prom
   }
 }
 
-/** Returns the index behind a message. @throws ConnectError if it is incomplete or too long */
+/** Returns the index after a message. @throws ConnectError if the message is incomplete or too long */
 function endOfMessage(body: Uint8Array, at: number, readMaxBytes: number): number {
   const left = body.byteLength - at - PREFIX_BYTES;
   const length = left < 0 ? 0 : new DataView(body.buffer, body.byteOffset + at).getUint32(1);

@@ -2,12 +2,12 @@ import * as grpc from "@connectrpc/connect/protocol-grpc";
 import * as web from "@connectrpc/connect/protocol-grpc-web";
 import type { Exchange } from "../call/exchange.ts";
 
-/** How a unary call of gRPC carries its messages. */
+/** The form in which a unary call of gRPC carries its messages. */
 export interface GrpcForm {
   readonly protocolName: "grpc" | "grpc-web";
-  /** Whether the trailers are the last envelope of the body: browsers cannot read those of HTTP. */
+  /** Whether the trailers are the last envelope of the body, because browsers cannot read HTTP trailers. */
   readonly isWeb: boolean;
-  /** Whether messages are in the binary form of protobuf; else they are JSON. */
+  /** Whether messages are in the binary form of protobuf; otherwise they are JSON. */
   readonly binary: boolean;
   /** The content type of the response. */
   readonly contentType: string;
@@ -20,7 +20,7 @@ const JSON_TEXT: GrpcForm = { ...GRPC, binary: false, contentType: grpc.contentT
 const WEB_BINARY: GrpcForm = { ...GRPC_WEB, binary: true, contentType: web.contentTypeProto };
 const WEB_JSON_TEXT: GrpcForm = { ...GRPC_WEB, binary: false, contentType: web.contentTypeJson };
 
-/** Returns the form of a call; undefined if it is no call of gRPC, whose trailers need HTTP/2, or of gRPC-Web in bytes. */
+/** Returns the form of a call. Returns undefined if it is neither a gRPC call over HTTP/2 nor a binary gRPC-Web call. */
 export function formOf({ method, headers, fullDuplex }: Exchange<unknown>): GrpcForm | undefined {
   if (method !== "POST") return undefined;
   const contentType = headers.get("content-type");

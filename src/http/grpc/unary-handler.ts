@@ -1,6 +1,6 @@
 /**
- * Serves unary calls of gRPC and gRPC-Web by the way of the routes, for the same reason as those of the Connect protocol. Compressed
- * requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
+ * Serves unary calls of gRPC and gRPC-Web with the code that serves routes, for the same reason as those of the Connect protocol.
+ * Compressed requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
  */
 import { ConnectError } from "@connectrpc/connect";
 import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";
@@ -18,7 +18,7 @@ const ACCEPT_ENCODING = "grpc-accept-encoding";
 
 /** Serves unary calls of gRPC and gRPC-Web. */
 interface GrpcHandler<Source> {
-  /** Serves a call. Returns false, and leaves the request alone, if it is no such call, or a compressed one. */
+  /** Serves a call. Returns false, without touching the request, if it is not such a call, or is compressed. */
   serve(procedure: Procedure, exchange: TrailerExchange<Source>): boolean;
 }
 
@@ -33,7 +33,7 @@ export function createGrpcUnary<Source>(options: UnaryOptions<Source>): GrpcHand
   };
 }
 
-/** Never rejects. */
+/** Serves a call. It never rejects. */
 async function serve<Source>(
   options: UnaryOptions<Source>,
   procedure: Procedure,
@@ -75,7 +75,7 @@ async function serve<Source>(
   }
 }
 
-/** Returns the compression of the messages of a response. */
+/** Returns the compression of the messages in a response. */
 function compressionOf(
   { rpc: { options } }: Procedure,
   { headers }: TrailerExchange<unknown>,
@@ -88,7 +88,7 @@ function compressionOf(
   return ({ byteLength }) => (byteLength < options.compressMinBytes ? null : response);
 }
 
-/** Resolves with the message of the response. */
+/** Calls the implementation. Resolves with the message of the response. */
 async function respond(
   { rpc, serialization }: Procedure,
   exchange: TrailerExchange<unknown>,
@@ -111,7 +111,7 @@ type Responding = {
   readonly compress: ReturnType<typeof compressionOf>;
 };
 
-/** The status of gRPC is in the trailers, with the metadata of the error. */
+/** Sends an error. The status of gRPC is in the trailers, with the metadata of the error. */
 function fail<Source>({ translateError }: UnaryOptions<Source>, call: Call, reason: unknown): void {
   const error = reason instanceof ConnectError ? reason : internalError(reason);
   setTrailerStatus(call.responseTrailer, wellFormed(error));
@@ -119,7 +119,10 @@ function fail<Source>({ translateError }: UnaryOptions<Source>, call: Call, reas
   if (translated !== undefined) setTrailerStatus(call.responseTrailer, wellFormed(translated));
 }
 
-/** A message is percent-encoded as UTF-8. What a parser quotes of a request may hold half of a character, which has none. */
+/**
+ * Returns the error with a message that can be percent-encoded as UTF-8. A message that quotes a request may contain half of a surrogate
+ * pair, which has no encoding.
+ */
 function wellFormed(error: ConnectError): ConnectError {
   const { rawMessage, code, metadata } = error;
   return rawMessage.isWellFormed() ? error : new ConnectError(rawMessage.toWellFormed(), code, metadata);

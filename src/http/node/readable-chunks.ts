@@ -10,7 +10,7 @@ export class ReadableChunks implements BodyChunks {
   #closed = false;
   #error: { readonly reason: unknown } | undefined;
 
-  /** @param onIncomplete converts the error of a stream that ends before its end */
+  /** @param onIncomplete converts the error of a stream that was cut before its end */
   constructor(source: Readable, onIncomplete: (error: unknown) => unknown) {
     this.#source = source;
     this.#onIncomplete = onIncomplete;

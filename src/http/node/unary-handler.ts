@@ -4,7 +4,7 @@ import { createGrpcUnary } from "../grpc/unary-handler.ts";
 import { NodeExchange, type NodeHandler, type NodeRequest } from "./node-handler.ts";
 
 export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
-  /** Handles any other request: `connectNodeAdapter` of connect-node, with the same routes and options. */
+  /** Handles all other requests: `connectNodeAdapter` of connect-node, with the same routes and options. */
   readonly fallback: NodeHandler;
 };
 
@@ -21,7 +21,7 @@ export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
     const mark = url.indexOf("?");
     const procedure = procedures.get(mark === -1 ? url : url.slice(0, mark));
     if (procedure !== undefined) {
-      // connect-node leaves connections open, too.
+      // Connections stay open, as in connect-node.
       const exchange = new NodeExchange(request, response, url, method, true);
       if (connect.serve(procedure, exchange)) return;
       if (grpc.serve(procedure, exchange)) return;

@@ -27,7 +27,7 @@ export type Failure = FailureBase &
     | { readonly kind: "too_large" }
     /** The body, or a message of a request stream, has not arrived in time. */
     | { readonly kind: "body_timeout" }
-    /** The handler has as many calls in flight, or bodies in memory, as it may have. */
+    /** The handler has reached its limit of calls in flight, or of bodies in memory. */
     | { readonly kind: "overloaded" }
     /** `field` is the field, parameter or header as the client named it; undefined if the whole part is invalid. */
     | { readonly kind: "bad_request"; readonly place: InputPlace; readonly field: string | undefined }
@@ -37,10 +37,10 @@ export type Failure = FailureBase &
 
 /** The response to a failure. */
 export interface FailureResponse {
-  /** Default: the failure's status. */
+  /** The HTTP status. Default: the failure's status. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether `headers` has what is to be sent of the error's metadata. Default: false; the metadata is then sent too. */
+  /** Whether `headers` already contains the metadata of the error that is to be sent. Default: false; the metadata is then sent too. */
   readonly hasMetadata?: boolean;
   /** The body, to be written as JSON. With `json`, the body is that text, which may be prepared once for many failures. */
   readonly body?: JsonValue;

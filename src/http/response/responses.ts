@@ -24,9 +24,9 @@ export interface ResponseInfo<Source> {
   readonly failure: Failure | undefined;
 }
 
-/** How responses are encoded. */
+/** Options for encoding responses. */
 export interface ResponseOptions<Source> {
-  /** Default: google.rpc.Status as JSON. */
+  /** Encodes failures. Default: google.rpc.Status as JSON. */
   readonly failureEncoder?: FailureEncoder;
   /** Called immediately before the headers of any response are sent; may change them. */
   readonly onResponse?: (headers: Headers, response: ResponseInfo<Source>) => void;

@@ -16,7 +16,7 @@ import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_det
 import { type Status, StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
 import type { FailureEncoder } from "./failure.ts";
 
-/** Servers of every language attach these types to errors, but the descriptors of a service rarely contain them. */
+/** The types that servers of every language attach to errors, but that the descriptors of a service rarely contain. */
 const STANDARD_DETAILS = createRegistry(file_google_rpc_error_details);
 
 type Detail = ConnectError["details"][number];

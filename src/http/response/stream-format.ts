@@ -6,7 +6,7 @@ import { isAnyType, weighted } from "./negotiation.ts";
 
 /** The framing of a stream of messages. */
 export interface StreamFormat {
-  /** How each message is encoded. Default: as JSON. */
+  /** The codec of the messages. Default: JSON. */
   readonly chosen?: ChosenCodec;
   /** The Content-Type of the response; undefined: that of the first message. */
   readonly contentType: string | undefined;

@@ -134,7 +134,7 @@ async function closeWith(failure: string | undefined, format: StreamFormat, resp
   if (failure === undefined) return response.abort();
   await response.write(failure + format.close).then(
     () => response.end(),
-    // The client has disconnected, so whatever the response holds is released.
+    // The client has disconnected, so the resources of the response are released.
     () => response.abort(),
   );
 }

@@ -1,4 +1,4 @@
-/** Descriptors that are read at run time. No other module makes a registry of them. */
+/** Reads descriptors at run time. All registries of such descriptors are made here. */
 import { create, createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { protoCamelCase } from "@bufbuild/protobuf/reflect";
 import {

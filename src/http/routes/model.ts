@@ -2,8 +2,8 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { Template } from "./template.ts";
 
 /**
- * One binding of one RPC: an HTTP method, a path template, and which part of the request carries which fields. Plain
- * data: the plugin writes it to `*_http.ts`, `createRoutes` derives the same from descriptors at run time.
+ * One binding of one RPC: an HTTP method, a path template, and which part of the request carries which fields. It is plain data: the
+ * plugin writes it to `*_http.ts`, and `createRoutes` derives the same from descriptors at run time.
  */
 export interface Route<Rpc extends string = string> extends Template {
   /** The RPC's local name: the key of `service.method`. */

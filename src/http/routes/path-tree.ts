@@ -59,7 +59,7 @@ export interface Found {
 /** The templates of one HTTP method as a tree of segments. */
 export class PathTree {
   readonly #root = new Node();
-  /** The decoded verbs of all routes: a path has a verb only if some route has registered it. */
+  /** The decoded verbs of all routes. A path has a verb only if a route has registered it. */
   readonly #verbs = new Set<string>();
   /** The maximum length of a verb in a request, in characters: each byte may be percent-encoded. */
   #longestVerb = 0;

@@ -21,7 +21,7 @@ export interface MetadataOptions {
 /** Connection headers (RFC 9110 section 7.6.1), and headers of HTTP, gRPC and Connect that belong to one hop. */
 const OF_ONE_HOP =
   /^(?::.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings|host|expect|content-.*|accept|accept-encoding|date|server|grpc-.*|connect-.*|x-server-timeout|x-http-method-override)$/;
-/** These headers are written anew for the upstream. */
+/** Headers that are built anew for the upstream. */
 const FORWARDED = /^(?:forwarded|x-forwarded-(?:for|host|proto))$/;
 /** Only proxies may state these facts about a client: its address, its certificate, its identity. */
 const OF_PROXIES = /^(?:x-forwarded-.*|x-real-ip)$/;

@@ -9,7 +9,7 @@ let accessToken = "";
 const KEPT_KEY = "docs-sign-in-key";
 const signInKey = takeKey();
 
-/** Takes the key from the address, or from an earlier load of this tab. */
+/** Takes the key from the address, or from where an earlier load of this tab has kept it. */
 function takeKey() {
   const given = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
   if (given === "") return inStorage((storage) => storage.getItem(KEPT_KEY)) ?? "";
@@ -18,7 +18,10 @@ function takeKey() {
   return given;
 }
 
-/** A browser that blocks storage throws at each use of it. Then nothing is kept, and the page works until it is loaded again. */
+/**
+ * Calls a function with the storage of the tab. A browser that blocks storage throws at each use. Then nothing is kept, and the page
+ * works until it is reloaded.
+ */
 function inStorage(use) {
   try {
     return use(sessionStorage);
@@ -44,7 +47,7 @@ function setToken(token, status) {
   element("status").textContent = status;
 }
 
-/** The response to a refresh has the next token, which the page uses from then on. */
+/** The response to a refresh contains the next token, which the page uses from then on. */
 function takeToken(response) {
   const token = response.ok && api === "public" ? response.obj?.data?.accessToken : undefined;
   if (typeof token === "string") setToken(token, "The access token of the last refresh is in use.");

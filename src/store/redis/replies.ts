@@ -93,16 +93,9 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
 
 export function decodeFound(sid: SessionId, reply: unknown): Found {
   const bytes = buffer(reply);
-  switch (letter(bytes)) {
-    case "l": {
-      const session = decodeSession(sid, bytes, RECORD);
-      return { ok: true, session, rotation: decodeRotation(bytes, RECORD), now: time(bytes) };
-    }
-    case "m":
-      return { ok: false, reason: "revoked" };
-    default:
-      return { ok: false, reason: "unknown" };
-  }
+  if (letter(bytes) !== "l") return notLive(bytes);
+  const session = decodeSession(sid, bytes, RECORD);
+  return { ok: true, session, rotation: decodeRotation(bytes, RECORD), now: time(bytes) };
 }
 
 export function registerKeyOutcome(sid: SessionId, reply: unknown): RegisterKeyOutcome {
@@ -114,10 +107,8 @@ export function registerKeyOutcome(sid: SessionId, reply: unknown): RegisterKeyO
       return { ok: false, reason: "other_key" };
     case "o":
       return { ok: false, reason: "outdated" };
-    case "m":
-      return { ok: false, reason: "revoked" };
     default:
-      return { ok: false, reason: "unknown" };
+      return notLive(bytes);
   }
 }
 
@@ -127,7 +118,7 @@ export function unbindOutcome(sid: SessionId, reply: unknown): UnbindOutcome {
   if (first === "l" || first === "n") {
     return { ok: true, session: decodeSession(sid, bytes, RECORD), hadKey: first === "l" };
   }
-  return { ok: false, reason: first === "m" ? "revoked" : "unknown" };
+  return notLive(bytes);
 }
 
 export function elevateOutcome(sid: SessionId, reply: unknown): ElevateOutcome {
@@ -137,10 +128,8 @@ export function elevateOutcome(sid: SessionId, reply: unknown): ElevateOutcome {
       return { ok: true, session: decodeSession(sid, bytes, RECORD) };
     case "o":
       return { ok: false, reason: "outdated" };
-    case "m":
-      return { ok: false, reason: "revoked" };
     default:
-      return { ok: false, reason: "unknown" };
+      return notLive(bytes);
   }
 }
 
@@ -197,6 +186,11 @@ export function text(reply: unknown): string {
 
 export function sessionId(bytes: Buffer): SessionId {
   return text(bytes) as SessionId;
+}
+
+/** Returns the outcome of a script that has found no live session. */
+function notLive(reply: Buffer): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
+  return { ok: false, reason: letter(reply) === "m" ? "revoked" : "unknown" };
 }
 
 function letter(reply: Buffer): string {
