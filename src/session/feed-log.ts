@@ -42,7 +42,7 @@ export class FeedLog {
       if (this.#latestExpiry.get(sid) === expiresAt) this.#latestExpiry.delete(sid);
       expired++;
     }
-    if (expired > 0) this.#entries.splice(0, expired);
+    this.#entries.splice(0, expired);
     this.#start += expired;
   }
 }

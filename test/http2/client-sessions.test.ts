@@ -21,6 +21,8 @@ beforeEach(() => {
   onTestFinished(() => void vi.useRealTimers());
 });
 
+type ClientOptions = typeof KEEP_ALIVE & { readonly pingIdleConnection?: boolean };
+
 type World = {
   readonly sessions: ClientSessions;
   readonly proxy: FaultyProxy;
@@ -30,7 +32,7 @@ type World = {
 };
 
 /** `/` responds, `/open` responds with a head alone. */
-async function startWorld(options = KEEP_ALIVE): Promise<World> {
+async function startWorld(options: ClientOptions = KEEP_ALIVE): Promise<World> {
   const accepted = new Set<ServerHttp2Session>();
   const server = createServer((request, response) => {
     response.writeHead(200);
@@ -52,7 +54,7 @@ async function startWorld(options = KEEP_ALIVE): Promise<World> {
   return { sessions, proxy, accepted, stop };
 }
 
-async function start(options?: typeof KEEP_ALIVE): Promise<World> {
+async function start(options?: ClientOptions): Promise<World> {
   const world = await startWorld(options);
   onTestFinished(world.stop);
   return world;
@@ -126,6 +128,21 @@ test("an idle connection is asked before it is used again, and replaced if it is
   expect(await waiting).toBe(200);
   expect(proxy.opened()).toBe(2);
 });
+
+test.each([true, false])(
+  "an idle connection that is silent is given up only where idle ones are asked: %s",
+  async (asked) => {
+    const { sessions, proxy } = await start({ ...KEEP_ALIVE, pingIdleConnection: asked });
+    expect(await get(sessions)).toBe(200);
+    await pass(1);
+  proxy.hold();
+    await pass(INTERVAL_MS);
+    await pass(TIMEOUT_MS);
+    proxy.release();
+    expect(await get(sessions)).toBe(200);
+    expect(proxy.opened()).toBe(asked ? 2 : 1);
+  },
+);
 
 test("a connection that does not open is given up", async () => {
   const silent = createTcpServer(() => {}).listen(0, "127.0.0.1");

@@ -187,6 +187,12 @@ describe("an event loop", () => {
     expect(accepted(1_000)).toBe(1_000);
   });
 
+  test("that was late once after turns in time was held up as well", () => {
+    ticks(2);
+    tick(10_000);
+    expect(accepted(1_000)).toBe(1_000);
+  });
+
   test("that is late twice in a row accepts a few calls per tick", () => {
     tick(MAX_LOOP_DELAY_MS + 1);
     tick(MAX_LOOP_DELAY_MS + 1);

@@ -30,10 +30,10 @@ beforeEach(async () => {
   await first.watch.return();
 });
 
-async function serve() {
+async function serve(ageMs = () => 0) {
   const bugs: unknown[] = [];
   const deps = {
-    ...{ feed, access, audit() {}, upstream: { revokedKeyIds: [], ageMs: () => 0 } },
+    ...{ feed, access, audit() {}, upstream: { revokedKeyIds: [], ageMs } },
     ...{ failureLimit: { take: () => undefined, giveBack() {} }, onBug: (error: unknown) => void bugs.push(error) },
   };
   const relay = await serveRelay(deps, { host: "127.0.0.1", port: 0, tls: pem });
@@ -72,6 +72,15 @@ test("a watcher that reads nothing holds up no other, and is cut off when it rea
   await fast.seen(await world.end());
   expect(feed.state().watchers).toBe(1);
   expect(bugs).toEqual([]);
+});
+
+test("a relay is ready while what it knows is at most two seconds old", async () => {
+  let ageMs = 2_000;
+  const { url } = await serve(() => ageMs);
+  const status = async () => (await request(url, { path: "/readyz", ca: Buffer.from(pem.cert) })).status;
+  expect(await status()).toBe(200);
+  ageMs = 2_001;
+  expect(await status()).toBe(503);
 });
 
 test("a relay that ends sends its watchers elsewhere, and is not ready", async () => {

@@ -10,11 +10,11 @@ import type { Cursor } from "../../src/signals/ports.ts";
 const SUBSCRIPTIONS = 6;
 const SIGNALS = 8;
 
-/** A subscription whose receiver never responds, and which has as many signals as one receiver gets at the same time. */
-function destination(name: string): Destination {
+/** A subscription whose receiver never responds. By default it has as many signals as one receiver gets at the same time. */
+function destination(name: string, count = SIGNALS): Destination {
   const lane = new Lane();
   lane.open(0, "0" as Cursor);
-  const signals = Array.from({ length: SIGNALS }, (_, at) => {
+  const signals = Array.from({ length: count }, (_, at) => {
     const ending = { sessionId: `${name}-${at}` as SessionId, reason: "logout", endedAt: storeMs(at) } as const;
     return { signal: { id: signalId(ending), ...ending }, cursor: String(at + 1) as Cursor };
   });
@@ -24,30 +24,35 @@ function destination(name: string): Destination {
   return { lane, subscription: { id: name, ...target, filter: {}, audience: [], state: "active" }, recording: false };
 }
 
-/** Returns how many requests begin in a turn of the event loop that comes this many ms late. */
-async function begunWhenLate(lateMs: number): Promise<number> {
-  let nowMs = 0;
-  let begun = 0;
+function openDispatch() {
+  const state = { nowMs: 0, begun: 0 };
   const deps: Partial<DeliveryDeps> = {
-    clock: () => nowMs,
-    wallClock: () => wallMs(nowMs),
+    clock: () => state.nowMs,
+    wallClock: () => wallMs(state.nowMs),
     issuer: "https://auth.example",
     signClaims: () => "",
     openSecret: (sealed) => sealed,
     store: { onRevocation: () => () => {}, shiftMs: () => 0 },
     sender: {
       send() {
-        begun++;
+        state.begun++;
         return new Promise<never>(() => {});
       },
       close() {},
     },
   };
-  const dispatch = new Dispatch(deps as DeliveryDeps, { onRoom() {}, onPaused() {} });
+  return { state, dispatch: new Dispatch(deps as DeliveryDeps, { onRoom() {}, onPaused() {} }) };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Returns how many requests begin in a turn of the event loop that comes this many ms late. */
+async function begunWhenLate(lateMs: number): Promise<number> {
+  const { state, dispatch } = openDispatch();
   for (let at = 0; at < SUBSCRIPTIONS; at++) dispatch.wake(destination(`subscription${at}`));
-  nowMs = lateMs;
-  await new Promise((resolve) => setImmediate(resolve));
-  return begun;
+  state.nowMs = lateMs;
+  await turn();
+  return state.begun;
 }
 
 test("a turn begins few requests, and as many more as it came late: there are few turns when the thread is busy", async () => {
@@ -59,4 +64,14 @@ test("a turn begins few requests, and as many more as it came late: there are fe
 
 test("however late a turn comes, it begins no more than 32 requests", async () => {
   expect(await begunWhenLate(5_000)).toBe(32);
+});
+
+test("a receiver that got only one request in a turn gets the others in the next one, although none has ended", async () => {
+  const { state, dispatch } = openDispatch();
+  dispatch.wake(destination("first", 7));
+  dispatch.wake(destination("second", 5));
+  await turn();
+  expect(state.begun).toBe(8);
+  await turn();
+  expect(state.begun).toBe(12);
 });

@@ -94,6 +94,24 @@ describe("a REST client", () => {
     await ended;
   });
 
+  test("ends a stream that has a signal, by the signal and when the consumer stops", async () => {
+    const openHanging = async (signal: AbortSignal) => {
+      const { promise: ended, resolve } = Promise.withResolvers<void>();
+      onEnded = resolve;
+      const stream = relay().count({ name: "a", number: 1n, how: "hang" }, { signal })[Symbol.asyncIterator]();
+      await stream.next();
+      return { stream, ended };
+    };
+    const aborter = new AbortController();
+    const aborted = await openHanging(aborter.signal);
+    aborter.abort();
+    expect((await errorOf(aborted.stream.next())).code).toBe(Code.Canceled);
+    await aborted.ended;
+    const left = await openHanging(new AbortController().signal);
+    await left.stream.return?.();
+    await left.ended;
+  });
+
   test("sends client streams and uploads", async () => {
     expect(await relay().sum(items(1, 2, 3))).toMatchObject({ sum: 6n, messages: 3, name: "a" });
     async function* pieces() {

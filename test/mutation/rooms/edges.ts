@@ -5,6 +5,8 @@ const browser = testsOf("browser");
 const limits = testsOf("limits");
 const listener = testsOf("listener");
 const observability = testsOf("observability");
+const serverKit = testsOf("server-kit");
+const signals = testsOf("signals");
 
 export const EDGES: readonly Room[] = [
   {
@@ -34,7 +36,7 @@ export const EDGES: readonly Room[] = [
   {
     name: "relay",
     files: /^src\/relay\/.*\.ts$/,
-    stages: [testsOf("relay")("upstream"), testsOf("relay")("tree")],
+    stages: [testsOf("relay")("upstream", "serve"), testsOf("relay")("tree")],
   },
   {
     name: "forward-auth",
@@ -43,8 +45,22 @@ export const EDGES: readonly Room[] = [
   },
   {
     name: "signals",
+    files: /^src\/signals\/streams\/.*\.ts$/,
+    stages: [
+      signals("poll-wait", "verdict-memory", "stream-poll", "streams"),
+      signals("stream-control", "stream-events", "service"),
+    ],
+  },
+  {
+    name: "signals",
     files: /^src\/signals\/.*\.ts$/,
-    stages: [testsOf("signals")("address", "sender", "kinds", "delivery", "delivery.search")],
+    stages: [
+      signals(
+        ...["address", "dispatch", "events", "kinds", "lookup", "poll-wait", "sender", "ssf-examples", "stored"],
+        ...["verdict-memory", "delivery", "delivery.search"],
+      ),
+      signals("streams", "stream-control", "stream-events", "stream-poll", "service"),
+    ],
   },
   {
     name: "status-list",
@@ -69,7 +85,8 @@ export const EDGES: readonly Room[] = [
     name: "listener",
     files: /^src\/listener\/.*\.ts$/,
     stages: [
-      listener("listener", "client-certificate", "late-connections", "request-source"),
+      listener("client-certificate", "fruitless", "late-connections", "recent-check", "request-source", "warm-up"),
+      listener("listener", "shared-port"),
       server("http", "tls", "admin-hosts", "response-headers", "cross-site"),
       [...server("limits", "rough", "stop", "pages", "warnings", "drain", "process"), "test/http2/end-session.test.ts"],
     ],
@@ -109,12 +126,15 @@ export const EDGES: readonly Room[] = [
   {
     name: "server-kit",
     files: /^src\/server-kit\/.*\.ts$/,
-    stages: [testsOf("server-kit")("cookies", "login", "same-origin", "sessions", "schedules"), ["test/server-kit"]],
+    stages: [
+      serverKit("cookies", "initial", "login", "outage", "same-origin", "sessions", "schedules"),
+      serverKit("adapters"),
+    ],
   },
   {
     name: "client",
     files: /^src\/client\/.*\.ts$/,
-    stages: [testsOf("client")("session"), testsOf("client")("processes")],
+    stages: [testsOf("client")("session", "file-store", "dpop", "proofs"), testsOf("client")("processes")],
   },
   { name: "workers", files: /^src\/workers\/.*\.ts$/, stages: [server("workers")] },
   {

@@ -66,7 +66,7 @@ export const HTTP: readonly Room[] = [
     name: "http2",
     files: /^src\/http2\/.*\.ts$/,
     stages: [
-      testsOf("http2")("client-sessions", "write-between-frames"),
+      testsOf("http2")("client-sessions", "session-pool", "write-between-frames"),
       testsOf("http2")("end-session", "other-clients"),
       testsOf("http2")("load", "holds"),
     ],

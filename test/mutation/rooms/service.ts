@@ -43,9 +43,13 @@ export const SERVICE: readonly Room[] = [
     ],
   },
   {
-    name: "session",
-    files: /^src\/session\/feed(-log)?\.ts$/,
-    stages: [session("feed", "feed-cursors"), server("watch", "revoke-all", "stop", "drain"), ["test/verifier"]],
+    name: "session/feed",
+    files: /^src\/session\/feed(?:-.*)?\.ts$/,
+    stages: [
+      session("feed", "feed-cursors", "feed-push", "feed-wakes"),
+      server("watch", "revoke-all", "stop", "drain"),
+      ["test/verifier"],
+    ],
   },
   {
     name: "session",
