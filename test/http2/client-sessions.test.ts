@@ -135,7 +135,7 @@ test.each([true, false])(
     const { sessions, proxy } = await start({ ...KEEP_ALIVE, pingIdleConnection: asked });
     expect(await get(sessions)).toBe(200);
     await pass(1);
-  proxy.hold();
+    proxy.hold();
     await pass(INTERVAL_MS);
     await pass(TIMEOUT_MS);
     proxy.release();
