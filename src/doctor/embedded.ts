@@ -36,16 +36,16 @@ async function checkFile(path: string): Promise<readonly Finding[]> {
 async function checkSpace(directory: string): Promise<readonly Finding[]> {
   try {
     const { bavail, bsize } = await statfs(directory);
-    const free = bavail * bsize;
-    if (free >= MIN_FREE_BYTES) return [];
-    return [
-      warning(
-        `${Math.floor(free / 1024 / 1024)} MiB are free for DATA_DIR: refreshes get 503 when the disk is full`,
-        "free space",
-      ),
-    ];
+    return judgeSpace(bavail * bsize);
   } catch (error) {
     if (errorCode(error) === "ENOENT") return []; // The file has not been created yet.
     throw error;
   }
+}
+
+/** @param free in bytes */
+export function judgeSpace(free: number): readonly Finding[] {
+  if (free >= MIN_FREE_BYTES) return [];
+  const found = `${Math.floor(free / 1024 / 1024)} MiB are free for DATA_DIR: refreshes get 503 when the disk is full`;
+  return [warning(found, "free space")];
 }

@@ -119,6 +119,8 @@ test("support finds a user, ends one session and then all, and sees why they end
   for (const text of ["Firefox on Linux", "Safari on iPhone", "Edge on Windows", "192.0.2.17"]) {
     await page.getByText(text).first().waitFor();
   }
+  const deviceKeys = sessionRows().locator('[data-name="Device key"]');
+  expect(await deviceKeys.allTextContents()).toEqual(["not bound", "not bound", "not bound"]);
   await screenshot("user");
   await page.getByRole("button", { name: "End the session on Safari on iPhone" }).click();
   const dialog = page.getByRole("dialog");

@@ -1,7 +1,17 @@
 /** How the console writes times, devices and reasons. */
 import { expect, test } from "vitest";
 import { RevocationReason } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { absolute, ago, deviceOf, msOf, nameBeside, span, visible, whyEnded } from "../../src/console/page/format.ts";
+import {
+  absolute,
+  ago,
+  bindingOf,
+  deviceOf,
+  msOf,
+  nameBeside,
+  span,
+  visible,
+  whyEnded,
+} from "../../src/console/page/format.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -94,4 +104,8 @@ test("every reason has a text of its own, and one of a later version a text at a
   const reasons = Object.values(RevocationReason).filter((reason) => typeof reason === "number");
   expect(new Set(reasons.map(whyEnded)).size).toBe(reasons.length);
   expect(whyEnded(999 as RevocationReason)).toBe("ended");
+});
+
+test("a device key is bound, registered, or there is none", () => {
+  expect([{ bound: true }, { bound: false }, undefined].map(bindingOf)).toEqual(["bound", "registered", "not bound"]);
 });

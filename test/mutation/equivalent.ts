@@ -11,6 +11,13 @@ export type Equivalent = {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
+    file: "src/session/feed.ts",
+    source: "#hasReadAll = false;",
+    before: "false",
+    replacement: "true",
+    reason: "It is read only after the store has responded, and it is set together with that.",
+  },
+  {
     file: "src/session/feed-wakes.ts",
     source: "#count = 0;",
     before: "0",

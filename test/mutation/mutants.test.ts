@@ -22,6 +22,7 @@ test.each([
   ["const x = /^a$/;", ["const x = /a$/;", "const x = /^a/;"]],
   ["const x = Math.min(a, b);", ["const x = Math.max(a, b);"]],
   ["function f(): number { return 1; }", ["function f(): number { return; }", "function f(): number { return 2; }"]],
+  ["function f() { return undefined; }", []],
   ["async function f() { await g(); }", ["async function f() { ; }", "async function f() { (g()); }"]],
 ])("TypeScript: %s", (text, mutants) => {
   expect(mutantsOf(text).sort()).toEqual([...mutants].sort());

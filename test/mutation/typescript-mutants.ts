@@ -120,7 +120,8 @@ function mutate(node: Node, add: Add, text: string): void {
       add("throw removed", start, end, ";");
       return;
     case "ReturnStatement":
-      if (node.argument !== null) add("return emptied", start, end, "return;");
+      // The text alone differs between `return undefined;` and `return;`.
+      if (node.argument !== null && source(node.argument) !== "undefined") add("return emptied", start, end, "return;");
       return;
     case "MemberExpression": {
       const method =

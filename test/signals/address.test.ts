@@ -57,6 +57,25 @@ test.each(Object.entries(CLASSES))("an address that is %s is recognised", (expec
   expect(addresses.filter((address) => classifyAddress(address) !== expected)).toEqual([]);
 });
 
+test.each([
+  ["0.0.0.0", "0.255.255.255"],
+  ["169.254.0.0", "169.254.255.255"],
+  ["192.0.0.0", "192.0.0.255"],
+  ["192.0.2.0", "192.0.2.255"],
+  ["192.88.99.0", "192.88.99.255"],
+  ["198.18.0.0", "198.19.255.255"],
+  ["198.51.100.0", "198.51.100.255"],
+  ["203.0.113.0", "203.0.113.255"],
+  ["224.0.0.0", "255.255.255.255"],
+])("nothing is sent to any address from %s to %s, and its neighbours are public", (first, last) => {
+  const numberOf = (address: string) => address.split(".").reduce((sum, byte) => sum * 256 + Number(byte), 0);
+  const classAt = (number: number) =>
+    classifyAddress([24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join("."));
+  expect([first, last].map(classifyAddress)).toEqual(["never", "never"]);
+  const neighbours = [numberOf(first) - 1, numberOf(last) + 1].filter((number) => number >= 0 && number < 2 ** 32);
+  expect(neighbours.map(classAt)).toEqual(neighbours.map(() => "public"));
+});
+
 const REFUSED = [
   ...[
     "http://receiver.example/",

@@ -112,6 +112,22 @@ describe("a status list", () => {
     });
   });
 
+  test("names the last logout of everyone only for sessions that are created after it", () => {
+    const revoked = {
+      revokedUntil: storeMs(5_000),
+      knownAt: () => wallMs(0),
+      of: () => ({ version: 0, indices: new Map() }),
+    };
+    const signClaims = createClaimsSigner(someKeys());
+    const lists = new StatusLists({ issuer: ISSUER, ttlMs: TTL, signClaims, revoked, clock: () => 0 });
+    const sid = random.sessionId("alice");
+    const uriAt = (createdAt: number) =>
+      JSON.parse(`{${lists.memberOf({ sid, createdAt: storeMs(createdAt) }).slice(1)}}`).status.status_list.uri;
+    const uri = `${ISSUER}/v1/status-lists/${placeOf(sid).list}`;
+    expect(uriAt(5_000)).toBe(uri);
+    expect(uriAt(5_001)).toBe(`${uri}.${(5_000).toString(36)}`);
+  });
+
   test("is made anew once a second at the most, with whichever suffix it is asked for", () => {
     let now = 0;
     const indices = new Map([[7, storeMs(1)]]);

@@ -66,3 +66,20 @@ test("metrics are those of the workers that are ready", async () => {
   if (asking !== undefined) await once(asking, "exit");
   expect(workers[2]?.exitCode).toBe(null);
 });
+
+test("a worker is the command of the supervisor again, with its arguments", async () => {
+  const { argv } = process;
+  process.argv = [process.execPath, `${import.meta.dirname}/arguments-worker.ts`, "serve", "--quiet"];
+  onTestFinished(() => {
+    process.argv = argv;
+  });
+  const texts: string[] = [];
+  const supervisor = await supervise(1, {
+    log: { info: () => {}, error: () => {} } as unknown as Logger,
+    out: (text) => texts.push(text),
+    env: {},
+    serveCall: () => undefined,
+  });
+  onTestFinished(() => supervisor.stop("now"));
+  expect(texts.map((text) => JSON.parse(text).args)).toEqual([["serve", "--quiet"]]);
+});

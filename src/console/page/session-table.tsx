@@ -1,7 +1,7 @@
 /** Shows the sessions that were found, each in a row. */
 import { useId, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { deviceOf, msOf, nameBeside } from "./format.ts";
+import { bindingOf, deviceOf, msOf, nameBeside } from "./format.ts";
 import { Beside, Given, GivenOrNot, Time } from "./parts.tsx";
 import { SessionDetails } from "./session-details.tsx";
 
@@ -116,8 +116,6 @@ function expiryOf({ idleExpireTime, absoluteExpireTime }: Session): number | und
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** The sessions of a service without device binding have no device key. */
 function Binding({ session: { deviceBinding } }: { readonly session: Session }) {
-  if (deviceBinding === undefined) return <span class="badge">not bound</span>;
-  return deviceBinding.bound ? <span class="badge good">bound</span> : <span class="badge">registered</span>;
+  return <span class={deviceBinding?.bound ? "badge good" : "badge"}>{bindingOf(deviceBinding)}</span>;
 }

@@ -121,7 +121,10 @@ export const EDGES: readonly Room[] = [
   {
     name: "telemetry",
     files: /^src\/telemetry\/.*\.ts$/,
-    stages: [testsOf("telemetry")("sampler", "traces"), testsOf("telemetry")("verifier", "faults", "monitoring")],
+    stages: [
+      testsOf("telemetry")("metric-producer", "sampler", "traces"),
+      testsOf("telemetry")("verifier", "faults", "monitoring"),
+    ],
   },
   {
     name: "server-kit",
@@ -134,9 +137,12 @@ export const EDGES: readonly Room[] = [
   {
     name: "client",
     files: /^src\/client\/.*\.ts$/,
-    stages: [testsOf("client")("session", "file-store", "dpop", "proofs"), testsOf("client")("processes")],
+    stages: [
+      testsOf("client")("bound-requests", "session", "file-store", "dpop", "proofs"),
+      testsOf("client")("processes"),
+    ],
   },
-  { name: "workers", files: /^src\/workers\/.*\.ts$/, stages: [server("workers")] },
+  { name: "workers", files: /^src\/workers\/.*\.ts$/, stages: [["test/workers"], server("workers")] },
   {
     name: "net",
     files: /^src\/net\/.*\.ts$/,

@@ -84,5 +84,5 @@ export const OPERATORS: readonly Room[] = [
     files: /^src\/cli\/.*\.ts$/,
     stages: [cli("sessions"), cli("program"), cli("exit-codes", "incident")],
   },
-  { name: "doctor", files: /^src\/doctor\/.*\.ts$/, stages: [["test/doctor/examine.test.ts"], cli("program")] },
+  { name: "doctor", files: /^src\/doctor\/.*\.ts$/, stages: [["test/doctor"], cli("program")] },
 ];

@@ -13,9 +13,19 @@ const SERVER = [
 /** The rest of what callers see of a handler. */
 const SURFACE = server(
   ...["step-up", "revoke-all", "admin-scopes", "admin-mtls", "rate-limits", "audience", "store-spy", "edges", "watch"],
-  ...["strict-json", "hint-cookie", "cross-site", "callers-faults", "response-headers", "overload", "leaks"],
+  ...[
+    "strict-json",
+    "hint-cookie",
+    "cross-site",
+    "callers-faults",
+    "response-headers",
+    "overload",
+    "leaks",
+    "dpop",
+    "refused-calls",
+  ],
 );
-const DEVICE = [...server("device-binding"), "test/attacks/device.test.ts"];
+const DEVICE = [...server("device-binding", "dpop"), "test/attacks/device.test.ts"];
 
 export const SERVICE: readonly Room[] = [
   {
@@ -105,7 +115,17 @@ export const SERVICE: readonly Room[] = [
     files: /^src\/store\/redis\/.*\.(?:ts|lua)$/,
     stages: [
       redis("contract", "records", "rotate-script"),
-      redis("unfit", "bounds", "late", "node-clock", "clocks", "end-all", "revoke-all", "record-faults"),
+      redis(
+        "unfit",
+        "bounds",
+        "late",
+        "node-clock",
+        "expiry-steps",
+        "clocks",
+        "end-all",
+        "revoke-all",
+        "record-faults",
+      ),
       ["test/store/differential.test.ts", "test/store/cursors.test.ts", "test/store/half-done.test.ts"],
       redis("index", "memory", "replicas", "steps", "permissions", "faults"),
       ["test/server/redis.test.ts", "test/observability/operation-events.test.ts", "test/doctor/examine.test.ts"],

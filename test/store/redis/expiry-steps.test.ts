@@ -1,0 +1,14 @@
+/** How much one step of the search for expired sessions does. */
+import { expect, test } from "vitest";
+import { Expiry } from "../../../src/store/redis/expiry.ts";
+
+test("a step runs 64 scripts at most, however many spans there are", async () => {
+  let scripts = 0;
+  // Each span is followed by another one, and nothing in it expires.
+  const run = async () => ["examined", String(++scripts), ""].map((text) => Buffer.from(text));
+  const expiry = new Expiry({ run, now: () => 0 }, 60_000);
+  expect(await expiry.step()).toEqual({ ended: [], isDone: false });
+  expect(scripts).toBe(64);
+  await expiry.step();
+  expect(scripts).toBe(128);
+});
