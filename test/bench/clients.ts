@@ -26,7 +26,7 @@ const { values } = parseArgs({
 });
 const [rounds, starts] = [Number(values.rounds), Number(values.starts)];
 const CLIENTS = 16;
-/** Of each client in a turn: together about 200 ms. */
+/** How many refreshes of each client a turn has: together they take about 200 ms. */
 const REFRESHES = 40;
 const WARM_UP_TURNS = 8;
 const hasPart = (part: string) => values.part === undefined || values.part === part;
@@ -35,7 +35,7 @@ const OFF = { OAUTH_ENDPOINTS: "off" };
 const key = clientKey();
 const keysFile = await createKeys();
 
-/** One refresh, in µs of CPU. */
+/** The cost of one refresh by client, in µs of CPU. */
 type Round = Readonly<Record<string, number>>;
 type Contender = { readonly turn: () => Promise<number>; readonly stop: () => Promise<void>; readonly bytes: string };
 
@@ -58,7 +58,7 @@ async function contend(env: Record<string, string>, way?: "grant" | "proof", roo
   return { turn, stop, bytes: `response ${clients[0]?.responseBytes}, stored ${Math.round(stored / CLIENTS)}` };
 }
 
-/** What Redis keeps of all sessions, with what belongs to none. */
+/** Returns the memory of all sessions in Redis, including what belongs to none of them. */
 async function storedBytes(port: number): Promise<number> {
   const redis = new Redis({ port, host: "127.0.0.1" });
   let bytes = 0;
@@ -67,7 +67,7 @@ async function storedBytes(port: number): Promise<number> {
   return bytes;
 }
 
-/** What the service does with the signature of a proof, as often as a turn does it. */
+/** Verifies as many signatures of proofs as the service does in a turn. */
 async function checkSignatures(): Promise<number> {
   const publicKey = createPublicKey({ key: { ...key.jwk }, format: "jwk" });
   const proof = proveGrant(key);
@@ -100,7 +100,7 @@ for (let start = 0; start < starts; start++) {
   const block: Round[] = [];
   for (let round = 0; round < rounds; round++) {
     const figures: Record<string, number> = {};
-    // Each is the first as often as the last.
+    // The order rotates, so that each of them is first as often as last.
     for (const at of turns.keys()) {
       const [name, turn] = turns[(at + round) % turns.length] as (typeof turns)[number];
       figures[name] = await turn();

@@ -56,7 +56,7 @@ for (let outage = 0; outage < outages; outage++) {
   const isOver = (_: unknown, sinceMs: number) => sinceMs > times.maxStalenessMs + MARGIN_MS;
   const begun = Promise.withResolvers<void>();
   let ended = 0;
-  // The outage begins when all logouts are acknowledged.
+  // Waits until all logouts are acknowledged, because the outage begins then.
   const pause = async () => {
     if (++ended === AT_ONCE) {
       edge.relay.isDown = true;

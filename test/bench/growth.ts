@@ -35,7 +35,7 @@ const MEMORY = "/dev/shm";
 /** The most sessions of a subject in the embedded store, whose creation counts them: the largest MAX_SESSIONS_PER_SUBJECT. */
 const MAX_OF_EMBEDDED = 10_000;
 const ROUNDS = 5;
-/** Sessions that are refreshed in a round; no session twice. */
+/** How many sessions are refreshed in a round. No session is refreshed twice. */
 const PER_ROUND = FEW / ROUNDS;
 /** Commands that are under way at a time. */
 const AT_ONCE = 32;
@@ -67,7 +67,7 @@ async function onRedis(): Promise<Measured> {
 }
 
 async function onEmbedded(): Promise<Measured> {
-  // In memory where the system has such a folder: a million creations would wait for the disk for an hour.
+  // The directory is in memory if the system has such a folder, because a million creations would wait for the disk for an hour.
   const directory = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "bench-growth-"));
   const path = join(directory, "sessions.db");
   const limits = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
@@ -76,7 +76,7 @@ async function onEmbedded(): Promise<Measured> {
     store,
     cpuUs: async () => {
       const { user, system } = process.cpuUsage();
-      return user + system; // this process has the store in it, and what asks it
+      return user + system; // The store and its callers run in this process.
     },
     bytes: undefined,
     async close() {
@@ -156,7 +156,7 @@ async function growth(open: () => Promise<Measured>, count: number): Promise<Mea
   return large;
 }
 
-/** Lists and ends the sessions of one subject among many others. */
+/** Lists and ends the sessions of one subject among many. */
 async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
   const [user, other] = [subject(), newSession(subject())];
   await store.create(other, nonce(), 1);
@@ -171,7 +171,7 @@ async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
       const page = await store.list(user, PAGE_SIZE, from);
       listed += page.sessions.length;
       from = page.next;
-      await setImmediate(); // each page is a request of its own
+      await setImmediate(); // Each page is a separate request.
     } while (from !== undefined);
   });
   if (listed !== count) throw new Error(`${listed} of ${count} were listed`);

@@ -14,7 +14,7 @@ interface Row {
   readonly what: string;
   /** Nanoseconds per match, the median of batches. */
   readonly ours: number;
-  /** Undefined for a router that has no custom verbs. */
+  /** Undefined for this router if the path has a custom verb, which it does not support. */
   readonly findMyWay: number | undefined;
   readonly baseline: number | undefined;
 }
@@ -103,7 +103,7 @@ function compare(what: string, templates: readonly string[], path: (i: number) =
   }
   const times = new Map<string, number[]>();
   for (let round = 0; round < rounds; round++) {
-    // The first of a round finds the paths in no cache, so the contenders take turns in being first.
+    // The first in a round finds the paths in no cache, so the contenders take turns in being first.
     for (let turn = 0; turn < contenders.length; turn++) {
       const [name, act] = contenders[(round + turn) % contenders.length] as (typeof contenders)[number];
       const own = times.get(name) ?? [];
@@ -124,7 +124,7 @@ function compare(what: string, templates: readonly string[], path: (i: number) =
   };
 }
 
-/** Nanoseconds per call in a batch. */
+/** Returns the nanoseconds per call in a batch. */
 function timed(act: () => void): number {
   const start = process.hrtime.bigint();
   act();

@@ -32,7 +32,7 @@ async function readFeed(adminUrl: string, adminToken: string): Promise<() => Pro
   const follow = async (body: AsyncIterable<Uint8Array>) => {
     for await (const bytes of body) if (Buffer.from(bytes).includes('"revocations"')) arrived.resolve(nowMs());
   };
-  follow(response.body).catch(() => {}); // the service has been stopped
+  follow(response.body).catch(() => {}); // The service has been stopped.
   return () => {
     arrived = Promise.withResolvers<number>();
     return arrived.promise;

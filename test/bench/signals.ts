@@ -26,12 +26,12 @@ const { values } = parseArgs({
   },
 });
 const store = storeNamed(values.store);
-/** Nobody listens there. */
+/** An address at which nobody listens. */
 const DEAD = "http://127.0.0.1:9/";
-/** Logouts of one service before it is the other one's turn, and those that are measured a second. */
+/** How many logouts of one service are made before it is the turn of the other one, and how many per second are measured. */
 const BLOCK = 20;
 const BLOCK_RATE = 10;
-/** New subscriptions are found within 5 s. */
+/** How long to wait for new subscriptions to be found, in ms: at most 5 s are needed. */
 const SETTLE_MS = 6_000;
 const SAMPLES = 10;
 
@@ -43,7 +43,7 @@ for (const [name, measure] of Object.entries(parts)) {
 }
 process.exit(0);
 
-/** Calls at a steady rate, whether earlier calls have ended or not. */
+/** Makes calls at a steady rate, whether or not earlier calls have ended. */
 async function paced<T>(items: readonly T[], perSecond: number, call: (item: T) => Promise<void>): Promise<void> {
   const begun = performance.now();
   const calls: Promise<void>[] = [];

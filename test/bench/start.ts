@@ -21,7 +21,7 @@ import { cpuTime, residentMemory } from "./refresh/proc.ts";
 
 /** Requests from the ready line on, every second one a refresh. */
 const REQUESTS = 200;
-/** How long after the last request a service is at rest, ms. */
+/** How long after the last request a service counts as idle, in ms. */
 const REST_MS = 5_000;
 const BUILT = join(import.meta.dirname, "../../dist/packages");
 const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
@@ -129,7 +129,7 @@ async function stop(service: ChildProcess): Promise<void> {
 const medianOf = (values: readonly number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
-/** A build on each store. */
+/** Returns a contender for each store with a build. */
 function contendersOf(name: string, packages: string, redisUrl: string): Contender[] {
   const command = join(packages, "service/bin/session-service.cjs");
   const common = {
@@ -137,7 +137,7 @@ function contendersOf(name: string, packages: string, redisUrl: string): Contend
     PORT: "0",
     ADMIN_PORT: "0",
     ADMIN_TOKENS: ADMIN_TOKEN,
-    // A busy machine is no overload.
+    // A busy machine must not count as overload.
     OVERLOAD_MAX_LOOP_DELAY: "10s",
   };
   const keysFile = join(directory, `${name}-keys.json`);
@@ -163,7 +163,7 @@ const first = new Map<Contender, Figures>();
 const later = new Map<Contender, Figures[]>(contenders.map((contender) => [contender, []]));
 for (let round = 0; round <= STARTS; round++) {
   for (const contender of contenders) {
-    // Redis forgets the scripts, as after its own restart.
+    // Redis forgets the scripts, as after a restart.
     await redis.admin.script("FLUSH");
     const { service, figures } = await measure(contender);
     await stop(service);

@@ -24,7 +24,7 @@ const PAGES = 100;
 const PAGE_SIZE = 20;
 const ROUNDS = 5;
 
-/** Creates sessions until a subject has as many. @param cap how many it may have */
+/** Creates sessions until a subject has this many. @param cap the cap on its sessions */
 async function fill(store: SessionStore, user: string, count: number): Promise<SessionId> {
   let last = newSession(user);
   for (let at = 0; at < count; at += 100) {
@@ -44,7 +44,7 @@ async function listPages(store: SessionStore, user: string): Promise<void> {
   for (let at = 0; at < PAGES; at++) from = (await store.list(user, PAGE_SIZE, from)).next;
 }
 
-/** Ends all but one while others ask; the longest that one of these waited, ms. */
+/** Ends all sessions but one while others ask. Returns the longest wait of the others, in ms. */
 async function endOthers(store: SessionStore, user: string, spared: SessionId, count: number): Promise<number> {
   let longest = 0;
   let ended = false;
@@ -65,7 +65,7 @@ async function endOthers(store: SessionStore, user: string, spared: SessionId, c
 
 const names = new Map(Object.entries(loadScripts()).map(([name, { sha }]) => [sha, name]));
 
-/** The times of the scripts that ran since this was asked last, by name, µs. */
+/** Returns the times of the scripts that ran since the last call, by name, in µs. */
 async function scriptTimes({ admin }: RedisServer): Promise<Map<string, number[]>> {
   const log = (await admin.call("SLOWLOG", "GET", "-1")) as [number, number, number, string[]][];
   await admin.call("SLOWLOG", "RESET");
@@ -77,7 +77,7 @@ async function scriptTimes({ admin }: RedisServer): Promise<Map<string, number[]
   return times;
 }
 
-/** The processor time that Redis has used, in s. It does not depend on what else the machine does. */
+/** Returns the processor time that Redis has used, in s. It does not depend on what else the machine does. */
 async function cpuTime({ admin }: RedisServer): Promise<number> {
   const info = await admin.info("cpu");
   return [...info.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)].reduce((sum, [, time]) => sum + Number(time), 0);
@@ -144,7 +144,7 @@ async function onEmbedded(): Promise<void> {
     reuseIntervalMs: REUSE_INTERVAL,
     markerLifeMs: MARKER_LIFE,
   });
-  /** How long each call runs before it lets go of the event loop for the first time, µs. */
+  /** Measures how long each call runs before it releases the event loop for the first time, in µs. */
   const held = async (times: number, step: (at: number) => Promise<unknown>): Promise<number[]> => {
     const found: number[] = [];
     for (let at = 0; at < times; at++) {

@@ -75,7 +75,7 @@ await verifier.ready;
 /** Makes a copy of the token, because each request brings a string of its own. */
 const arriving = (token: string): string => Buffer.from(token).toString("latin1");
 
-/** Seconds that some work takes. */
+/** Returns how many seconds some work takes. */
 async function time(work: () => Promise<void>): Promise<number> {
   const start = performance.now();
   await work();
@@ -106,7 +106,7 @@ const figures = {
 for (let round = 0; round <= ROUNDS; round += 1) {
   const minted = Array.from({ length: NEW_TOKENS }, mint).map(arriving);
   let [bare, fresh] = [0, 0];
-  // In small turns, so that both meet the same machine.
+  // Both take short turns, so that they run under the same conditions.
   for (let at = 0; at < NEW_TOKENS; at += TURN) {
     const turn = minted.slice(at, at + TURN);
     const parts = turn.map((token) => {
@@ -122,7 +122,7 @@ for (let round = 0; round <= ROUNDS; round += 1) {
   // A server gets a new string each time, and has to compute its hash.
   const arrived = Array.from({ length: 20 }, () => known.map(arriving)).flat();
   const arrivingTime = await time(() => verifyAll(arrived, 1));
-  if (round === 0) continue; // to warm up
+  if (round === 0) continue; // The first round warms up.
   figures.bare.push(NEW_TOKENS / bare);
   figures.fresh.push(NEW_TOKENS / fresh);
   figures.ratio.push(bare / fresh);

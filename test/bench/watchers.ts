@@ -31,7 +31,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 if (process.argv[2] === "watch") watchFor();
 else await measure();
 
-/** Runs in a process of its own: opens watches, and reports when each revocation arrived at each of them. */
+/** Opens watches in a separate process, and reports when each revocation arrived at each of them. */
 function watchFor(): void {
   const arrivedAt = new Map<string, number[]>();
   let frames = 0;
@@ -107,7 +107,7 @@ async function measureOne(root: string) {
     const sids = await createSessions(url, Math.round(argument("--rate", 100) * (seconds + 1)));
     const urls = relays.last.length === 0 ? [url] : relays.last.map(urlOf);
     await order({ urls, watchers, http2: process.argv.includes("--http2") });
-    await end(url, sids.splice(0, argument("--rate", 100))); // a second to warm up
+    await end(url, sids.splice(0, argument("--rate", 100))); // This second warms up.
     await sleep(1000);
     await order("report");
     const [cpu, startedAt] = [cpuTime(service.pid) ?? 0, performance.now()];
@@ -162,7 +162,7 @@ async function call(url: string, rpc: string, message: object): Promise<Record<s
   const asked = request(`${url}${PATH}${rpc}`, { method: "POST", headers, agent }).end(JSON.stringify(message));
   const [response] = await once(asked, "response");
   const text = Buffer.concat(await response.toArray()).toString();
-  if (response.statusCode === 503) return call(url, rpc, message); // a busy machine
+  if (response.statusCode === 503) return call(url, rpc, message); // The machine is busy, so the call is repeated.
   if (response.statusCode !== 200) throw new Error(`${rpc}: ${response.statusCode} ${text}`);
   return JSON.parse(text);
 }
@@ -179,7 +179,7 @@ async function createSessions(url: string, count: number): Promise<string[]> {
   return sids.slice(0, count);
 }
 
-/** Ends the sessions at the given rate, however long each takes. */
+/** Ends the sessions at the given rate, however long each call takes. */
 async function end(url: string, sids: readonly string[]) {
   const startedAt = performance.now();
   const calls = sids.map(async (sid, at) => {

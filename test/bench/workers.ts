@@ -31,13 +31,13 @@ const WARM_ROUNDS = 3;
 type Round = { readonly rate: number; readonly cpuUs: number; readonly cores: number };
 type Contender = { readonly service: Service; readonly generators: readonly Generator[]; readonly rounds: Round[] };
 
-/** What the supervisor and its workers have taken of the processors, s. */
+/** Returns the processor time that the supervisor and its workers have used, in s. */
 const cpuOf = ({ pid }: Service) =>
   [pid, ...childrenOf(pid)].reduce((sum, each) => sum + (cpuTime(each) ?? Number.NaN), 0);
 
-/** @param generators so many, for one alone may be slower than the workers */
+/** @param generators how many load generators run, because a single one may be slower than the workers */
 async function open(world: World, workers: number, generators: number): Promise<Contender> {
-  // A client comes back within the reuse interval, and would get a repeat.
+  // A client returns within the reuse interval, and would otherwise get a repeat.
   const env = { WORKERS: String(workers), REUSE_INTERVAL: "0" };
   const service = await startService(world, env, "anywhere");
   const started = Array.from({ length: generators }, () => startGenerator("anywhere"));

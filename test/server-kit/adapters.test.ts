@@ -1,4 +1,4 @@
-/** The adapters in the frameworks themselves: one set of rules for all. */
+/** The adapters in their frameworks: the same rules hold for all of them. */
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createRequire } from "node:module";
@@ -46,7 +46,7 @@ async function runExpress(sessions: ServerSessions): Promise<Running> {
   return listen(app);
 }
 
-/** The handler alone, called as h3 calls it. */
+/** The handler alone, called in the same way as by h3. */
 function runNuxt(sessions: ServerSessions): Promise<Running> {
   const handler = sessionHandler(sessions, OPTIONS);
   return listen(async (req, res) => {

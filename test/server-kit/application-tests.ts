@@ -1,4 +1,4 @@
-/** What holds for each application of `examples` that a server renders, built and started by its framework, in browsers. */
+/** The rules for each application of `examples` that a server renders: built and started by its framework, in browsers. */
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -13,12 +13,12 @@ import { COOKIES } from "./world.ts";
 
 /** How long requests share a response: a quarter of the reuse interval. */
 const SHARED_MS = 2_500;
-/** Compiling takes this long on a busy machine. */
+/** The time limit of the setup, because compiling takes long on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 export type Running = { readonly service: Service; readonly built: Built; readonly url: string };
 
-/** @param own tests of this application alone */
+/** @param own further tests that only this application has */
 export function describeApplication(framework: FrameworkName, own: (running: () => Running) => void = () => {}): void {
   describe(`examples/${framework}`, () => {
     let service: Service;
@@ -144,7 +144,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       await page.reload();
       await page.getByText("Signed in as alice").waitFor();
       const refreshed = page.waitForResponse("**/v1/auth/refresh");
-      // The life of a token.
+      // The life of a token is over.
       await page.clock.fastForward(300_000);
       expect((await refreshed).status()).toBe(200);
       expect(await accessCookie()).not.toBe(before[0]);

@@ -12,7 +12,7 @@ const fill = (name: string, value: string) =>
 const press = (text: string) =>
   `[...document.querySelectorAll("button")].find(({ textContent }) => textContent === "${text}").click()`;
 
-/** Waits until the page shows a text. A navigation in between ends the evaluation, not the wait. */
+/** Waits until the page shows a text. A navigation in between aborts the evaluation but not the wait. */
 const untilShown = (tab: Tab, text: string) =>
   until(async () => {
     if (!(await tab.evaluate<string>("document.body.innerText")).includes(text)) throw new Error(`no ${text} yet`);

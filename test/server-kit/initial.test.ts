@@ -1,4 +1,4 @@
-/** What a page begins with. */
+/** The state with which a page begins. */
 import { expect, test } from "vitest";
 import { initialOf } from "../../src/server-kit/index.ts";
 

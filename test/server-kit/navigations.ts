@@ -17,7 +17,7 @@ import { COOKIES } from "./world.ts";
 
 const IS_LONG = process.env.PROOF === "long";
 const [TABS, NAVIGATIONS, OUTAGE_MS] = IS_LONG ? [20, 1_000, 60_000] : [5, 60, 0];
-/** However fast the machine is, tokens expire while the tabs navigate. */
+/** How many tokens must expire while the tabs navigate, however fast the machine is. */
 const ROTATIONS = 3;
 const REUSE_INTERVAL_MS = 10_000;
 const SETUP_TIMEOUT_MS = 300_000;
@@ -31,12 +31,12 @@ function trouble(random: () => number): number | undefined {
   return kind < 0.3 ? random() * 500 : 0;
 }
 
-/** What tabs have seen. */
+/** How often tabs have seen each state. */
 type Seen = { active: number; unavailable: number; lost: number; other: string[]; hydration: string[] };
 
 const nothingSeen = (): Seen => ({ active: 0, unavailable: 0, lost: 0, other: [], hydration: [] });
 
-/** React reports these numbers in place of texts once it is built. */
+/** The built React reports these numbers instead of texts. */
 const isOfHydration = (text: string) => /hydrat|react\.dev\/errors\/4(18|19|2\d)/i.test(text);
 
 async function openTab(context: BrowserContext, seen: Seen): Promise<Page> {
@@ -47,7 +47,7 @@ async function openTab(context: BrowserContext, seen: Seen): Promise<Page> {
   return tab;
 }
 
-/** @param waitUntil `load`: the page's scripts have run, unless they are lost */
+/** @param waitUntil `load` waits until the page's scripts have run, unless they are lost */
 async function navigate(tab: Page, url: string, seen: Seen, waitUntil: "commit" | "load"): Promise<void> {
   const response = await tab.goto(url, { waitUntil }).catch(() => null);
   const html = await response?.text().catch(() => undefined);
@@ -57,7 +57,7 @@ async function navigate(tab: Page, url: string, seen: Seen, waitUntil: "commit" 
   else seen.other.push(`${response?.status()} ${tab.url()}`);
 }
 
-/** Signs in, in a tab of its own. */
+/** Signs in, in a new tab. */
 async function signIn(context: BrowserContext, url: string): Promise<Page> {
   const tab = await context.newPage();
   await tab.goto(url);

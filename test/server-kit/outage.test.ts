@@ -1,4 +1,4 @@
-/** The store is down: nobody is sent away. */
+/** While the store is down, nobody is redirected to the login. */
 import { expect, test } from "vitest";
 import { createGate } from "../../src/server-kit/index.ts";
 import { createVerifier } from "../../src/verifier/index.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The kit renews a token that expires sooner: its default. */
+/** The default of the kit: a token that expires sooner than this is renewed. */
 const MIN_VALIDITY_MS = 10_000;
 
 /** A proxy in front of `target`, which counts refreshes and fails as tests want. */
@@ -13,14 +13,14 @@ export async function startRelay(target: string) {
     refreshes: 0,
     /** The refresh tokens that responses have set: one for each rotation. */
     tokens: new Set<string>(),
-    /** How long before the kit had to renew it a token was replaced, ms: one for each rotation that came too soon. */
+    /** For each rotation that came too soon: how long before the kit had to renew the token, in ms. */
     early: [] as number[],
     isDown: false,
-    /** How late a response is, ms; undefined for one that is lost. */
+    /** Returns how late a response is, in ms; undefined for one that is lost. */
     delayMs: (): number | undefined => 0,
     close: () => {},
   };
-  /** When the newest token becomes due, wall clock, ms. Its first access token is the first to. */
+  /** When the newest token becomes due, by the wall clock, in ms. The first access token of the session becomes due as well. */
   let dueAtMs = 0;
   function noteTokens(setCookies: string): void {
     const [, token] = /\brefresh_token=([^;]+)/.exec(setCookies) ?? [];

@@ -16,7 +16,7 @@ const RUNS = Number(process.env.SCHEDULES ?? 300);
 const START_MS = 1e9;
 
 type Step =
-  /** `up` and `down`: how long the request and its response take, as parts of the longest time each. */
+  /** `up` and `down`: how long the request and its response take, as fractions of the longest time for each. */
   | {
       readonly do: "navigate";
       readonly process: number;
@@ -63,8 +63,8 @@ class World {
   readonly #processes = [this.#server(), this.#server()];
 
   /**
-   * @param longestMs how long a request, the service and the response take together, at the most: the service half of it
-   * @param delays how late the service's responses are, in turn, as parts of the longest time
+   * @param longestMs how long a request, the service and the response take together at most; the service takes up to half of it
+   * @param delays how late the service's responses are, in turn, as fractions of the longest time
    */
   constructor(longestMs: number, delays: readonly number[]) {
     this.#longestMs = longestMs;
@@ -76,7 +76,7 @@ class World {
     return createServerSessions({
       service: "http://service.example",
       verifier: {
-        // The feed has reported the logout.
+        // The verifier knows of the logout from the feed.
         verify: async () =>
           this.#state ? { ok: true, claims: { sub: "alice", sid: "s", exp: 0 } } : { ok: false, reason: "revoked" },
       },
@@ -161,7 +161,7 @@ async function faultsOf(longestMs: number, steps: readonly Step[], delays: reado
 const schedules = fc.array(step, { minLength: 3, maxLength: 40 });
 const serviceDelays = fc.array(part, { minLength: 1, maxLength: 8 });
 
-/** @param longest part of R */
+/** @param longest the longest time as a fraction of R */
 const holds = (longest: number) =>
   fc.asyncProperty(schedules, serviceDelays, async (steps, delays) => {
     expect(await faultsOf(longest * R, steps, delays)).toEqual([]);

@@ -62,13 +62,13 @@ test("parallel renders share one call, and so do those within a quarter of the r
   expect(all.every(({ user }) => user.state === "active")).toBe(true);
   await sessions.authenticate(request.clone());
   expect(calls).toHaveLength(1);
-  nowMs += 2_600; // the first response may be lost: the next call brings the cookies again
+  nowMs += 2_600; // If the first response was lost, the next call returns the cookies again.
   expect(await sessions.authenticate(request.clone())).toMatchObject({
     user: { state: "active" },
     setCookies: [expect.any(String), expect.any(String)],
   });
   expect(calls).toHaveLength(2);
-  nowMs -= 60_000; // nobody knows how old the response is then
+  nowMs -= 60_000; // The clock was set back, so the age of the response is not known.
   expect((await sessions.authenticate(request.clone())).user.state).toBe("active");
   expect(calls).toHaveLength(3);
 });
@@ -103,7 +103,7 @@ test("responses that arrive in the wrong order end nothing", async () => {
   jar.take(first.setCookies);
   const second = await two.sessions.authenticate(jar.request());
   jar.take(second.setCookies);
-  // The first response arrives once more, late.
+  // The first response arrives a second time, late.
   jar.take(first.setCookies);
   const next = await server(ALWAYS_DUE).sessions.authenticate(jar.request());
   expect(next.user.state).toBe("active");
@@ -123,7 +123,7 @@ test("a logout ends the next render, and a response that arrives after it brings
   for (const options of [{}, ALWAYS_DUE]) {
     const { user, setCookies } = await server(options).sessions.authenticate(jar.request());
     expect(user).toEqual({ state: "ended" });
-    // A refresh cookie that this removed could be that of a new login.
+    // The refresh cookie is not removed, because it could be that of a new login.
     expect(setCookies).toEqual(["access_token=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
   }
   expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh", "/v1/auth/logout"]);
@@ -151,7 +151,7 @@ test("what renders behind believes the token and not what a browser writes into 
   expect(await sessions.current(forward)).toEqual({ state: "ended" });
   expect((await sessions.current(new Headers(forged))).state).not.toBe("active");
   jar.cookies.delete("access_token");
-  // Without `authenticate` before it, nobody has asked the service.
+  // Without a call of `authenticate` before, the state is not known.
   expect(await sessions.current(jar.request().headers)).toEqual({ state: "unavailable" });
 });
 

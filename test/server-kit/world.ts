@@ -6,14 +6,14 @@ import type { Service } from "../support/service.ts";
 import { admin, bearer, message, openAdmin, somebody } from "../support/sessions.ts";
 
 export const COOKIES = { ACCESS_COOKIE: "access_token", COOKIE_PATH: "/" };
-/** No token is valid for this long, so that each page view renews. */
+/** Options with which no token is valid for long enough, so that each page view renews. */
 export const ALWAYS_DUE = { minValidityMs: 1e9 };
 
 /** The cookies of a browser. */
 export class Jar {
   readonly cookies = new Map<string, string>();
 
-  /** A response arrives. */
+  /** Takes over the cookies of a response. */
   take(setCookies: readonly string[]): void {
     for (const line of setCookies) {
       const [, name = "", value = "", attributes = ""] = /^([^=]+)=([^;]*)(.*)$/.exec(line) ?? [];

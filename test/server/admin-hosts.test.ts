@@ -1,4 +1,4 @@
-/** By which host names the admin listener may be called: a page cannot reach it by a name of its own (DNS rebinding). */
+/** The host names under which the admin listener may be called: a page cannot reach it under a name of its own (DNS rebinding). */
 
 import { writeFileSync } from "node:fs";
 import { connect } from "node:http2";

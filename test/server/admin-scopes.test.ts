@@ -1,4 +1,4 @@
-/** Named admin tokens: each may do what its scopes say, through every protocol, and no more. */
+/** Named admin tokens: each may do exactly what its scopes allow, through every protocol. */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -143,7 +143,7 @@ test("the log names the admin who created and ended a session, and who was refus
     { event: "session_created", by: "sessions:create" },
     { event: "session_ended", by: "ADMIN_TOKENS[0]" },
   ]);
-  // Refusals have a budget in the log, which the tests before may have used up for this second.
+  // The log has a budget for refusals, which earlier tests may have used up in this second.
   await until(async () => {
     await caller.call(admin.revokeSession, { sessionId }, bearer(tokenOf("watch")));
     const refused = { event: "authz_failed", operation: "RevokeSession", by: "watch", scope: "sessions:revoke" };

@@ -24,7 +24,7 @@ const badRequest = (field: string) => ({
 });
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({ ADMIN_TOKENS: TOKENS.join(",") }, store);
-  /** Whether the public API takes the tokens. */
+  /** Returns whether the public API accepts the tokens. */
   async function accepted(tokens: { readonly refreshToken: string; readonly accessToken: string }): Promise<boolean[]> {
     const listener = openPublic(service);
     const refreshed = await listener.call(refresh, {}, cookie(tokens.refreshToken));
@@ -124,7 +124,7 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(Number(idleExpireTime && timestampMs(idleExpireTime)) - start).toBe(14 * DAY * 1000);
           expect(Number(absoluteExpireTime && timestampMs(absoluteExpireTime)) - start).toBe(90 * DAY * 1000);
           const exp = Number(created.accessTokenExpireTime && timestampMs(created.accessTokenExpireTime));
-          expect((exp - start) / 1000).toBeGreaterThan(300 * 0.8 - 1); // shortened by up to 20 %
+          expect((exp - start) / 1000).toBeGreaterThan(300 * 0.8 - 1); // The life is shortened by up to 20 %.
           expect((exp - start) / 1000).toBeLessThanOrEqual(300);
         });
 

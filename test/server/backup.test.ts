@@ -10,7 +10,7 @@ import { type Service, scratch, startService, withKeys } from "../support/servic
 const PAGE = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");
 const MODULES = join(import.meta.dirname, "../../node_modules/.bin");
 
-/** The shell commands below a heading, block by block. */
+/** Returns the shell commands below a heading, block by block. */
 function commandsBelow(heading: string): readonly string[] {
   const section = PAGE.split(/^#{2,3} /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, commands = ""]) => commands);
@@ -44,12 +44,12 @@ async function refresh({ publicUrl }: Service, token: string) {
   return { status, next: /^refresh_token=([^;]+)/.exec(cookies[0] ?? "")?.[1] ?? token };
 }
 
-/** What a restored store knows, and what `RevokeAllSessions` does about it. */
+/** Checks the contents of a restored store, and the effect of `RevokeAllSessions` on it. */
 async function expectRestored(
   service: Service,
   { loggedOut, newer }: { readonly loggedOut: string; readonly newer: string },
 ): Promise<void> {
-  // It is as the documentation warns: the logout of after the backup is undone, and the refreshes are not.
+  // The documentation warns of this: the logout after the backup is undone, but the refreshes are not.
   expect((await refresh(service, loggedOut)).status).toBe(200);
   expect((await refresh(service, newer)).status).toBe(200);
   paste(REVOKE_ALL, { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken });
@@ -59,7 +59,7 @@ async function expectRestored(
   expect((await refresh(service, refreshToken)).status).toBe(200);
 }
 
-/** After the backup one session is logged out, and the other is refreshed twice. */
+/** Continues after the backup: one session is logged out, and the other one is refreshed twice. */
 async function goOn(
   service: Service,
   alice: Awaited<ReturnType<typeof logIn>>,
@@ -131,7 +131,7 @@ test("a snapshot of a Redis is restored, with its append-only file on", async ()
   await redis.start();
   paste(restore, shell);
   await redis.kill();
-  await redis.start(APPEND_ONLY); // it is in the append-only file now
+  await redis.start(APPEND_ONLY); // The data is in the append-only file from now on.
   const second = await startService(env);
   await expectRestored(second, tokens);
   await second.stop();

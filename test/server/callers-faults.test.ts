@@ -1,4 +1,4 @@
-/** What a caller sends wrong is the caller's fault on every protocol: no 500, and nothing of it is logged as a bug. */
+/** Invalid requests are the caller's fault on every protocol: there is no 500, and nothing is logged as a bug. */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
@@ -10,7 +10,7 @@ import { type Service, startService } from "../support/service.ts";
 import { bearer, cookie, logIn } from "../support/sessions.ts";
 
 let service: Service;
-/** Without a credential the message is not read. */
+/** Credentials with which messages are read. */
 let credentials: Record<string, string>;
 beforeAll(async () => {
   service = await startService({ LOG_LEVEL: "debug" });
@@ -20,14 +20,14 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop();
   expect(service.stderr()).not.toMatch(/"bug"|"level":"error"/);
-  // A library that prints something itself would break the log's format.
+  // A library that prints something itself would break the format of the log.
   const lines = service.stderr().split("\n").slice(0, -1);
   expect(lines.filter((line) => !line.startsWith("{"))).toEqual([]);
 });
 
 const UNARY = "/auth.v1.SessionService/Refresh";
 const WATCH = "/auth.admin.v1.SessionAdminService/WatchRevocations";
-/** Half of a gzip stream. */
+/** The first half of a gzip stream. */
 const half = gzipSync("{}".repeat(100)).subarray(0, 15);
 /** @param flags 1: compressed */
 const envelope = (flags: number, data: Buffer) => Buffer.concat([Buffer.from([flags, 0, 0, 0, data.length]), data]);
@@ -39,7 +39,7 @@ async function post(path: string, headers: Record<string, string>, body: Buffer)
   return request(url, { method: "POST", path, headers: { ...credential, ...headers }, body });
 }
 
-/** The error of a response as text, whatever the protocol. */
+/** Returns the error of a response as text, whatever the protocol. */
 function reported({ headers, trailers, body }: RawResponse): string {
   const details =
     trailers.get("grpc-status-details-bin") ??
@@ -90,7 +90,7 @@ describe.each<[string, string, string, string]>([
     const socket = connect(Number(port), hostname);
     const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n`;
     socket.write(`${head}Authorization: Bearer ${service.adminToken}\r\nExpect: 100-continue\r\n\r\n`);
-    await once(socket, "data"); // 100 Continue: the request has been taken up
+    await once(socket, "data"); // The response 100 Continue shows that the request is being handled.
     socket.write("{");
     socket.resetAndDestroy();
     await once(socket, "close");

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** A token without scopes is one that was withdrawn. */
+/** Sets the scopes of the operator's token. A token without scopes counts as withdrawn. */
 function allowOperator(scopes: readonly string[]): void {
   const hash = createHash("sha256").update(OPERATOR).digest("hex");
   const admins = scopes.length === 0 ? [] : [{ name: "operator", hash, scopes }];
@@ -145,7 +145,7 @@ test("a client that goes away in the middle of its sign-in is no bug", async () 
   const socket = connect(Number(port), hostname);
   const head = ["POST /console/session HTTP/1.1", `host: ${host}`, "x-session-console: 1", "content-length: 9"];
   socket.write([...head, "content-type: application/json", "expect: 100-continue", "", ""].join("\r\n"));
-  // The service reads the body now.
+  // The response shows that the service now reads the body.
   await once(socket, "data");
   socket.resetAndDestroy();
   await once(socket, "close");

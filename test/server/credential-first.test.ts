@@ -1,4 +1,4 @@
-/** The credential comes first: without an authentic one nothing of a message is read, on any protocol. */
+/** The credential is checked first: without an authentic one, nothing of a message is read, on any protocol. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
@@ -16,7 +16,7 @@ const service = aService({
   TRUST_PROXY: "1",
 });
 let good: Record<string, string>;
-/** Credentials that are not authentic: absent, malformed, forged, under an unknown key. */
+/** Credentials that are not authentic: absent, malformed, forged, or under an unknown key. */
 let bad: (readonly [string, Record<string, string>])[];
 beforeAll(async () => {
   const { refreshToken, accessToken } = await logIn(service);
@@ -26,7 +26,7 @@ beforeAll(async () => {
   bad = [["absent", {}], ...cookies, ...bearers];
 });
 
-/** The RPCs that refuse. RenewDevice responds that there is nothing to renew. */
+/** The RPCs that refuse such credentials. RenewDevice instead responds that there is nothing to renew. */
 const RPCS = SessionService.methods.filter(({ name }) => name !== "RenewDevice").map(({ name }) => name);
 const TYPES = [
   ...["application/json", "application/proto", "application/grpc+proto", "application/grpc+json"],
@@ -45,7 +45,7 @@ const FORMS: readonly (readonly [method: string, path: string, type: string])[] 
   ...ROUTES.map(([method, path]) => [method, path, "application/json"] as const),
 ];
 
-/** Sends a head that promises a body, and nothing of the body: what is received until the error has its code. */
+/** Sends a head that announces a body, but nothing of the body. Returns what is received up to the code of the error. */
 async function refusedWithoutBody(method: string, path: string, headers: Record<string, string>): Promise<string> {
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect(Number(port), hostname);
@@ -73,7 +73,7 @@ describe.each(FORMS)("%s %s as %s", (method, path, type) => {
   });
 });
 
-/** Routes that read no body have nothing that could be bad. */
+/** The routes that read a body. Other routes have no body that could be invalid. */
 const READING = ROUTES.filter(([method, path]) => !(method === "POST" && /logout|device/.test(path)));
 describe.each(READING)("%s %s", (method, path) => {
   const send = (headers: Record<string, string>, body: string | Buffer) =>

@@ -157,7 +157,7 @@ describe("the protocol", () => {
     const other = await bound.send(RENEW, { "sec-secure-session-id": "A".repeat(23) });
     const nobody = await new Device(service.publicUrl, "").send(RENEW);
     await bound.copied().send("/v1/auth/logout");
-    const asked = await unbound.send(RENEW); // without a proof
+    const asked = await unbound.send(RENEW); // This request has no proof.
     for (const response of [await unbound.renew(challenge), await bound.renew(next), other, nobody, asked]) {
       expect(response.status).toBe(200);
       expect(await response.json()).toMatchObject({ continue: false });
@@ -252,7 +252,7 @@ test("the routes have no rate limit, and a doubled proof is none", async () => {
   expect([...statuses]).toEqual([401]);
 });
 
-/** A browser that has every cookie of another one, under the names before a deployment moved to prefixed ones. */
+/** Returns a browser with all cookies of another one, under the names that were used before a deployment moved to prefixed names. */
 function withPlainNames({ url, jar, key }: Device): Device {
   const device = new Device(url, "", key);
   for (const [name, value] of jar) device.jar.set(name.replace("__Host-", ""), value);

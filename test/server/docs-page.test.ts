@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 
-/** `SCREENSHOTS=<directory>` keeps them. */
+/** The directory for screenshots. `SCREENSHOTS=<directory>` keeps them. */
 const SCREENSHOTS = process.env.SCREENSHOTS ?? scratch();
 
 let service: Service;

@@ -26,7 +26,7 @@ test("the document is the generated one, whether the page is wanted or not", asy
   }
 });
 
-/** What a page asks for, by its own words. */
+/** Returns the addresses that a page loads. */
 const asked = (html: string) => [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map((match) => match[1] as string);
 
 test("the page asks nobody but the service, and all that it asks for is there", async () => {
@@ -87,13 +87,13 @@ test("the admin API has a document and a page of its own, which the public API h
   const { info, paths } = JSON.parse(document.body) as { info: { version: string }; paths: object };
   expect(info.version).toBe(manifest.version);
   expect(Object.keys(paths)).toContain("/auth.admin.v1.SessionAdminService/ListSessionEvents");
-  expect(Object.keys(paths).join()).not.toContain("WatchRevocations"); // a stream: not what a POST of JSON gets
+  expect(Object.keys(paths).join()).not.toContain("WatchRevocations"); // The RPC is a stream, which a POST of JSON does not get.
   expect((await request(open.adminUrl, { path: "/docs" })).body).toContain("Admin API");
   expect((await get("/openapi.json")).body).not.toContain("SessionAdminService");
 });
 
 describe("signing in on the page", () => {
-  /** As printed at the start. */
+  /** Returns the key that the service printed at its start. */
   const keyOf = (service: Service) => /\/docs#key=([\w-]{16,})$/m.exec(service.stdout())?.[1] ?? "";
   const signIn = (headers: Readonly<Record<string, string>>, body = '{"subject":"alice"}', service = open) =>
     request(service.publicUrl, {

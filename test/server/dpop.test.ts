@@ -1,4 +1,4 @@
-/** DPoP (RFC 9449) at the endpoints, on both stores: what a proof opens, and what a thief without the key gets. */
+/** DPoP (RFC 9449) at the endpoints, on both stores: what a proof permits, and what a thief without the key gets. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type ClientKey, clientKey, dpop } from "../support/dpop.ts";
@@ -245,7 +245,7 @@ describe.each(STORES)("on the %s store", (store) => {
     expect((await byCookie(next)).status).toBe(401);
     expect((await byCookie(next, proofFor(key, REVOKE))).status).toBe(400);
     expect((await byCookie(next, proofFor(key, path))).status).toBe(200);
-    // The kit's pages cannot prove: no script of the page may bind their session.
+    // Pages of the kit cannot prove a key, so a script of the page must not be able to bind their session.
     const page = await signIn();
     const unbound = await byCookie(page.refreshToken, proofFor(key, path));
     expect((await byCookie(successor(unbound) ?? "")).status).toBe(200);

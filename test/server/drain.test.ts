@@ -1,4 +1,4 @@
-/** Going away without anybody noticing: rolling restarts behind a load balancer, under load. */
+/** Shutting down without failures: rolling restarts behind a load balancer, under load. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,7 +27,7 @@ beforeAll(async () => {
     DATA_DIR: withKeys(),
     ISSUER: "http://auth.example",
     ADMIN_TOKENS: "drain".repeat(8),
-    // Long enough for the three round trips that the end of an HTTP/2 connection takes, also on a busy machine.
+    // This is long enough for the three round trips that end an HTTP/2 connection, even on a busy machine.
     DRAIN_DELAY: "5s",
     // Each client refreshes its session as fast as it can, for as long as the restarts take.
     RATE_LIMIT_REFRESH: "off",
@@ -89,7 +89,7 @@ test("while it drains it is not ready, and serves everything, new connections an
   const batches = watch?.[Symbol.asyncIterator]();
   expect((await batches?.next())?.value.cursor).not.toBe("");
   service.kill("SIGINT");
-  // The stream ends with an error of its own; its last cursor resumes it at another instance.
+  // The stream ends with a specific error, and its last cursor resumes it at another instance.
   await expect(
     (async () => {
       while (!(await batches?.next())?.done);

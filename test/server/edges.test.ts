@@ -1,4 +1,4 @@
-/** What callers are promised to the second and to the letter. */
+/** Exact promises to callers: times to the second, texts to the letter. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { RPC_PROTOCOLS } from "../support/clients.ts";

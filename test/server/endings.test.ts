@@ -34,7 +34,7 @@ const rpc = SessionService.method;
 const SECOND = { seconds: 1n };
 const STREAMS = { SIGNALS: "on", SIGNALS_URL: "https://signals.example" };
 
-/** Ends sessions, and returns their ids and their subject. */
+/** A way to end sessions. Returns their ids and their subject. */
 type Way = (service: Service) => Promise<{ readonly subject: string; readonly sids: readonly string[] }>;
 
 async function logInTwice(service: Service) {
@@ -52,7 +52,7 @@ async function revokeByToken(service: Service, kind: "accessToken" | "refreshTok
 
 const asAdmin = (service: Service) => bearer(service.adminToken);
 
-/** A reason that has no way here does not compile. */
+/** The ways by reason. A reason without a way does not compile. */
 const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = {
   logout: {
     async "by bearer token"(service) {
@@ -146,14 +146,14 @@ const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = 
   },
 };
 
-/** Another instance on the store of a service. */
+/** Opens another instance on the store of a service. */
 async function openStoreOf({ redisUrl, dataDir }: ServiceOnStore) {
   if (redisUrl !== undefined) return createRedisStore(redisOptions(redisUrl, { commandTimeoutMs: 5_000 }));
   const lives = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
   return createEmbeddedStore({ path: join(dataDir, "sessions.db"), clock: systemClock, ...lives });
 }
 
-/** All signals of a log that a subscription has not read. */
+/** Returns all signals of a log that a subscription has not read. */
 async function unread(log: SignalLog, subscription: string) {
   const found: string[][] = [];
   for (let partition = 0; partition < log.partitions; partition++) {
@@ -181,7 +181,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     return () => store.close();
   });
 
-  /** The ends of a subject's sessions among its events, once all of them are there. */
+  /** Returns the endings among the events of a subject, after waiting for all of them. */
   async function endsOf(subject: string, count: number) {
     return until(async () => {
       const wanted = { subject, pageSize: 100 };
@@ -192,7 +192,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     });
   }
 
-  /** The entries of the feed, once it has had all of these sessions. */
+  /** Returns the entries of the feed, after waiting for all of these sessions. */
   async function feedUntil(sids: readonly string[]) {
     const leaving = new AbortController();
     const entries: string[][] = [];
@@ -215,7 +215,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     return (await response.json()) as Record<string, unknown>;
   }
 
-  /** The sessions and reasons of the events that a stream returns, until there are as many as are wanted, and then no more. */
+  /** Returns the sessions and reasons of the events that a stream returns, up to the expected number, and checks that no more follow. */
   async function polledUntil(stream: string, count: number) {
     const found: string[][] = [];
     for (let ack: string[] = []; ; ) {
@@ -232,7 +232,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     }
   }
 
-  /** The sessions that the status lists do not have as revoked. */
+  /** Returns the sessions that are not revoked in the status lists. */
   async function notListed(sids: readonly string[]) {
     const missing: string[] = [];
     for (const [list, ours] of Map.groupBy(sids, (sid) => placeOf(sid as SessionId).list)) {
@@ -262,7 +262,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     expect((await feedUntil([...expected.keys()])).toSorted()).toEqual([...expected].toSorted());
     expect((await unread(store.signals.log, "all")).toSorted()).toEqual([...expected].toSorted());
     expect((await polledUntil(String(stream_id), expected.size)).toSorted()).toEqual([...expected].toSorted());
-    // No access token outlives a session that expires.
+    // Expired sessions are not in the status lists, because no access token outlives them.
     const listed = [...expected].filter(([, reason]) => reason !== "expired").map(([sid]) => sid);
     await until(async () => expect(await notListed(listed)).toEqual([]));
     const exposed = await (await fetch(`${service.adminUrl}/metrics`, { headers: asAdmin(service) })).text();

@@ -1,4 +1,6 @@
-/** Clients that public generators make of both OpenAPI documents compile, log a user in, refresh, log out and ask the admin API. */
+/**
+ * Clients that public generators make from both OpenAPI documents: they compile, log a user in, refresh, log out and call the admin API.
+ */
 import { execFile } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -19,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Both generate `to`, a module or a folder with one. */
+/** Both generate `to`, which is a module or a folder with one. */
 const GENERATORS = {
   "openapi-ts": (input: string, to: string) =>
     run(process.execPath, [tool("@hey-api/openapi-ts/bin/run.js"), "-i", input, "-o", to, "--silent", "--no-log-file"]),
@@ -37,7 +39,7 @@ function tool(path: string): string {
   return file;
 }
 
-/** What a program does with either client, with the calls `create`, `refresh`, `list` and `logout`. */
+/** The steps of a program with either client, using the calls `create`, `refresh`, `list` and `logout`. */
 const STEPS = `
   const login = await create({ subject, client: { displayName: "generated" } });
   const cookie = login.setCookie.split(";")[0] ?? "";
@@ -104,7 +106,7 @@ test.each(["openapi-ts", "orval"] as const)("a client by %s compiles, and works"
   const program = join(directory, "program.ts");
   writeFileSync(program, PROGRAMS[generator]);
   writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(TSCONFIG));
-  // The compiler prints what it finds to standard output.
+  // The compiler prints its errors to standard output.
   const found = await run("node_modules/.bin/tsc", ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({
     stdout,
   }));

@@ -1,4 +1,4 @@
-/** What HTTP callers see beyond the rules of the methods: shapes, statuses, headers, pages. */
+/** What HTTP callers see apart from the rules of the methods: formats, statuses, headers, pages. */
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
@@ -14,7 +14,7 @@ const OTHERS = { method: "POST", path: "/v1/auth/sessions:revokeOthers" } as con
 
 const ask = (wanted: RawRequest) => request(service.publicUrl, wanted);
 
-/** The code of a failure, after a look at what every failure has. */
+/** Returns the code of a failure, after checking what all failures have in common. */
 function failure(response: RawResponse): [status: number, code: string] {
   const body = JSON.parse(response.body);
   expect(Object.keys(body)).toEqual(["error"]);

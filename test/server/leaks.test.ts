@@ -12,7 +12,7 @@ import { admin, bearer, cookie, logIn, message, successor } from "../support/ses
 const { refresh, logout, listSessions, revokeSession } = SessionService.method;
 const INSIDE = /\bat .+:\d+:\d+|node_modules|\/src\/|SQLITE|ECONNREFUSED|evalsha|StoreUnavailable/i;
 
-/** Every secret value of a key ring file. */
+/** Returns every secret value of a key ring file. */
 function secretsOf(ring: unknown): string[] {
   if (typeof ring !== "object" || ring === null) return [];
   return Object.entries(ring).flatMap(([name, value]) =>
@@ -78,7 +78,7 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
     }
     const { body: metrics } = await request(service.adminUrl, { path: "/metrics" });
 
-    expect(service.stderr()).toContain("authn_failed"); // the log was on
+    expect(service.stderr()).toContain("authn_failed"); // This shows that the log was enabled.
     expect(reported.length).toBeGreaterThan(100);
     const everything = [service.stdout(), service.stderr(), metrics, ...reported].join("\n");
     for (const secret of secrets) if (secret !== "") expect(everything).not.toContain(secret);

@@ -1,4 +1,4 @@
-/** What one client may take of the service, and that others are served meanwhile. */
+/** Limits on what one client may use of the service, so that others are served in the meantime. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 
-/** A connection from an address of the loopback network; what it hears until it closes. */
+/** Opens a connection from an address of the loopback network. Collects what it receives until it is closed. */
 function dial(url: string, localAddress = "127.0.0.1"): { socket: Socket; closed: Promise<string> } {
   const { hostname, port } = new URL(url);
   const socket = connect({ port: Number(port), host: hostname, localAddress });
@@ -58,7 +58,7 @@ test("a full listener makes place for those who hold little of it", async () => 
   await Promise.all(held.map(({ socket }) => once(socket, "connect")));
   expect(await statusFrom(service.publicUrl, "127.0.0.1")).toBe("");
   expect(await statusFrom(service.publicUrl, "127.0.0.2")).toBe("200");
-  await held[0]?.closed; // the oldest made place
+  await held[0]?.closed; // The oldest connection was closed to make room.
   await service.stop();
 });
 
@@ -73,7 +73,7 @@ test("requests that never come whole take neither listener down where few files 
   const head = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
   const slow = Array.from({ length: 200 }, () => dial(ready.public));
   for (const { socket } of slow) socket.write(head);
-  await Promise.any(slow.map(({ closed }) => closed)); // it has had enough of them
+  await Promise.any(slow.map(({ closed }) => closed)); // The listener closes one when there are too many.
   expect(await statusFrom(ready.public, "127.0.0.2")).toBe("200");
   expect(await statusFrom(ready.admin, "127.0.0.1")).toBe("200");
   child.kill("SIGKILL");
@@ -85,7 +85,7 @@ test.each([
   ["HTTP/1.1, a body in pieces that never ends", "Transfer-Encoding: chunked", "1\r\n{\r\n"],
 ])("a request takes no longer than REQUEST_TIMEOUT over %s", async (_, length, body) => {
   const service = await startService({ REQUEST_TIMEOUT: "1s" });
-  // Without a credential nothing is waited for.
+  // Without a credential, the service does not wait for a body.
   const credential = `Cookie: refresh_token=${(await logIn(service)).refreshToken}\r\n`;
   const { socket, closed } = dial(service.publicUrl);
   socket.write(`POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n${credential}${length}\r\n\r\n${body}`);
@@ -125,7 +125,7 @@ test("revocations of what is no token count as fruitless by HTTP/2, and those of
     ":path": "/v1/oauth/revoke",
     "content-type": "application/x-www-form-urlencoded",
   };
-  /** Returns how many of 2,000 revocations, more than leak meanwhile, were served. */
+  /** Sends 2,000 revocations, which is more than the limit permits in the meantime. Returns how many were accepted. */
   async function revoke(token: string): Promise<number> {
     let served = 0;
     for (let batch = 0; batch < 40 && !session.closed && !session.destroyed; batch++) {

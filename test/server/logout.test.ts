@@ -1,4 +1,4 @@
-/** Logout, through every protocol: what it ends is ended for all of them. */
+/** Logout through every protocol: a session that one protocol ends is ended for all of them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
@@ -14,7 +14,7 @@ const REFUSED = { ok: false, code: "E001_AUTH_FAILURE", text: "authentication fa
 
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({}, store);
-  /** All protocols at once, to see that what one listener did holds for the others. */
+  /** Callers of all protocols, to check that the effect of one listener holds for the others. */
   let listeners: readonly Caller[] = [];
   beforeAll(() => {
     listeners = PUBLIC_PROTOCOLS.map((kind) => kind.open(service.publicUrl));
@@ -63,7 +63,8 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         const variants = malleated(user.accessToken);
         const mirrored = variants.at(-1)?.[1] ?? "";
-        message(await caller.call(listSessions, {}, bearer(mirrored))); // else its refusal below would prove nothing
+        // If the token were not valid now, its refusal below would prove nothing.
+        message(await caller.call(listSessions, {}, bearer(mirrored)));
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         for (const [what, text] of variants) {
           expect(await caller.call(logout, {}, bearer(text)), what).toMatchObject(REFUSED);
@@ -195,7 +196,7 @@ describe("with an access token that has expired", () => {
         }
         const forged = { ...bearer(`${user.accessToken.slice(0, -4)}AAAA`), ...cookie(user.refreshToken) };
         expect(await caller.call(logout, {}, forged)).toMatchObject(REFUSED);
-        message(await caller.call(refresh, {}, cookie(user.refreshToken))); // nothing has ended so far
+        message(await caller.call(refresh, {}, cookie(user.refreshToken))); // No session has ended so far.
 
         const both = { ...bearer(user.accessToken), ...cookie(user.refreshToken) };
         const response = await caller.call(logout, {}, both);

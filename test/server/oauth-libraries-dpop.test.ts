@@ -1,5 +1,5 @@
 /**
- * openid-client and oauth4webapi refresh with DPoP, unmodified: with nonces, without, and with a clock that is off. They revoke with the
+ * openid-client and oauth4webapi refresh with DPoP, unmodified: with nonces, without nonces, and with a wrong clock. They revoke with the
  * `fetch` of docs/clients.md.
  */
 import { readFileSync } from "node:fs";
@@ -81,11 +81,11 @@ describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
     const second = await client.refreshTokenGrant(config, first.refresh_token ?? "", undefined, { DPoP });
     expect(second.token_type).toBe("dpop");
     expect(claims(second.access_token).cnf).toEqual({ jkt: await DPoP.calculateThumbprint() });
-    // A token that was replaced long ago.
+    // This token was replaced long ago.
     await client.refreshTokenGrant(config, refreshToken, undefined, { DPoP });
     const failure = await client.refreshTokenGrant(config, second.refresh_token ?? "").catch((error: unknown) => error);
     expect(failure).toMatchObject({ status: 400, error: "invalid_dpop_proof" });
-    // Its revocation has no proof, but its requests to resources do.
+    // The library revokes without a proof, but its requests to resources have one.
     const call = (method: string, path: string) =>
       client.fetchProtectedResource(
         config,

@@ -20,7 +20,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** The document, but that no object may have a member that its schema does not name. */
+/** The document, changed so that no object may have a member that its schema does not name. */
 const closed: Document = structuredClone(generated);
 for (const schema of Object.values(closed.components.schemas)) Object.assign(schema, { additionalProperties: false });
 const check = schemaChecker(closed);
@@ -29,10 +29,10 @@ const check = schemaChecker(closed);
 const places = operationsOf(generated).filter(({ operation }) => operation.tags[0] === "SessionService");
 const titleOf = ({ method, path }: Place) => `${method} ${path}`;
 const titled = places.map((place) => [titleOf(place), place] as const);
-/** What no RPC has: the key set and the status lists. */
+/** The operations that are not RPCs: the key set and the status lists. */
 const pages = operationsOf(generated).filter(({ operation }) => operation.tags[0] === "Verification");
 
-/** Sends what an operation describes, with the credential that it asks for. */
+/** Sends the request that an operation describes, with the required credential. */
 function ask({ method, path, operation }: Place, who: LoggedIn | undefined, change: Partial<RawRequest> = {}) {
   const [scheme = ""] = Object.keys(operation.security?.[0] ?? {});
   const { type, in: place, name } = generated.components.securitySchemes?.[scheme] ?? {};
@@ -50,7 +50,7 @@ function ask({ method, path, operation }: Place, who: LoggedIn | undefined, chan
   });
 }
 
-/** Checks a response against the documented one of its status; `default` stands for undocumented statuses. */
+/** Checks a response against the description of its status; `default` describes all other statuses. */
 function expectAsDescribed({ operation }: Place, response: RawResponse, status: number) {
   expect(response.status, response.body).toBe(status);
   expect(Object.keys(operation.responses)).toContain(String(status));
@@ -107,12 +107,12 @@ test("the error table is that of the service", () => {
   expect(Object.keys(schemas).every((name) => name.startsWith("auth.v1."))).toBe(true);
 });
 
-/** Operations that read a body, even if the document has none for them: a DELETE may have one. */
+/** The operations that read a body, even if the document describes none, which a DELETE may have. */
 const withBody = titled.filter(([, { operation }]) => "415" in operation.responses);
 const having = (kind: "path" | "query") =>
   titled.filter(([, { operation }]) => operation.parameters?.some((parameter) => parameter.in === kind));
 
-/** The header with a proof for the device routes. */
+/** Returns the header with a proof for the device routes. */
 function proofFor({ path }: Place, { secureSessionRegistration }: LoggedIn): Record<string, string> {
   if (!path.startsWith(REGISTER)) return {};
   return { "secure-session-response": registration(deviceKey(), challengeOf(secureSessionRegistration) ?? "") };
@@ -137,7 +137,7 @@ test.each(titled.filter(([, place]) => isOptional(place)))("%s needs no credenti
 
 test("the admin API asks for the body of each operation, if only an empty message", async () => {
   const document = JSON.parse(readFileSync("gen/openapi-admin.json", "utf8")) as Document;
-  // The routes of OAuth take an empty request for an empty message.
+  // The OAuth routes accept an empty request as an empty message.
   const rpcs = operationsOf(document).filter(({ operation }) => operation.tags[0] === "SessionAdminService");
   for (const { path, operation } of rpcs) {
     const response = await request(service.adminUrl, { method: "POST", path, headers: bearer(service.adminToken) });

@@ -1,4 +1,4 @@
-/** The service as a process: how it starts, refuses to start, stops, and what outlives it. */
+/** The service as a process: how it starts, refuses to start and stops, and what remains of it. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor
 
 const { refresh, logout, listSessions } = SessionService.method;
 
-/** A raw connection to a listener that has sent `text`, and how to hear what comes back. */
+/** Opens a raw connection to a listener that has sent `text`. Returns it with a function that reads its responses. */
 async function connected(url: string, text: string): Promise<{ socket: Socket; received: () => Promise<string> }> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -130,7 +130,7 @@ test("a prefixed cookie name is set, and the plain one read until the date that 
   const [set] = response.headers.getSetCookie();
   expect(set).toMatch(/^__Host-refresh_token=[^;]+; Path=\/; HttpOnly; Secure; SameSite=Lax; Max-Age=\d+$/);
   const left = await openPublic(service).call(logout, {}, bearer(user.accessToken));
-  // Browsers remove a cookie only where it was set.
+  // The attributes are the same, because browsers remove a cookie only from the scope in which it was set.
   const attributes = "HttpOnly; Secure; SameSite=Lax; Max-Age=0";
   expect(left.headers.getSetCookie()).toEqual([
     `__Host-refresh_token=; Path=/; ${attributes}`,
@@ -142,7 +142,7 @@ test("a prefixed cookie name is set, and the plain one read until the date that 
 describe("stop", () => {
   test.each(["SIGTERM", "SIGINT"] as const)("%s ends an idle service with exit code 0", async (signal) => {
     const service = await startService();
-    // A connection that was used and is kept alive must not hold it up.
+    // A used connection that is kept alive must not delay the stop.
     const caller = openPublic(service);
     await caller.call(listSessions);
     service.kill(signal);
@@ -169,7 +169,7 @@ describe("stop", () => {
     await Promise.all(watches.map(({ batches }) => batches.next()));
     const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nCookie: refresh_token=${user.refreshToken}\r\n`;
     const { socket, received } = await connected(service.publicUrl, `${head}Content-Length: 2\r\n\r\n{`);
-    // The head has arrived once a later request has its response.
+    // When a later request has its response, the head has arrived.
     await request(service.publicUrl, { path: "/healthz" });
     service.kill("SIGTERM");
     for (const { batches } of watches) {
@@ -210,7 +210,7 @@ describe("what outlives the process", () => {
     const listener = openPublic(after);
     const again = await listener.call(refresh, {}, cookie(successor(refreshed) ?? ""));
     message(again);
-    // The issuer has the port in it, which is another one: the old access tokens are not the matter here.
+    // The issuer contains the port, which has changed, so the old access tokens are not part of this test.
     const live = message(
       await openAdmin(after).call(admin.getSession, { sessionId: user.sid }, bearer(after.adminToken)),
     );
@@ -245,7 +245,7 @@ test("the service survives the end of the process that reads its standard output
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-/** As in `npm start | head -1`, but the reader leaves before it has read anything. */
+/** Starts the service as `npm start | head -1` does, but the reader disconnects before it has read anything. */
 async function startUnread() {
   const holder = createServer().listen(0, "127.0.0.1");
   await once(holder, "listening");
@@ -266,6 +266,6 @@ async function startUnread() {
       ),
     )
     .toBe(200);
-  // Nobody reads what it writes from now on.
+  // From here on nobody reads the output.
   return { child, ready };
 }

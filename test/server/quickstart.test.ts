@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratch, startService, waitFor } from "../support/service.ts";
 
-/** Everything below the line that introduces it. */
+/** Matches everything below the line that introduces the quickstart. */
 const QUICKSTART = /^Try it.*\n([\s\S]*rm cookies\.txt\n)/m;
 
 test.each<[string, Record<string, string>]>([
@@ -16,7 +16,7 @@ test.each<[string, Record<string, string>]>([
   const service = await startService(env);
   const script = await waitFor(service, () => QUICKSTART.exec(service.stdout())?.[1]);
   const cwd = scratch();
-  // The whole of the environment: a configuration of curl at home may say anything.
+  // The environment contains nothing else, because a user's configuration of curl could change the result.
   const shell = spawnSync("sh", { cwd, input: script, encoding: "utf8", env: { PATH: process.env.PATH, HOME: cwd } });
   await service.stop();
   expect(shell.stderr).toBe("");

@@ -10,7 +10,7 @@ import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, somebody, successor } from "../support/sessions.ts";
 
 const { refresh, logout } = SessionService.method;
-/** Below 4 every request is counted exactly. Above, addresses that share a slot of the filter share what it passes, by chance. */
+/** The limit of these tests. Below 4, every request is counted exactly. */
 const LIMIT = 3;
 const LIMITS = {
   RATE_LIMIT_REFRESH: `${LIMIT}/10m`,
@@ -19,7 +19,7 @@ const LIMITS = {
 };
 
 let addresses = 0;
-/** An address that no other test has. */
+/** Returns an address that no other test uses. */
 const anAddress = () => `198.51.${addresses >> 8}.${addresses++ & 255}`;
 const from = (address: string) => ({ "x-forwarded-for": address });
 
@@ -90,7 +90,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         const address = from(anAddress());
-        // One below the session's own limit, which holds for an ended one too.
+        // One request fewer than the session's own limit, which also holds for an ended session.
         for (let time = 0; time < LIMIT; time++) {
           const ended = await caller.call(refresh, {}, { ...cookie(user.refreshToken), ...address });
           expect(ended).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });
@@ -197,7 +197,7 @@ describe("by default", () => {
       minted += responses.filter((response) => response.ok).length;
     }
     expect(minted).toBeGreaterThanOrEqual(300);
-    // A window of the filter may end in between: 32 more. On a busy machine a window of the limit may, too.
+    // On a busy machine a window may end during the test, and further requests are then allowed.
     const windows = 1 + Math.floor((performance.now() - start) / 30_000);
     expect(minted).toBeLessThanOrEqual(332 * windows);
   });

@@ -23,7 +23,7 @@ import { quietMs } from "../support/slowness.ts";
 const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
 const ADMIN_TOKEN = "admin".repeat(8);
 const COMMAND_TIMEOUT_MS = 500;
-/** What all calls take beside one command timeout. A second wait would take longer, or one without end. */
+/** How long all calls may take beyond one command timeout, in ms. With a second wait, or an endless one, they would take longer. */
 const MAX_QUIET_MS = 300;
 const UNAVAILABLE = { ok: false, code: "E503_UNAVAILABLE", text: "temporarily unavailable, try again" };
 
@@ -38,7 +38,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-/** Every method with good credentials, all at once. */
+/** Calls every method with good credentials, all at once. */
 function everything(publicListener: Caller, adminListener: Caller, user: LoggedIn) {
   const { subject, sid: sessionId, accessToken, refreshToken } = user;
   const own = bearer(accessToken);
@@ -104,7 +104,7 @@ describe("while Redis does not respond, no credential is refused", () => {
       for (const [at, kind] of PUBLIC_PROTOCOLS.entries()) {
         const listener = kind.open(service.publicUrl);
         const user = users[at] as LoggedIn;
-        // A Redis that hung runs what it had received, the logouts among it.
+        // A Redis that stalled still runs what it had received, including the logouts.
         if (lost) message(await listener.call(refresh, {}, cookie(user.refreshToken)));
         const fresh = await logIn(service);
         message(await listener.call(refresh, {}, cookie(fresh.refreshToken)));
@@ -120,7 +120,7 @@ test("watchers hear nothing while Redis is away, and again when it is back", asy
   const caller = (RPC_PROTOCOLS[3] as ProtocolClient).open(service.adminUrl);
   const watch = () => caller.stream(admin.watchRevocations, {}, bearer(ADMIN_TOKEN))[Symbol.asyncIterator]();
   let batches = watch();
-  // After an outage the feed serves from its next heartbeat on.
+  // After an outage the feed works again from its next heartbeat on.
   for (let silent = true; silent; batches = silent ? watch() : batches) {
     silent = await batches.next().then(
       () => false,

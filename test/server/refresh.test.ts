@@ -10,14 +10,14 @@ import { admin, bearer, cookie, logIn, message, openAdmin, successor } from "../
 
 const { refresh } = SessionService.method;
 
-/** The session as the admin API shows it, or undefined when it is no more. */
+/** Returns the session from the admin API; undefined if it no longer exists. */
 async function look(service: Service, sessionId: string) {
   const response = await openAdmin(service).call(admin.getSession, { sessionId }, bearer(service.adminToken));
   if (!response.ok && response.code === "E404_NOT_FOUND") return undefined;
   return message(response).session;
 }
 
-/** Refreshes until the successor is another one: with a reuse interval of 0 that is at the first or second time. */
+/** Refreshes until the token changes: with a reuse interval of 0, that is at the first or second time. */
 async function rotate(caller: Caller, token: string): Promise<string> {
   for (;;) {
     const response = await caller.call(refresh, {}, cookie(token));

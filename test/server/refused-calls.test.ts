@@ -1,4 +1,4 @@
-/** What no RPC is called for gets an error in the form of its protocol, on both APIs. */
+/** Calls that are refused before any RPC get an error in the format of their protocol, on both APIs. */
 import { connect as connectHttp2 } from "node:http2";
 import { Code } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
@@ -142,7 +142,7 @@ describe.each([
   );
 });
 
-/** A call over HTTP/2 with exactly these bytes; its error as a client reads it. */
+/** Makes a call over HTTP/2 with exactly these bytes. Returns its error as a client reads it. */
 async function grpc(isGrpc: boolean, url: string, path: string, headers: Record<string, string>, body: Buffer) {
   const session = connectHttp2(url);
   try {

@@ -1,4 +1,4 @@
-/** What first requests would compile is compiled before the ready line, and nothing of that is seen. */
+/** The rehearsal compiles what the first requests need before the ready line, and has no visible effect. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
@@ -13,7 +13,10 @@ import { scratch, startService } from "../support/service.ts";
 
 const ADMIN = "/auth.admin.v1.SessionAdminService";
 const REFRESH = "/v1/auth/refresh";
-/** All that is rehearsed: a login, two refreshes, what a page and a service ask, and the end, after which a refresh is refused. */
+/**
+ * The steps of the rehearsal: a login, two refreshes, the calls of a page and of a service, and a logout, after which a refresh is
+ * refused.
+ */
 const STEPS = [
   ...[`${ADMIN}/CreateSession`, REFRESH, REFRESH, "/v1/auth/sessions", `${ADMIN}/IntrospectToken`],
   ...[`${ADMIN}/ListSessions`, `${ADMIN}/GetSession`, "/v1/auth/logout", REFRESH],
@@ -32,7 +35,7 @@ function recordingLog() {
   return { faults, log: { ...log, isLevelEnabled: () => false } as unknown as Logger };
 }
 
-/** Notes the paths of requests that this process has responded to. */
+/** Reports the paths of requests that this process has responded to. */
 function noteRequests(note: (path: string) => void): Disposable {
   const listen = (message: unknown) => note((message as { readonly request: IncomingMessage }).request.url ?? "");
   subscribe("http.server.response.finish", listen);

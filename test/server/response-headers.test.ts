@@ -1,4 +1,4 @@
-/** What every response carries, and requests that name two hosts. */
+/** The headers that every response has, and requests that name two hosts. */
 import { writeFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
@@ -74,7 +74,7 @@ describe("every response of the public API", () => {
       request(proxied.publicUrl, { ...wanted, headers: { "x-forwarded-proto": scheme, ...wanted.headers } });
     expect(fields((await via("https")).headers)).toEqual(["nosniff", "same-origin", "max-age=31536000"]);
     expect(fields((await via("http")).headers)).toEqual(["nosniff", "same-origin", null]);
-    // A proxy adds at the end: what stands before is the client's word.
+    // A proxy appends its entry, so the entries before it come from the client.
     expect(fields((await via("https, http")).headers)).toEqual(["nosniff", "same-origin", null]);
     expect(fields((await request(proxied.publicUrl, wanted)).headers)).toEqual(["nosniff", "same-origin", null]);
   });

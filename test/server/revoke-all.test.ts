@@ -1,4 +1,4 @@
-/** Everybody out, through every protocol and at every verifier. */
+/** The logout of everyone, through every protocol and at every verifier. */
 import { cpSync } from "node:fs";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -23,7 +23,7 @@ const { refresh, logout, logoutByCookie, listSessions } = SessionService.method;
 const REFUSED = { ok: false, code: "E001_AUTH_FAILURE" };
 type Running = Awaited<ReturnType<typeof startService>>;
 
-/** Whether the service takes its refresh token, its access token on own routes, and both at introspection. */
+/** Returns whether the service accepts the refresh token, the access token on its own routes, and both at introspection. */
 async function taken(service: Pick<Running, "publicUrl" | "adminUrl" | "adminToken">, user: LoggedIn) {
   const open = openPublic(service);
   const listed = await open.call(listSessions, {}, bearer(user.accessToken));
@@ -111,10 +111,11 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = { ...early, accessToken, refreshToken: successor(refreshed) ?? "" };
         const revoke = async (issuedBefore: { seconds: bigint; nanos: number }) =>
           message(await caller.call(admin.revokeAllSessions, { issuedBefore }, header()));
-        await revoke(timestampFromMs(created)); // created before: not this one
+        await revoke(timestampFromMs(created)); // The time is exclusive, so this session is not included.
         expect(await taken(service, user)).toEqual(ALL);
         const moment = timestampFromMs(created);
-        await revoke({ ...moment, nanos: moment.nanos + 1 }); // within its millisecond: it was
+        // The time is within the millisecond of the creation, so the session is included.
+        await revoke({ ...moment, nanos: moment.nanos + 1 });
         expect(await taken(service, user)).toEqual(NONE);
       });
 
@@ -182,7 +183,7 @@ test("after a restore from a backup it ends what had been ended since", async ()
   onTestFinished(() => restored.stop().then(() => {}));
   const active = async (token: string) =>
     message(await openAdmin(restored).call(admin.introspectToken, { token }, bearer(restored.adminToken))).active;
-  expect(await active(user.refreshToken)).toBe(true); // what a restore does
+  expect(await active(user.refreshToken)).toBe(true); // A restore has this effect.
   message(await openAdmin(restored).call(admin.revokeAllSessions, {}, bearer(restored.adminToken)));
   expect(await active(user.refreshToken)).toBe(false);
 });

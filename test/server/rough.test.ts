@@ -1,4 +1,4 @@
-/** Malformed and unusual requests: the service responds or closes the connection, and goes on. */
+/** Malformed and unusual requests: the service responds or closes the connection, and continues to work. */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
@@ -19,7 +19,7 @@ const PATHS = [
 ] as const;
 const urlOf = (listener: "public" | "admin") => (listener === "public" ? service.publicUrl : service.adminUrl);
 
-/** Sends bytes, and perhaps that there will be no more; what came back until the connection was closed. */
+/** Sends bytes, and optionally the end of the stream. Returns what was received until the connection was closed. */
 async function exchange(url: string, bytes: Buffer, last = false): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -125,7 +125,7 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
 
 test("callers that leave while messages are being sent to them leave no bug behind", async () => {
   const streams = Array.from({ length: 20 }, async () => {
-    const session = connectHttp2(service.publicUrl, { settings: { initialWindowSize: 0 } }); // takes nothing
+    const session = connectHttp2(service.publicUrl, { settings: { initialWindowSize: 0 } }); // This client accepts no data.
     const stream = session.request({
       ":method": "POST",
       ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",

@@ -1,4 +1,4 @@
-/** ListSessionEvents: why sessions ended, as support asks for it. */
+/** ListSessionEvents: why sessions ended, as support needs it. */
 import { describe, expect, test } from "vitest";
 import { RevocationReason, type SessionEvent, SessionEventType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -12,7 +12,7 @@ const { CREATED, ENDED, ALL_ENDED } = SessionEventType;
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({}, store);
 
-  /** The events of a subject, once there are so many. */
+  /** Returns the events of a subject, after waiting for this many of them. */
   async function eventsOf(subject: string, count: number): Promise<readonly SessionEvent[]> {
     const caller = openAdmin(service);
     const list = async () =>
@@ -97,7 +97,7 @@ describe.each(STORES)("on the %s store", (store) => {
 test("events outlive a restart, and with EVENT_RETENTION=0 none are kept", async () => {
   const first = await startService();
   const { subject } = await logIn(first);
-  await first.stop(); // what waits to be written is written
+  await first.stop(); // Stopping writes the events that wait.
   const second = await startService({ DATA_DIR: first.dataDir, EVENT_RETENTION: "0" });
   await logIn(second, { subject });
   await second.stop();

@@ -1,4 +1,4 @@
-/** A user's own sessions, through every protocol: see them, end them. */
+/** The sessions of a user, through every protocol: list them, end them. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -25,7 +25,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const client = { userAgent: "curl/8", ipAddress: "192.0.2.1", displayName: "Ådas laptop" };
         const [one, two] = await threeOf();
         const mine = await logIn(service, { subject: one.subject, client });
-        await logIn(service); // somebody else's
+        await logIn(service); // This is the session of another user.
         const response = await caller.call(listSessions, {}, bearer(mine.accessToken));
         const { data } = message(response);
         expect(data?.sessions).toHaveLength(4);

@@ -20,7 +20,7 @@ const REFUSED = { ok: false, code: "E001_AUTH_FAILURE" };
 
 const both = (...tokens: readonly string[]) => ({ cookie: tokens.map((token) => `refresh_token=${token}`).join("; ") });
 
-/** Every order in which a browser may send them. */
+/** Returns both orders in which a browser may send them. */
 const orders = (a: string, b: string) => [both(a, b), both(b, a)];
 
 describe.each(STORES)("on the %s store", (store) => {
@@ -34,7 +34,7 @@ describe.each(STORES)("on the %s store", (store) => {
     (caller) => {
       test("of one session the newest token counts, in any order", async () => {
         const user = await logIn(service);
-        // Two generations ahead: presented alone, the first token would be reuse.
+        // The newest token is two generations ahead, so presenting only the first one would be reuse.
         let newest = user.refreshToken;
         for (let time = 0; time < 2; time++) {
           newest = successor(await caller.call(refresh, {}, cookie(newest))) ?? "";
@@ -64,7 +64,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const newer = await logIn(service, { subject });
         const [headers = {}] = orders(older.refreshToken, newer.refreshToken);
         expect(sidOf(message(await caller.call(refresh, {}, headers)).data?.accessToken)).toBe(newer.sid);
-        // Of all cookies, the response leaves the browser only this one.
+        // The response replaces all of these cookies by one.
         expect([await isLive(older), await isLive(newer)]).toEqual([false, true]);
         const newest = await logIn(service, { subject });
         await openAdmin(service).call(admin.revokeSession, { sessionId: newest.sid }, bearer(service.adminToken));
@@ -93,7 +93,7 @@ describe.each(STORES)("on the %s store", (store) => {
             await caller.call(logoutByCookie, {}, headers),
           ]) {
             expect(response).toMatchObject(REFUSED);
-            // Everything but the scope in use: a browser then has one of the two left.
+            // All scopes except the one in use are removed, so that the browser has one of the two cookies left.
             const lines = response.headers.getSetCookie();
             expect(lines.every((line) => /^refresh_token=;.*; Max-Age=0$/.test(line))).toBe(true);
             expect(lines.map((line) => /Path=([^;]*)/.exec(line)?.[1]).sort()).toEqual(["/", "/v1"]);

@@ -1,4 +1,4 @@
-/** An instance whose own clock is not the store's: the tokens that the store's clock stamped are verified by that clock. */
+/** An instance whose own clock differs from the store's: tokens that were stamped by the store's clock are verified by that clock. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { BOUND, challengeIn, Device, offerIn } from "../support/device.ts";

@@ -1,4 +1,4 @@
-/** When and how a user authenticated: given at creation and after a step-up, carried by tokens, through every protocol. */
+/** When and how a user authenticated: set at creation and by a step-up, and returned in tokens, through every protocol. */
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -8,7 +8,7 @@ import { admin, bearer, cookie, logIn, message, openPublic, somebody, successor 
 
 const { refresh, logout, listSessions } = SessionService.method;
 const SECOND = 1000;
-/** A whole second in the past. */
+/** Returns a whole second in the past. */
 const ago = (ms: number) => Math.floor((Date.now() - ms) / SECOND) * SECOND;
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 const badRequest = (field: string) => ({
@@ -151,7 +151,7 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(await active(old.accessToken)).toBeUndefined();
           expect(await active(old.refreshToken)).toBeUndefined();
           expect(await active(created.accessToken)).toBeDefined();
-          const again = message(await caller.call(admin.createSession, wanted, header())); // it has ended already
+          const again = message(await caller.call(admin.createSession, wanted, header())); // The session has already ended.
           expect(again.session?.sessionId).not.toBe(created.session?.sessionId);
           expect(await active(created.accessToken)).toBeDefined();
         }

@@ -15,10 +15,10 @@ test("a second signal does not cut what is in flight", async () => {
   const user = await logIn(service);
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect(Number(port), hostname);
-  // The response waits for the rest of the body, which is sent after the signals.
+  // The service waits for the rest of the body, which is sent after the signals.
   const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: a\r\nCookie: ${cookie(user.refreshToken).cookie}\r\n`;
   socket.write(`${head}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{`);
-  await once(socket, "data"); // 100 Continue: the request has been taken up
+  await once(socket, "data"); // The response 100 Continue shows that the request is being handled.
   service.kill("SIGTERM");
   await expect.poll(() => service.stderr()).toContain("stopping");
   service.kill("SIGTERM");
@@ -53,12 +53,12 @@ test("a signal to `npm start` reaches the service", async () => {
   const { public: url } = JSON.parse(/^\{.*\}$/m.exec(out)?.[0] ?? "{}");
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   npm.kill("SIGTERM");
-  await once(npm, "close"); // its standard output, which the service shares, is closed: the service is gone too
+  await once(npm, "close"); // The standard output, which the service shares, is closed, so the service has ended as well.
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
 });
 
 describe("the order of a stop", () => {
-  /** A service of two listeners that records what it is asked for; each step ends when the test says so. */
+  /** A service with two listeners that records its calls. Each step ends when the test calls `end`. */
   function service(drainDelayMs: number) {
     const steps: string[] = [];
     const open: (() => void)[] = [];
@@ -77,7 +77,7 @@ describe("the order of a stop", () => {
       onDrained: () => step("drained"),
       onClosed: () => step("closed"),
     });
-    /** Ends `count` steps, the oldest first, and returns those that began up to then. */
+    /** Ends `count` steps, the oldest first. Returns the steps that have begun up to then. */
     const end = async (count: number) => {
       await expect.poll(() => open.length).toBeGreaterThanOrEqual(count);
       for (const resolve of open.splice(0, count)) resolve();

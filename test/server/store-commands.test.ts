@@ -23,7 +23,7 @@ beforeAll(async () => {
     REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
     ADMIN_TOKENS: "admin".repeat(8),
     ISSUER: "https://auth.example.com",
-    REDIS_COMMAND_TIMEOUT: "5s", // nothing is sent twice because this machine is busy
+    REDIS_COMMAND_TIMEOUT: "5s", // With this timeout nothing is sent twice on a busy machine.
     ...BOUND,
   });
 });
@@ -36,7 +36,7 @@ afterAll(async () => {
 test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the store nothing", async (kind) => {
   const user = await logIn(recorded);
   const caller = kind.open(recorded.publicUrl);
-  message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on
+  message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on.
   await loginIsRecorded(user.sid);
   proxy.take();
   for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
@@ -47,7 +47,7 @@ test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the sto
     await caller.call(listSessions, {}, bearer(text));
   }
   await caller.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
-  // A valid refresh shows that the proxy records.
+  // A valid refresh shows that the proxy records commands.
   message(await caller.call(refresh, {}, cookie(user.refreshToken)));
   caller.close();
   const ofSessions = proxy.take().filter(isOfSession);
@@ -58,10 +58,10 @@ test("a refresh of a bound session is one command, and so is one that is refused
   const user = await logIn(recorded);
   const device = new Device(recorded.publicUrl, user.refreshToken);
   const challenge = challengeIn(await device.bind()) ?? "";
-  await device.renew(challenge); // Redis knows the script from now on
+  await device.renew(challenge); // Redis knows the script from now on.
   const thief = device.copied();
   thief.forgetDeviceCookie();
-  // Events are written beside, a moment later.
+  // Events are written a moment later, independently of the request.
   const isEvent = (words: readonly string[]) => words.some((word) => word.startsWith('{"t":'));
   const ofSession = () => proxy.take().filter((words) => words.includes(user.sid) && !isEvent(words)).length;
   ofSession();
@@ -90,5 +90,7 @@ async function loginIsRecorded(sessionId: string): Promise<void> {
   });
 }
 
-/** Names a session. The feed, the checks of Redis itself and the agreement on its clock name partitions at most. */
+/**
+ * Returns whether a command names a session. The feed, the checks of Redis itself and the agreement on its clock name partitions at most.
+ */
 const isOfSession = (words: readonly string[]) => words.some((word) => /^[\w-]{23}$/.test(word));

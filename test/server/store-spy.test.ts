@@ -1,4 +1,4 @@
-/** The public API over a store that is watched, and over one that breaks. */
+/** The public API with a store whose calls are recorded, and with one that fails. */
 
 import { join } from "node:path";
 import { pino } from "pino";
@@ -28,7 +28,7 @@ import { bearer, cookie, message } from "../support/sessions.ts";
 
 const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
 
-/** Which verbs of the store were called; each throws instead while `broken` is set. */
+/** The names of the called methods of the store. Each method throws instead while `broken` is set. */
 const calls: string[] = [];
 let broken: Error | undefined;
 const logged: string[] = [];
@@ -131,7 +131,7 @@ describe("over a store that is watched", () => {
         expect(calls.splice(0)).toEqual(["endAll"]);
         await caller.call(revokeSession, { sessionId: "A".repeat(23) }, bearer(user.accessToken));
         expect(calls.splice(0)).toEqual(["endOwned"]);
-        // Whether the caller's own session lives decides the response, whatever the session id in the request.
+        // The response depends on whether the caller's own session is live, whatever session id the request has.
         await caller.call(revokeSession, { sessionId: "x" }, bearer(user.accessToken));
         expect(calls.splice(0)).toEqual(["find"]);
       });

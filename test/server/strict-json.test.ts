@@ -1,4 +1,4 @@
-/** Bodies that JavaScript would read as something else than what was sent are refused, on both APIs. */
+/** Bodies that JavaScript would read differently from what was sent are refused, on both APIs. */
 import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
@@ -15,7 +15,7 @@ const post = (url: string, rpc: string, body: string | Buffer, type = "applicati
 const create = (body: string | Buffer, type?: string) =>
   post(service.adminUrl, "auth.admin.v1.SessionAdminService/CreateSession", body, type);
 
-/** A message of field 1, a subject, and field 2, claims with one number. */
+/** Encodes a message with field 1, a subject, and field 2, claims with one number. */
 function binary(subject: Buffer, number: number): Buffer {
   const double = Buffer.alloc(8);
   double.writeDoubleLE(number);

@@ -20,7 +20,7 @@ import {
 } from "../support/sessions.ts";
 import { quietMs } from "../support/slowness.ts";
 
-/** How often a batch comes without a revocation, ms. */
+/** The interval of batches without revocations, in ms. */
 const HEARTBEAT_INTERVAL_MS = 500;
 
 type Batch = MessageShape<typeof admin.watchRevocations.output>;
@@ -29,7 +29,7 @@ const { refresh, logout, revokeSession, revokeOtherSessions } = SessionService.m
 
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "3" }, store);
-  /** A watch that is over when `body` is. */
+  /** Runs `body` with a watch, which ends with it. */
   async function watching<T>(
     caller: Caller,
     cursor: string,
@@ -50,7 +50,7 @@ describe.each(STORES)("on the %s store", (store) => {
     }
   }
 
-  /** Reads until `wanted` have been reported and the log is at its end: what was reported, and the last cursor. */
+  /** Reads until `wanted` have been reported and everything has been read. Returns what was reported, and the last cursor. */
   async function until(next: () => Promise<Batch>, ...wanted: readonly string[]) {
     const reported = new Map<string, Batch["revocations"][number]>();
     for (;;) {
@@ -127,7 +127,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const tookMs = await quietMs(3 * HEARTBEAT_INTERVAL_MS, async () => {
       expect(await Promise.all(RPC_PROTOCOLS.map(beats))).toEqual(RPC_PROTOCOLS.map(() => [0, 0]));
     });
-    // Their interval is tested with a clock (feed.test.ts); here they only have to come by themselves.
+    // Their interval is tested with a clock (feed.test.ts). This test only checks that they arrive without a cause.
     expect(tookMs).toBeLessThan(1_000);
   });
 
@@ -181,7 +181,7 @@ describe.each(STORES)("on the %s store", (store) => {
         async () => {
           const subject = somebody();
           const oldest = await logIn(service, { subject });
-          // Older by its time of creation, which is in milliseconds.
+          // The session must be older by its time of creation, which is in milliseconds.
           for (const start = Date.now(); Date.now() <= start + 1; );
           for (let i = 0; i < 3; i++) await logIn(service, { subject });
           return oldest.sid;
@@ -220,7 +220,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const revokedAt = Number(revokeTime && timestampMs(revokeTime));
         expect(revokedAt).toBeGreaterThanOrEqual(start);
         expect(revokedAt).toBeLessThanOrEqual(Date.now());
-        // Every access token of the session has expired by then.
+        // By then every access token of the session has expired.
         expect(Number(expireTime && timestampMs(expireTime)) - revokedAt).toBeGreaterThanOrEqual(300_000);
       });
     });

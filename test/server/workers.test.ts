@@ -30,16 +30,16 @@ async function startWorkers(): Promise<Service> {
     ADMIN_TOKENS: "workers".repeat(6),
     // Each client refreshes its session as fast as it can.
     RATE_LIMIT_REFRESH: "off",
-    // A busy machine is no outage and no stall.
+    // With this timeout a busy machine does not count as an outage or a stall.
     REDIS_COMMAND_TIMEOUT: "10s",
     REUSE_INTERVAL: "60s",
-    // Two workers and their load are more than a busy machine has processors for.
+    // A busy machine does not have enough processors for two workers and their load.
     OVERLOAD_MAX_LOOP_DELAY: "0",
   });
   return service;
 }
 
-/** The processes that serve. */
+/** Returns the processes that serve requests. */
 function workersOf({ pid }: Service): number[] {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
   return text.split(" ").filter(Boolean).map(Number);
@@ -57,7 +57,7 @@ test("all workers serve the ports of one ready line, and their metrics are one",
   await waitFor(running, () => (running.stderr().includes('"workers_ready"') ? true : undefined));
   for (let created = 1; created <= 4; created++) {
     await logIn(running);
-    // A worker that is slow to report is counted as of its last report.
+    // If a worker reports late, its last report is counted.
     await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
   }
   expect(await running.stop()).toEqual({ code: 0, signal: null });
@@ -94,8 +94,8 @@ test("a worker that is killed under load costs the requests in flight alone, and
   await more(10);
   await Promise.all(loads.map((load) => load.stop()));
   const failures = loads.flatMap((load) => load.failures);
-  // What was lost is a connection, never a session. Each client had one request in flight, and may have connected again to the listener
-  // of the worker while the system closed it.
+  // Only connections were lost, never a session. Each client had one request in flight, and may have connected to the listener of the
+  // worker while the system closed it.
   expect(failures.filter((failure) => !/: (?:ECONNRESET|EPIPE)$/.test(failure))).toEqual([]);
   expect(failures.length).toBeLessThanOrEqual(2 * clients * ways.length);
   await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
@@ -115,7 +115,7 @@ test("who signs in to the console at one worker is signed in at all, and out of 
     });
   const signedIn = await ask("POST", {}, JSON.stringify({ token }));
   const cookie = signedIn.headers.getSetCookie()[0]?.split(";")[0] ?? "";
-  // Each request has a connection of its own. With so many, both workers have had some.
+  // Each request uses a new connection. With so many of them, both workers get some.
   const statuses = async () => {
     const responses = await Promise.all(Array.from({ length: 30 }, () => ask("GET", { cookie })));
     return [...new Set(responses.map(({ status }) => status))];

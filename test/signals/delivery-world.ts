@@ -22,7 +22,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
     receipts,
     paused,
     losses,
-    /** What receivers do, one by one or all of them. */
+    /** Returns what receivers do, for each receipt or for all of them. */
     behaviour: (_receipt: Receipt): Behaviour => behaviour,
     attempts: 0,
     release() {
@@ -30,7 +30,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
       held = [];
     },
     instance: (sender: Sender = scripted) => startInstance(`instance${instances++}`, sender),
-    /** Lets everything run that can run now. */
+    /** Waits until everything has run that can run now. */
     async quiet() {
       for (let turn = 0; turn < 12; turn++) await new Promise((resolve) => setImmediate(resolve));
     },
@@ -79,7 +79,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
     });
     return {
       delivery,
-      /** Does not wait for the round: the store may never reply. */
+      /** Starts a round without waiting for it, because the store may never reply. */
       async round() {
         if (life.alive) void delivery.round();
         await world.quiet();

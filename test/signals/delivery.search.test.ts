@@ -17,7 +17,7 @@ const step = fc.oneof(
     arbitrary: fc.record({ does: fc.constant("pass" as const), ms: fc.constantFrom(1_000, 6_000, 6_000, 31_000) }),
   },
   {
-    // They are repeated, one for each attempt.
+    // Such signals are repeated, once for each attempt.
     weight: 3,
     arbitrary: fc.record({
       does: fc.constant("receivers" as const),
@@ -27,7 +27,11 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ does: others }) },
 );
 
-/** Two instances, in any order of rounds, deaths, outages, lost leases and faults of receivers. @returns how often something was repeated */
+/**
+ * Runs two instances with any order of rounds, deaths, outages, lost leases and faults of receivers.
+ *
+ * @returns how often a signal was repeated
+ */
 async function run(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[]): Promise<number> {
   const world = createWorld();
   const { store, receipts } = world;
@@ -55,7 +59,7 @@ async function run(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? 
   const all = store.logs.flat();
   const missing = () =>
     SUBSCRIPTIONS.filter((id) => all.some((signal) => !receipts.some((one) => one.to === id && one.id === signal.id)));
-  // In steps in which no lease is lost: what is in memory must be sent, too.
+  // In these steps no lease is lost, so the signals in memory must be sent, too.
   for (let turn = 0; turn < 400 && missing().length > 0; turn++) {
     store.now += 9_000;
     for (const instance of instances) await instance.round();
@@ -83,6 +87,6 @@ test("two instances lose nothing and keep the order of a session, whatever fails
     }),
     { numRuns: runs },
   );
-  // At least once: a search that repeats nothing has lost no response.
+  // The number must be positive: a search that repeats nothing has not lost any response.
   expect(repeated).toBeGreaterThan(0);
 });

@@ -1,4 +1,4 @@
-/** The receivers of docs/signals.md, word by word, at the running service. */
+/** The receivers of docs/signals.md, exactly as printed, with the running service. */
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -18,7 +18,7 @@ const ISSUER = "https://auth.example";
 
 type Receive = (body: string, headers: IncomingHttpHeaders) => unknown;
 
-/** Loads the receiver below a heading. Its packages are those of the tests of receivers. */
+/** Loads the receiver below a heading. It uses the packages of the receivers' tests. */
 async function receiverOf(heading: string): Promise<Receive> {
   const page = readFileSync("docs/signals.md", "utf8");
   const [, section = ""] = page.split(`### ${heading}\n`);
@@ -31,7 +31,7 @@ async function receiverOf(heading: string): Promise<Receive> {
   return Object.values<Receive>(module)[0] as Receive;
 }
 
-/** Serves receivers by their path, with the status of each for what it accepts. */
+/** Serves receivers by path, with the status that each of them returns for what it accepts. */
 async function serve(receivers: ReadonlyMap<string, { readonly receive: Receive; readonly accepted: number }>) {
   const server = createServer(async (request, response) => {
     const receiver = receivers.get(request.url ?? "");

@@ -1,4 +1,4 @@
-/** What the CAEP interoperability profile 1.0 asks of a transmitter beyond SSF, on the running service. */
+/** The requirements of the CAEP interoperability profile 1.0 that go beyond SSF, on the running service. */
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";

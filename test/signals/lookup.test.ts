@@ -13,7 +13,7 @@ afterEach(() => {
 
 const NOT_FOUND = 3;
 
-/** Starts a name server. `reply` returns the IPv4 address of a name, a code of DNS, or undefined for silence. */
+/** Starts a name server. `reply` returns the IPv4 address of a name, a DNS error code, or undefined for no response. */
 async function nameServer(reply: (name: string) => string | number | undefined): Promise<string> {
   const socket = createSocket("udp4");
   socket.on("message", (query, from) => {
@@ -31,7 +31,7 @@ async function nameServer(reply: (name: string) => string | number | undefined):
     header.writeUInt16BE(0x8180 | (typeof address === "number" ? address : 0), 2);
     header.writeUInt16BE(found ? 1 : 0, 6);
     header.writeUInt16BE(0, 10);
-    // A pointer to the name, type A, class IN, a life of 0 s, 4 bytes.
+    // The record has a pointer to the name, type A, class IN, a TTL of 0 s, and 4 bytes.
     const record = found
       ? [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...address.split(".").map(Number)]
       : ([] as readonly number[]);
@@ -42,7 +42,7 @@ async function nameServer(reply: (name: string) => string | number | undefined):
   return `127.0.0.1:${socket.address().port}`;
 }
 
-/** The resolver of a system, which replies when `finish` is called. */
+/** A system resolver that replies when `finish` is called. */
 function system() {
   const asked: { readonly name: string; finish(): void }[] = [];
   const bySystem = ((name: string, _: object, callback: (error: null, found: object[]) => void) => {

@@ -1,4 +1,4 @@
-/** A store of signals in memory, for searches: what instances see of it can fail, and an instance can die in the middle of a call. */
+/** A store of signals in memory, for searches. The calls of an instance can fail, and an instance can die in the middle of a call. */
 import type { SessionId } from "../../src/session/model.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import { storeMs, wallMs } from "../../src/session/time.ts";
@@ -17,7 +17,7 @@ export class MemoryStore {
   readonly #leases = this.logs.map(() => ({ holder: "", fence: 0, until: 0 }));
   now = 0;
   available = true;
-  /** Whether the replies to steps that were done are lost. */
+  /** Whether the reply is lost although the step was done. */
   losesReplies = false;
 
   add(id: string, changes: Partial<Subscription> = {}): void {
@@ -137,7 +137,7 @@ export class MemoryStore {
   }
 }
 
-/** Every call fails while the store is not available, and never returns to an instance that has died. */
+/** Makes every call fail while the store is not available. A call of an instance that has died never returns. */
 function guarded<T extends object>(port: T, store: MemoryStore, instance: { readonly alive: boolean }): T {
   return new Proxy(port, {
     get(target, name) {

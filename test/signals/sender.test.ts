@@ -39,7 +39,7 @@ function sender(options: Partial<SenderOptions> = {}): Sender {
 
 const to = (url: string) => ({ url, headers: { "content-type": "text/plain" }, body: "x" });
 
-/** A resolver that gives each of these in turn, the last one again and again. */
+/** A resolver that returns each of these lists in turn, then the last one again and again. */
 function resolver(...turns: (readonly string[])[]) {
   let asked = 0;
   const find: Find = async () => {
@@ -60,7 +60,7 @@ test("a receiver that hangs holds up no other one on its host", async () => {
   const pending = Array.from({ length: 16 }, () => send(to(`http://127.0.0.1:${port}/hangs`)));
   await hanging.promise;
   expect(await send(to(`http://127.0.0.1:${port}/works`))).toEqual({ ok: true, status: 200 });
-  expect(hung).toBe(8); // the others wait for a connection
+  expect(hung).toBe(8); // The other requests wait for a connection.
   for (const close of closing.splice(0)) await close();
   await Promise.all(pending);
 });
@@ -88,7 +88,7 @@ test("a request arrives whole, and connections are used again", async () => {
   }
   process.off("warning", warn);
   expect(seen).toEqual(Array.from({ length: 15 }, () => ["POST", "/hook", "text/plain", "x"]));
-  // Nothing of a request stays at its connection.
+  // No listener of a request remains at its connection.
   expect(warnings).toEqual([]);
   expect(ports.size).toBeLessThan(3);
 });

@@ -1,4 +1,4 @@
-/** The tokens that the specifications show, as they come out here for the same facts. */
+/** The example tokens of the specifications, compared with tokens that this service makes from the same facts. */
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
@@ -74,7 +74,10 @@ const common = {
   aud: "https://sp.example.com/caep",
 };
 
-/** `reason_user` and a tenant are optional, and absent here. The text of the reason is ours, and so is `txn`, which is a number there. */
+/**
+ * `reason_user` and a tenant are optional, and absent here. The text of the reason is this service's own, and so is `txn`, which is a
+ * number in the specification.
+ */
 const EVENT = { event_timestamp: 1615304991, initiating_entity: "policy", reason_admin: { en: "session_limit" } };
 
 test("the revoked session of CAEP 1.0, section 3.1: without a user", async () => {

@@ -19,7 +19,7 @@ let service: Service;
 let receiver: StreamReceiver;
 let other: StreamReceiver;
 beforeAll(async () => {
-  // A test logs one user in again and again, until the instance has read the user's stream.
+  // The tests log the same user in many times, until the instance has read the user's stream.
   ({ service, receiver, other } = await startTransmitter({ RATE_LIMIT_CREATE: "off" }));
 });
 afterAll(() => service.stop());
@@ -229,7 +229,7 @@ describe("subjects", () => {
     const subject = { format: "iss_sub", iss: ISSUER, sub: "alice" };
     const removed = await receiver.post("remove_subject_endpoint", { stream_id, subject });
     expect([removed.status, removed.text]).toEqual([204, ""]);
-    // The instance reads subscriptions again now and then.
+    // The instance reads subscriptions again at intervals.
     await receiver.post("status_endpoint", { stream_id, status: "paused" });
     await logOut("alice");
     await logOut("bob");

@@ -1,4 +1,4 @@
-/** Events about streams by push when more are to be sent than there is room for, on the running service. */
+/** Events about streams by push if there are more than may be sent at once, on the running service. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -11,7 +11,7 @@ import { type Json, PUSH, SESSION_REVOKED } from "./stream-receiver.ts";
 import { startTransmitter } from "./stream-world.ts";
 
 const VERIFICATION = "https://schemas.openid.net/secevent/ssf/event-type/verification";
-/** Events that are being pushed at the same time for one stream, and that are held for it, at the most. */
+/** The greatest number of events that are pushed at the same time for one stream, and that are held for it. */
 const MAX_PUSHES = 4;
 const MAX_HELD = 8;
 const operator = "operator-".repeat(5);

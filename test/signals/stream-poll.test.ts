@@ -70,7 +70,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     await end(40);
     const ids = Object.keys((await stream.poll()).sets);
     expect(ids).toHaveLength(40);
-    // The later of a session's neighbours first: what lies before it in the log is still open.
+    // Of two neighbours in the log, the later one is acknowledged first, while the one before it is still open.
     await Promise.all(ids.reverse().map((id) => stream.poll({ ack: [id], maxEvents: 1 })));
     expect(await stream.poll()).toEqual({ sets: {}, moreAvailable: false });
     await stream.remove();
@@ -94,7 +94,7 @@ describe.each(STORES)("on the %s store", (kind) => {
       },
     });
     expect(one.sub_id).toMatchObject({ format: "complex", user: { format: "iss_sub", iss: ISSUER } });
-    // Acknowledged from the last to the first, one by one: each is gone at once.
+    // The events are acknowledged from the last to the first, one by one, and each disappears at once.
     const ids = Object.keys(first.sets);
     for (const [at, id] of ids.toReversed().entries()) {
       const left = await stream.poll({ ack: [id, "an-unknown-id"] });

@@ -1,9 +1,9 @@
-/** A receiver of SSF 1.0, which does what the specifications say and knows the service by its issuer alone. */
+/** A receiver of SSF 1.0, written by the specifications, which knows only the issuer of the service. */
 import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
 import { expect } from "vitest";
 import type { Service } from "../support/service.ts";
 
-/** Under this URL a proxy would pass requests on to the admin API. */
+/** The URL under which a proxy would forward requests to the admin API. */
 export const SIGNALS_URL = "https://signals.example/api";
 export const ISSUER = "https://auth.example/tenant";
 
@@ -17,7 +17,7 @@ export type Reply = {
   readonly type: string;
   readonly text: string;
   readonly json: Json;
-  /** `WWW-Authenticate`. */
+  /** The value of `WWW-Authenticate`. */
   readonly challenge: string | null;
 };
 
@@ -30,7 +30,7 @@ export class StreamReceiver {
     this.#token = token;
   }
 
-  /** Stands for the proxies in front of both listeners. */
+  /** Returns the real URL of a request, as the proxies in front of both listeners would. */
   #reach(url: string): string {
     const { origin, pathname } = new URL(ISSUER);
     return url
@@ -55,7 +55,7 @@ export class StreamReceiver {
     return { status: response.status, type, text, json, challenge: response.headers.get("www-authenticate") };
   }
 
-  /** SSF 1.0 section 7.2: the well-known path is put between the host and the path of the issuer. */
+  /** Reads the metadata. The well-known path is inserted between the host and the path of the issuer (SSF 1.0 section 7.2). */
   async discover(): Promise<Json> {
     const { origin, pathname } = new URL(ISSUER);
     const found = await this.call("GET", `${origin}/.well-known/ssf-configuration${pathname}`, undefined, "");

@@ -13,7 +13,7 @@ const entryOf = (name: string, scope: string) => ({
   scopes: [scope],
 });
 
-/** `receiver` may receive alone, `other` manages signals, too, and `reader` lacks both scopes. */
+/** `receiver` has only the scope to receive, `other` also manages signals, and `reader` has neither scope. */
 export async function startTransmitter(env: Readonly<Record<string, string>> = {}) {
   const file = join(scratch(), "admins.json");
   const receivers = [entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage")];

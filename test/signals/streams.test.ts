@@ -89,7 +89,7 @@ describe("stream configuration", () => {
     const delivery = { method: PUSH, endpoint_url };
     const pushed = await receiver.streams("PATCH", { body: { stream_id, delivery } });
     expect(pushed.json).toEqual({ ...stream, ...changed, delivery });
-    // What was read may be sent back.
+    // A receiver may send back what it has read.
     const replaced = await receiver.streams("PUT", { body: { ...pushed.json, description: "after" } });
     expect([replaced.status, replaced.json]).toEqual([200, { ...pushed.json, description: "after" }]);
     const emptied = await receiver.streams("PUT", { body: { stream_id } });

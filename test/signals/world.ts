@@ -21,12 +21,12 @@ export function someContext(secret = "", now = wallMs(Date.now())) {
   };
 }
 
-/** Packages of others, which only tests use. */
+/** Loads packages of the receivers, which only tests use. */
 export const requireReceiver = createRequire(new URL("../receivers/package.json", import.meta.url));
 
 export type Received = { readonly headers: IncomingHttpHeaders; readonly body: string };
 
-/** A receiver that responds as `respond` has it; 200 by default. */
+/** Starts a receiver that responds with the status that `respond` returns; 200 by default. */
 export async function startReceiver(respond: (received: Received, count: number) => number = () => 200) {
   const received: Received[] = [];
   const server = createServer((request, response) => {

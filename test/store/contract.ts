@@ -1,4 +1,4 @@
-/** What every store owes the domain, as a function of the backend. */
+/** The contract of every store with the domain, as a function of the backend. */
 import { describe, expect, test } from "vitest";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import type { Backend } from "../support/store/backends.ts";

@@ -10,7 +10,7 @@ const BACKENDS = [
   ["Redis", redisBackend],
   ["a Redis cluster", redisClusterBackend],
 ] as const;
-/** More than are looked at in one partition of a Redis. */
+/** More sessions than are read in one partition of a Redis. */
 const MANY = 400;
 
 describe.each(BACKENDS)("over %s", (_, open) => {
@@ -28,7 +28,7 @@ describe.each(BACKENDS)("over %s", (_, open) => {
   test("only live sessions count: none that ended, by itself, with others or by expiry", async () => {
     expect(await store.count()).toBe(0);
     const sids: SessionId[] = [];
-    // Sessions of one millisecond and one partition have no order, and would be spread over more chunks than are looked at.
+    // Sessions of one millisecond and one partition have no order, and would be spread over more chunks than are read.
     for (let at = 0; at < 15; at++) {
       sids.push(...(await Promise.all(Array.from({ length: 20 }, () => create(subject())))));
       await backend.advance(1);

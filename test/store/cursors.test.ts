@@ -1,4 +1,4 @@
-/** Positions that callers hand back: exactly what was given to them, or a refusal. */
+/** Cursors that callers send back: they must be exactly as they were returned, or they are refused. */
 import { describe, expect, test } from "vitest";
 import { InvalidCursor, type SessionStore } from "../../src/session/ports.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../support/store/backends.ts";

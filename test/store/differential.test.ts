@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
 
-/** Which of what is there a step takes, counted from the newest: mostly the last ones, which are mostly live. */
+/** Selects the item that a step uses, counted from the newest: mostly one of the last items, which are mostly live. */
 const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(12) });
 const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
 const R = REUSE_INTERVAL;
@@ -115,7 +115,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 type Device = Extract<Step, { does: "rotate" }>["device"];
 
-/** What is presented of a device: the cookie of one of two keys, or none. */
+/** Returns the device's part of a request: the cookie of one of two keys, or none. */
 function presentation(
   device: Device,
   keys: readonly DeviceKey[],
@@ -133,13 +133,13 @@ function presentation(
   return { lifeMs: LIFE, cookie, skipped: device.skipped, ...proof };
 }
 
-/** The proof of a device key, or of the key of a client. */
+/** Returns the proof of a device key, or of the key of a client. */
 function proofOf(proof: number | null, keys: readonly DeviceKey[]): { readonly proof?: KeyProof } {
   if (proof === null) return {};
   return { proof: keys[proof] ? { thumbprint: thumbprintOf({ key: keys[proof] }) } : someProof(proof) };
 }
 
-/** A store may still know why a session is gone; the model never does. */
+/** Replaces the reason: a store may still know why a session ended, but the model never does. */
 function gone(result: RotateOutcome): RotateOutcome {
   return !result.ok && (result.reason === "idle" || result.reason === "expired")
     ? { ok: false, reason: "unknown" }
@@ -157,7 +157,7 @@ async function play(history: readonly Step[]): Promise<void> {
   const keys = [someKey("ES256"), someKey("RS256")];
   const users = [subject(), subject()];
   const clientId = subject("history");
-  const sids: SessionId[] = [sidOf(users[0] ?? "")]; // one that was never created
+  const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id is one that was never created.
   const tokens = new Map<SessionId, PresentedToken[]>();
   const user = (pick: number) => users[pick % users.length] ?? "";
   const sid = (pick: number) => sids.at(-1 - (pick % sids.length)) ?? sidOf("");

@@ -1,4 +1,4 @@
-/** Events are gone when their time is over, in either store. */
+/** Events are deleted when their retention is over, in both stores. */
 import { afterEach, expect, test } from "vitest";
 import { storeMs } from "../../src/session/time.ts";
 import { TAGS, tagOfSession } from "../../src/store/redis/partitions.ts";

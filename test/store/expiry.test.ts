@@ -6,7 +6,7 @@ import { storeMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend, redisClusterBackend } from "../support/store/backends.ts";
 import { MARKED, newSession, nonce, SECOND, subject } from "../support/store/sessions.ts";
 
-/** More than an instance holds a part of the store. */
+/** Longer than an instance holds a part of the store. */
 const TAKEOVER = 31 * SECOND;
 const SHORT = 10 * SECOND;
 
@@ -30,7 +30,7 @@ describe.each([
     return { sid: session.sid, user, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
   }
 
-  /** Everything that an instance finds in one pass. */
+  /** Returns all sessions that an instance ends in one pass. */
   async function expireAll(by = store): Promise<ExpiredSession[]> {
     const found: ExpiredSession[] = [];
     for (let isDone = false; !isDone; ) {
@@ -163,7 +163,7 @@ describe.each([
     await backend.endPart(user);
     await backend.advance(SHORT);
     await expireAll();
-    await store.endAll(user, "revoked_subject", { origin: {} }); // it comes after the one that was left
+    await store.endAll(user, "revoked_subject", { origin: {} }); // This end comes after the one that was left behind.
     await expireAll();
     const { revocations } = await store.revocations(undefined);
     const logged = revocations.filter(({ sid }) => sids.includes(sid));

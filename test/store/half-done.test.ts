@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
 
-/** More than two scripts, or transactions, deal with. */
+/** More sessions than two scripts or transactions process. */
 const MANY = 150;
 const CAP = 10_000;
 const reason = fc.constantFrom<EndReason>("revoked_subject", "revoked_others");
@@ -51,7 +51,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** The order within a millisecond, and whether another one did a part, are no business of the caller. */
+/** Removes what is not the caller's concern: the order within a millisecond, and whether another instance did a part. */
 function counted(outcome: EndAllOutcome) {
   return outcome.ok ? outcome.count : outcome.reason;
 }
@@ -93,7 +93,7 @@ async function play(history: readonly Step[]): Promise<void> {
     switch (step.does) {
       case "begin": {
         const live = model.list(user).length;
-        if (isUnderWay || live < 140) break; // the rest of few sessions ends in one step
+        if (isUnderWay || live < 140) break; // The rest of a few sessions ends in one step.
         const except = maybe(step.except);
         const options = except === undefined ? {} : { except };
         model.endAll(user, step.reason, options);

@@ -1,4 +1,4 @@
-/** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
+/** The simplest store, with which the others must agree: the pure function of rotation.ts with maps in memory. */
 
 import {
   boundKey,
@@ -36,7 +36,7 @@ import { earliest, later, latest, type StoreMs, storeMs } from "../../src/sessio
 import { MARKER_LIFE, REUSE_INTERVAL } from "../support/store/sessions.ts";
 
 export class ModelStore {
-  /** In order of creation. */
+  /** The sessions in order of creation. */
   readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
   readonly log: Revocation[] = [];
   now = storeMs(0);
@@ -175,7 +175,7 @@ export class ModelStore {
     return { ok: true, ended, count: ended.length };
   }
 
-  /** All sessions that are there have ended; those that come are created after them. */
+  /** All existing sessions have ended; later ones are created after them. */
   revokeAll(createdBefore?: StoreMs): StoreMs {
     const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
     const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));

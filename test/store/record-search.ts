@@ -22,7 +22,7 @@ const MAX_STEP_MS = 10 * SECOND;
 export const ROUND_MS = 5 * SECOND;
 const MAX_ROUNDS = 200;
 
-/** How a step is cut short: before it is done, after it (its caller or its instance never learns), or not. */
+/** How a step is cut short: before it is done, after it is done (so that its caller or its instance never learns that), or not at all. */
 const CUTS = [
   "none",
   "not done",
@@ -32,7 +32,7 @@ const CUTS = [
 ] as const;
 type Cut = (typeof CUTS)[number];
 
-/** Numbers from 0 to 1 that are the same in every run. */
+/** Returns numbers from 0 to 1 that are the same in every run. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -43,7 +43,7 @@ function random(seed: number): () => number {
 
 const lost = () => new StoreUnavailable("the reply was lost");
 
-/** Failures one after the other. An instance that cannot write for as long as a record waits is as good as dead. */
+/** How many failures follow each other at most. An instance that cannot write for longer counts as dead. */
 const MAX_FAILURES = 3;
 
 type RecordLog = SessionEventLog & Pick<SessionStore, "shiftMs">;
@@ -75,7 +75,7 @@ function unreliable(log: RecordLog, draw: () => number): RecordLog {
 
 type Line = { readonly event: AuditEvent; readonly address: string | undefined };
 
-/** An instance, as far as it records. */
+/** The part of an instance that records. */
 export class Instance {
   readonly recorder: EventRecorder;
   readonly lines: Line[];
@@ -101,7 +101,7 @@ export class Instance {
     });
   }
 
-  /** Loses the store: the instance is dead, or cut off. */
+  /** Cuts the instance off from the store, as if it were dead. */
   lose(): void {
     this.#isLost = true;
   }
@@ -139,16 +139,16 @@ const toolsOf = ({ store }: Deps) => {
   return { accessTokens, refreshTokens: { mint: () => "" }, random: { nonce }, refreshLimit: noLimit, device };
 };
 
-/** Presents a token of the first generation that the session never had. */
+/** Presents a token of the first generation that does not belong to the session. */
 async function reuse(deps: Deps, { a }: Known, requester: Requester) {
   const token: RefreshToken = { sid: a, generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
   return refresh({ ...deps, ...toolsOf(deps) }, [token], requester);
 }
 
-/** The token of the session that ends. */
+/** Returns a token of the session that ends. */
 const oldToken = ({ a }: Known): RefreshToken => ({ sid: a, generation: 1, nonce: "", issuedAt: storeMs(0) });
 
-/** A browser has a cookie of an older session beside the one that is served. */
+/** A refresh in which the browser has a cookie of an older session, too. */
 async function refreshInPlaceOfAnother(deps: Deps, known: Known, requester: Requester) {
   return refresh({ ...deps, ...toolsOf(deps) }, [oldToken(known), known.token], requester);
 }
@@ -177,7 +177,7 @@ const STEPS: Readonly<Record<string, Step>> = {
 
 const MUTATING = new Set(["create", "end", "endOwned", "endAll", "revokeAll", "rotate"]);
 
-/** A store whose first step is cut short. */
+/** Returns a store whose first step is cut short. */
 function cutShort(store: SessionStore, cut: Cut): SessionStore {
   let isCut = cut === "none" || cut === "instance is cut off after its line";
   return new Proxy(store, {
@@ -193,7 +193,7 @@ function cutShort(store: SessionStore, cut: Cut): SessionStore {
   });
 }
 
-/** What was written of each thing that happened, by its name. */
+/** Counts what was written about each event, by its name. */
 function tally(names: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -206,7 +206,7 @@ export function nameOf(event: AuditEvent): string {
     : `${event.event} ${"sid" in event ? event.sid : ""}`;
 }
 
-/** All of it on a backend. */
+/** Runs the search on a backend. */
 export function recordSearch(start: () => Promise<Backend>): void {
   test.each([1, 2, 3])(
     "every creation and every ending is recorded once, however its step was cut short (seed %i)",
@@ -229,7 +229,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   const dead: Instance[] = [];
   const cutOff: Instance[] = [];
   const created = new Set<SessionId>();
-  /** What has two lines: its instance was cut off between the line and the record. */
+  /** The events that were written twice, because their instance was cut off between the line and the record. */
   const twice = new Set<string>();
   const sessions: SessionId[] = [];
 
@@ -281,7 +281,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
     await step({ store: seen, audit: retrying.recorder.audit }, known, requester);
   }
 
-  // The rest is up to those that live.
+  // The remaining instances must do the rest.
   let isDone = false;
   for (let round = 0; round < MAX_ROUNDS && !isDone; round++) {
     await backend.advance(ROUND_MS);
@@ -293,7 +293,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   for (const instance of cutOff) {
     instance.find();
     await instance.recorder.flush();
-    await instance.recorder.flush(); // the first one may have failed
+    await instance.recorder.flush(); // The first attempt may have failed.
   }
   for (const { recorder } of [...living, ...dead, ...cutOff]) await recorder.close();
 

@@ -1,10 +1,10 @@
-/** Texts that look like our tokens. */
+/** Texts that look like tokens of the service. */
 import { createHmac, randomBytes } from "node:crypto";
 
-/** Where the parts of a refresh token begin, bytes. */
+/** The offset of each part of a refresh token, in bytes. */
 const PARTS = { version: 0, "key id": 1, "session id": 5, generation: 22, nonce: 26, "time of issue": 34, MAC: 40 };
 
-/** Ways in which a refresh token is none: each must be refused without asking the store. */
+/** Returns invalid variants of a refresh token. Each must be refused without reading the store. */
 export function badRefreshTokens(good: string): readonly (readonly [what: string, text: string])[] {
   const bytes = Buffer.from(good, "base64url");
   const flipped = (at: number) => {
@@ -43,7 +43,7 @@ const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 /** Order of P-256 (SEC 2 section 2.4.2). */
 const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
-/** Other texts with the claims of an access token, the last of them with a signature that is valid for anybody. */
+/** Returns other texts with the claims of an access token. The signature of the last one is valid, because anybody can compute it. */
 export function malleated(token: string): readonly (readonly [what: string, text: string])[] {
   const [header, payload, signature] = token.split(".") as [string, string, string];
   const last = BASE64URL.indexOf(signature.at(-1) as string);
@@ -61,7 +61,7 @@ export function malleated(token: string): readonly (readonly [what: string, text
   ];
 }
 
-/** Access tokens that somebody without our key can make of one. */
+/** Returns access tokens that somebody without the key can make from a valid one. */
 export function forgedAccessTokens(token: string): readonly (readonly [what: string, text: string])[] {
   const [header, payload, signature] = token.split(".") as [string, string, string];
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");

@@ -1,11 +1,11 @@
-/** A TCP load balancer: new connections go in turn to backends whose /readyz is 200; open ones stay where they are. */
+/** A TCP load balancer. New connections go in turn to backends whose /readyz is 200, and open connections stay. */
 import { EventEmitter, once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { request } from "./raw-http.ts";
 
-/** How often each backend is asked, ms. */
+/** How often each backend is checked, in ms. */
 const CHECK_MS = 200;
-/** How many refusals in a row take a backend out. */
+/** After this many failed checks in a row, a backend gets no connections. */
 const FALL = 2;
 
 type Backend = { readonly url: string; refusals: number; isUp: boolean };

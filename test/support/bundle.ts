@@ -15,8 +15,8 @@ const CACHE = join(ROOT, "node_modules/.cache/tests");
 const DAY_MS = 86_400_000;
 
 /**
- * Keeps each module's own place, since scripts, pages and workers are read from beside the source. The entry point uses its place
- * for compiled code alone, which belongs beside the bundle.
+ * Keeps the location of each module, because scripts, pages and workers are read relative to the source. For the entry point, the
+ * location determines only the directory of compiled code, which belongs next to the bundle.
  */
 const keepPlaces: Plugin = {
   name: "keep-places",
@@ -50,7 +50,7 @@ export default async function setup(): Promise<void> {
   process.env.NODE_COMPILE_CACHE = join(directory, "compiled");
 }
 
-/** Removes what runs have left that were killed. */
+/** Removes the files of runs that were killed. */
 function removeLeftovers(): void {
   for (const name of readdirSync(CACHE)) {
     const path = join(CACHE, name);

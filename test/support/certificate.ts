@@ -1,7 +1,7 @@
-/** Certificates made anew for every run: Node has no maker of its own. */
+/** Makes certificates for each run, because Node cannot make them. */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
-/** One value in DER (ITU-T X.690): tag, length, contents. */
+/** Encodes one value in DER (ITU-T X.690): tag, length, contents. */
 function der(tag: number, ...contents: readonly Buffer[]): Buffer {
   const body = Buffer.concat(contents);
   const { length: size } = body;
@@ -32,11 +32,11 @@ type Certificate = {
   readonly commonName: string;
   readonly issuer?: { readonly commonName: string; readonly key: KeyObject };
   readonly extensions: readonly Buffer[];
-  /** How long it is valid from now on, in ms. */
+  /** How long the certificate is valid from now on, in ms. */
   readonly lifeMs?: number;
 };
 
-/** PEM of a certificate (RFC 5280 section 4.1) and of its key; without an issuer it is its own. */
+/** Makes a certificate (RFC 5280 section 4.1) and its key, in PEM. Without an issuer it is self-signed. */
 function certificate({ commonName, issuer, extensions, lifeMs = DAY }: Certificate): Pem & { privateKey: KeyObject } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const serial = der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)]));
@@ -58,13 +58,15 @@ function certificate({ commonName, issuer, extensions, lifeMs = DAY }: Certifica
   };
 }
 
-/** A certificate for 127.0.0.1 and localhost, which is its own authority. */
+/** Makes a self-signed certificate for 127.0.0.1 and localhost. */
 export function selfSigned(): Pem {
   const names = sequence(der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from("localhost")));
   return certificate({ commonName: "session service test", extensions: [extension(SUBJECT_ALT_NAME, names)] });
 }
 
-/** An authority for servers, to be put into a browser's store, and a certificate of it for 127.0.0.1 and these names. */
+/**
+ * Makes a certificate authority that a browser can be configured to trust, and a server certificate of it for 127.0.0.1 and these names.
+ */
 export function serverAuthority(names: readonly string[]): { readonly authority: string; readonly server: Pem } {
   const isAuthority = extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff]))));
   const commonName = "test servers";
@@ -77,13 +79,13 @@ export function serverAuthority(names: readonly string[]): { readonly authority:
 
 export type ClientNames = { readonly commonName: string; readonly dns?: string; readonly uri?: string };
 
-/** An authority for client certificates. */
+/** Makes an authority for client certificates. */
 export function clientAuthority(commonName = "test clients") {
   const isAuthority = extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff]))));
   const { cert, privateKey } = certificate({ commonName, extensions: [isAuthority] });
   return {
     cert,
-    /** @param lifeMs from now on; negative for one that has expired */
+    /** @param lifeMs the life from now on; negative for an expired certificate */
     issue({ commonName: name, dns, uri }: ClientNames, lifeMs = DAY): Pem {
       const names = [
         ...(dns === undefined ? [] : [der(0x82, Buffer.from(dns))]),

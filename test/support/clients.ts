@@ -1,4 +1,4 @@
-/** One small caller per listener: the same method, message and headers through every protocol that the service speaks. */
+/** A uniform caller for each listener: it makes the same call, with the same headers, through every protocol that the service speaks. */
 import {
   create,
   type DescMessage,
@@ -24,7 +24,7 @@ import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js"
 import { ErrorDetailSchema } from "../../gen/auth/v1/session_pb.ts";
 import { type RawResponse, request } from "./raw-http.ts";
 
-/** What a caller sees. Headers hold trailers too: where a protocol puts them is its own affair. */
+/** The result of a call. The headers include the trailers, because protocols differ in where they put fields. */
 export type CallResult<O extends DescMessage> =
   | { readonly ok: true; readonly message: MessageShape<O>; readonly headers: Headers }
   | {
@@ -43,7 +43,7 @@ export type Caller = {
     input?: MessageInitShape<I>,
     headers?: Readonly<Record<string, string>>,
   ): Promise<CallResult<O>>;
-  /** @throws ConnectError, also for protocols that are not Connect's */
+  /** Opens a stream. @throws ConnectError, for other protocols than Connect as well */
   stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     input: MessageInitShape<I>,
@@ -53,7 +53,7 @@ export type Caller = {
   close(): void;
 };
 
-/** The authority that is trusted, and for mutual TLS the client's own certificate and key, all PEM. */
+/** The trusted authority, and for mutual TLS also the client's certificate and key, all in PEM. */
 export type ClientTls = Buffer | { readonly ca: Buffer; readonly cert: Buffer; readonly key: Buffer };
 
 export type ProtocolClient = { readonly name: string; open(url: string, tls?: ClientTls): Caller };
@@ -71,7 +71,7 @@ function refusal(error: unknown) {
   return { ok: false, code, rpc: rpcName(error.code), text: error.rawMessage, headers: error.metadata } as const;
 }
 
-/** A caller on one of connect-node's transports. */
+/** Makes a caller from one of connect-node's transports. */
 function overTransport(transport: Transport, close = () => {}): Caller {
   return {
     async call(method, input, headers) {
@@ -95,7 +95,7 @@ function overTransport(transport: Transport, close = () => {}): Caller {
   };
 }
 
-/** A trailers-only response has its fields in both places: the first wins. */
+/** Merges the fields. A trailers-only response has them in both places, and then the first wins. */
 function headersOf(...metadata: readonly Metadata[]): Headers {
   const headers = new Headers();
   for (const one of metadata) {
@@ -113,7 +113,7 @@ function metadataOf(headers: Readonly<Record<string, string>>): Metadata {
   return metadata;
 }
 
-/** What a method is to a client without generated stubs: its path, and how its messages are written and read. */
+/** Describes a method for a client without generated stubs: its path, and how its messages are encoded and decoded. */
 function methodOf<I extends DescMessage, O extends DescMessage>(method: DescMethod & { input: I; output: O }) {
   return [
     `/${method.parent.typeName}/${method.name}`,
@@ -122,16 +122,16 @@ function methodOf<I extends DescMessage, O extends DescMessage>(method: DescMeth
   ] as const;
 }
 
-/** A failure of grpc-js as what connect-node makes of the same trailers. */
+/** Converts a failure of grpc-js to what connect-node makes of the same trailers. */
 function connectErrorOf(failure: ServiceError, headers: Headers): unknown {
   headers.set("grpc-status", String(failure.code));
   headers.set("grpc-message", encodeURIComponent(failure.details));
   return findTrailerError(headers);
 }
 
-/** The stock gRPC client, as another team would use it. */
+/** Makes a caller with the standard gRPC client, as another team would use it. */
 function overGrpcJs(url: string, tls?: ClientTls): Caller {
-  // Over TLS by name: an address may not be named as the server (RFC 6066 section 3), and this client would.
+  // With TLS the host is a name: an address may not be sent as the server name (RFC 6066 section 3), but this client would send it.
   const host = new URL(url).host.replace("127.0.0.1", tls === undefined ? "127.0.0.1" : "localhost");
   const { ca, cert, key }: { ca?: Buffer; cert?: Buffer; key?: Buffer } = tlsOptions(tls);
   const channel = ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca, key, cert);
@@ -169,7 +169,7 @@ function overGrpcJs(url: string, tls?: ClientTls): Caller {
           initial = received;
         });
         call.on("status", ({ metadata: trailer }: { metadata: Metadata }) => {
-          // The callback above is called before or after this event: look when both have happened.
+          // The callback above may run before or after this event, so the result is evaluated when both have happened.
           setImmediate(() => {
             const headers = headersOf(initial, trailer);
             if (message !== undefined) return resolve({ ok: true, message, headers });
@@ -183,7 +183,7 @@ function overGrpcJs(url: string, tls?: ClientTls): Caller {
   };
 }
 
-/** The JSON routes of the contract: method, path, and which fields are no body. */
+/** The JSON routes of the contract: method, path, and the fields that are not in the body. */
 const JSON_ROUTES: Readonly<Record<string, (fields: Record<string, unknown>) => [method: string, path: string]>> = {
   Refresh: () => ["POST", "/v1/auth/refresh"],
   Logout: () => ["DELETE", "/v1/auth/logout"],
@@ -227,7 +227,7 @@ function readJson<O extends DescMessage>(method: { readonly output: O }, respons
   return { ok: false, code, rpc: undefined, text: message, headers: response.headers };
 }
 
-/** Every listener that speaks RPC. */
+/** The protocols of every listener that speaks RPC. */
 export const RPC_PROTOCOLS: readonly ProtocolClient[] = [
   {
     name: "Connect JSON",
@@ -258,5 +258,5 @@ export const RPC_PROTOCOLS: readonly ProtocolClient[] = [
   { name: "gRPC by grpc-js", open: overGrpcJs },
 ];
 
-/** Every listener of the public service. */
+/** The protocols of every public listener. */
 export const PUBLIC_PROTOCOLS: readonly ProtocolClient[] = [...RPC_PROTOCOLS, { name: "JSON HTTP", open: overJson }];

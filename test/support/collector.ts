@@ -10,14 +10,14 @@ export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export type CollectedSpan = {
   readonly name: string;
-  /** 2: server, 3: client. */
+  /** The kind of the span; 2 means server, 3 means client. */
   readonly kind: number;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for a root. */
+  /** The id of the parent span; empty for a root. */
   readonly parentSpanId: string;
   readonly attributes: Attributes;
-  /** 0: unset, 2: error. */
+  /** The status; 0 means unset, 2 means error. */
   readonly status: number;
   readonly resource: Attributes;
 };
@@ -40,9 +40,9 @@ export type Collector = AsyncDisposable & {
   /** The last export of metrics. */
   readonly metrics: readonly CollectedMetric[];
   readonly contentTypes: ReadonlySet<string>;
-  /** All payloads, as text. */
+  /** Returns all payloads as text. */
   text(): string;
-  /** How many exports were begun. */
+  /** Returns how many exports were begun. */
   exports(): number;
 };
 
@@ -53,7 +53,7 @@ const decode = (rpc: "ExportTraces" | "ExportMetrics", body: Buffer) => service[
 // biome-ignore lint/suspicious/noExplicitAny: two encodings of one protocol, read field by field
 type Decoded = any;
 
-/** One of the fields of a value is set; protobuf has the others at their defaults, JSON has integers as text. */
+/** Returns attributes. One field of each value is set; in protobuf the others have their defaults, in JSON integers are texts. */
 const attributesOf = (list: Decoded[] = []): Attributes =>
   Object.fromEntries(
     list.map(({ key, value: { stringValue, intValue, doubleValue, boolValue } }) => [
@@ -105,7 +105,7 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   return request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body;
 }
 
-/** @param stalls whether it takes requests and never responds */
+/** @param stalls whether it accepts requests but never responds */
 export async function startCollector({ stalls = false } = {}): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   let metrics: CollectedMetric[] = [];

@@ -1,4 +1,4 @@
-/** Root directories with a small Debian in them, for tests of what happens on a machine that has little. */
+/** Root directories with a small Debian, for tests on a machine where little is installed. */
 import { execFile } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { cp, mkdir, symlink } from "node:fs/promises";
@@ -8,18 +8,18 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const OUTPUT = { maxBuffer: 256 * 1024 * 1024 };
 
-/** Debian's smallest variant, from its archive. Takes a minute. */
+/** Installs Debian's smallest variant from its archive, which takes a minute. */
 export async function debootstrap(root: string, include: readonly string[] = []): Promise<void> {
   const more = include.length === 0 ? [] : [`--include=${include.join(",")}`];
   await run("debootstrap", ["--variant=minbase", ...more, "bookworm", root], OUTPUT);
 }
 
-/** The same from the packages of this machine, which is a Debian too. Takes seconds. */
+/** Installs the same from the packages of this machine, which must be a Debian, too. It takes seconds. */
 export async function copyDebian(root: string, include: readonly string[] = []): Promise<void> {
   await run("sh", [join(import.meta.dirname, "copy-debian.sh"), root, ...include], OUTPUT);
 }
 
-/** A program of this machine, not of this repository. */
+/** Finds a program of this machine, not of this repository. */
 export function ownProgram(name: string): string {
   const directories = (process.env.PATH ?? "").split(":").filter((directory) => !directory.includes("node_modules"));
   const path = directories.map((directory) => join(directory, name)).find((file) => existsSync(file));
@@ -27,7 +27,7 @@ export function ownProgram(name: string): string {
   return realpathSync(path);
 }
 
-/** Puts a Node and this machine's npm into a root directory, as the images of Node have them. */
+/** Copies a Node and this machine's npm into a root directory, to the places where the Node images have them. */
 export async function addNode(root: string, node: string): Promise<void> {
   const [bin, npm] = [join(root, "usr/local/bin"), join(root, "usr/local/lib/node_modules/npm")];
   for (const directory of [bin, dirname(npm)]) await mkdir(directory, { recursive: true });

@@ -5,7 +5,7 @@ export const REGISTER = "/v1/auth/device";
 export const RENEW = "/v1/auth/device/refresh";
 export const REFRESH = "/v1/auth/refresh";
 
-/** What a start needs for device binding without TLS: a proxy in front, which the tests play. */
+/** The settings for device binding without TLS; the tests play the role of a proxy in front. */
 export const BOUND = { DEVICE_BINDING: "on", TRUST_PROXY: "1" } as const;
 const FORWARDED = { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.7" };
 
@@ -22,18 +22,18 @@ export function deviceKey(alg: Alg = "ES256", bits = 2048): Key {
 
 const segment = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** A proof of a challenge. @param header replaces members of the usual one */
+/** Returns a proof of a challenge. @param header replaces members of the usual header */
 export function proof(key: Key, challenge: string, header: object = {}, payload: object = {}): string {
   const input = `${segment({ alg: key.alg, typ: "dbsc+jwt", ...header })}.${segment({ jti: challenge, ...payload })}`;
   const signature = sign("sha256", Buffer.from(input), { key: key.privateKey, dsaEncoding: "ieee-p1363" });
   return `${input}.${signature.toString("base64url")}`;
 }
 
-/** The proof that a registration carries. */
+/** Returns the proof for a registration. */
 export const registration = (key: Key, challenge: string) => proof(key, challenge, { jwk: key.jwk });
 
 export class Device {
-  /** Of the instance that the next request reaches. */
+  /** The URL of the instance that the next request goes to. */
   url: string;
   readonly jar = new Map<string, string>();
   key: Key;
@@ -44,7 +44,7 @@ export class Device {
     this.jar.set("refresh_token", refreshToken);
   }
 
-  /** Another profile with every cookie of this one; the key stays where it is. */
+  /** Returns another browser profile with all cookies of this one, but without the key. */
   copied(): Device {
     const copy = new Device(this.url, "");
     for (const [name, value] of this.jar) copy.jar.set(name, value);
@@ -77,12 +77,12 @@ export class Device {
     return this.send(RENEW, { "secure-session-response": proof(this.key, challenge) });
   }
 
-  /** The browser drops its device cookie once that has expired; the mark stays. */
+  /** Drops the expired device cookie, as a browser does; the mark stays. */
   forgetDeviceCookie(): void {
     this.jar.delete("refresh_token_device");
   }
 
-  /** Refreshes, takes up the offer, and refreshes with the key: the session is bound from then on. */
+  /** Refreshes, registers a key as offered, and refreshes with the key. The session is bound from then on. */
   async bind(): Promise<Response> {
     const challenge = offerIn(await this.refresh());
     const registered = await this.register(challenge ?? "none was offered");
@@ -93,7 +93,7 @@ export class Device {
   }
 }
 
-/** The challenge of an offer to register, if there is one. */
+/** Returns the challenge of an offer to register, if there is one. */
 export function offerIn(response: Response): string | undefined {
   return challengeOf(response.headers.get("secure-session-registration"));
 }
@@ -102,7 +102,7 @@ export function challengeOf(offer: string | null | undefined): string | undefine
   return /;challenge="([^"]+)"/.exec(offer ?? "")?.[1];
 }
 
-/** The challenge for the next proof, if there is one. */
+/** Returns the challenge for the next proof, if there is one. */
 export function challengeIn(response: Response): string | undefined {
   return /^"([^"]+)";id="/.exec(response.headers.get("secure-session-challenge") ?? "")?.[1];
 }

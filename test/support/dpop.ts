@@ -1,4 +1,4 @@
-/** A client's key and its DPoP proofs, and what an attacker makes of them. */
+/** The key and the DPoP proofs of a client, and forgeries of them by an attacker. */
 import { generateKeyPairSync, hash, type KeyObject, randomUUID, sign } from "node:crypto";
 
 type Alg = "ES256" | "RS256" | "EdDSA" | "Ed25519";
@@ -34,7 +34,7 @@ export const signed = ({ alg, privateKey }: ClientKey, input: string) => {
 
 export type Change = { readonly header?: object; readonly claims?: object; readonly accessToken?: string };
 
-/** A proof for a POST request to a URL. */
+/** Returns a proof for a POST request to a URL. */
 export function dpop(key: ClientKey, url: string, { header = {}, claims = {}, accessToken }: Change = {}): string {
   const ath = accessToken === undefined ? {} : { ath: hash("sha256", accessToken, "base64url") };
   const payload = { htm: "POST", htu: url, iat: Math.floor(Date.now() / 1000), jti: randomUUID(), ...ath, ...claims };

@@ -1,4 +1,4 @@
-/** One rule, every listener, and every store behind it. */
+/** Runs the same tests through every listener and with every store. */
 import { afterAll, beforeAll, describe } from "vitest";
 import type { Caller, ProtocolClient } from "./clients.ts";
 import { type RedisServer, startRedis } from "./redis.ts";
@@ -6,10 +6,10 @@ import { type Service, startService, withKeys } from "./service.ts";
 
 export const STORES = ["embedded", "redis"] as const;
 
-/** The service of a `describe`, and where its Redis is if it has one. */
+/** A service that runs during the tests of a `describe`, with the URL of its Redis if it has one. */
 export type ServiceOnStore = Service & { readonly redisUrl: string | undefined };
 
-/** A service that runs while the tests of a `describe` do, on a store of its own. Its properties can be read in the tests. */
+/** Starts a service with its own store for the tests of a `describe`. Its properties can be read in the tests. */
 export function aService(
   env: Readonly<Record<string, string>> = {},
   store: (typeof STORES)[number] = "embedded",
@@ -31,7 +31,7 @@ export function aService(
   );
 }
 
-/** A service that is started later than those that name it are written. */
+/** Returns an object for a service that is started later. Code that refers to it can be written before. */
 function onceStarted(find: () => Service | undefined, redisUrl: () => string | undefined): ServiceOnStore {
   const started = () => {
     const service = find();
@@ -72,7 +72,7 @@ function onceStarted(find: () => Service | undefined, redisUrl: () => string | u
   };
 }
 
-/** The same rules once per listener; the caller is open while they run. */
+/** Runs the same tests through each listener. The caller is open while they run. */
 export function throughEvery(
   kinds: readonly ProtocolClient[],
   url: () => string,

@@ -1,14 +1,17 @@
-/** A TCP proxy that fails as networks do: silent in both directions, cut, half closed, or with bytes that are not the server's. */
+/**
+ * A TCP proxy that fails as networks do: it goes silent in both directions, cuts connections, half closes them, or sends bytes that are
+ * not the server's.
+ */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export type FaultyProxy = {
   readonly port: number;
-  /** How many connections clients have opened. */
+  /** Returns how many connections clients have opened. */
   readonly opened: () => number;
-  /** From now on nothing passes, in either direction; connections open all the same. */
+  /** From now on nothing passes in either direction, but connections can still be opened. */
   hold(): void;
-  /** Passes on what was held, and everything from now on. */
+  /** Passes on the bytes that were held back, and everything from now on. */
   release(): void;
   /** Resets all connections. */
   reset(): void;

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 
 /**
- * A port that was free a moment ago, below those that the system gives to outgoing connections: one of these, of anybody
- * on this machine, would otherwise take it before the server that it is for.
+ * Returns a port that was free a moment ago. It is below the ports that the system gives to outgoing connections, because one of those
+ * could be taken before the server of the test opens it.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

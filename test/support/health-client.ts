@@ -1,4 +1,4 @@
-/** The stock health client: @grpc/grpc-js with the service that grpc-health-check publishes. */
+/** The standard health client: @grpc/grpc-js with the service that grpc-health-check publishes. */
 import { credentials, makeClientConstructor, type ServiceError, status } from "@grpc/grpc-js";
 import { service } from "grpc-health-check";
 
@@ -6,7 +6,7 @@ type Reply = { readonly status: string };
 type ListReply = { readonly statuses: Readonly<Record<string, Reply>> };
 
 export type HealthClient = {
-  /** The status, or the name of the gRPC code of the refusal. */
+  /** Returns the status, or the name of the gRPC code of the refusal. */
   check(service: string): Promise<string>;
   list(): Promise<Readonly<Record<string, string>>>;
   watch(service: string): HealthWatch;
@@ -14,7 +14,7 @@ export type HealthClient = {
 };
 
 export type HealthWatch = {
-  /** The next status; the name of the gRPC code when the stream has ended. */
+  /** Returns the next status, or the name of the gRPC code when the stream has ended. */
   next(): Promise<string>;
   cancel(): void;
 };
@@ -31,7 +31,7 @@ const Client = makeClientConstructor(service, "Health");
 const codeOf = (error: unknown) => status[(error as ServiceError).code] ?? String(error);
 
 export function healthClient(url: string): HealthClient {
-  // Otherwise clients of one address share a connection.
+  // Without this option clients of one address share a connection.
   const options = { "grpc.use_local_subchannel_pool": 1 };
   // The types of grpc-js do not have the methods of the service.
   const stub = new Client(new URL(url).host, credentials.createInsecure(), options) as unknown as Stub;
@@ -49,7 +49,7 @@ export function healthClient(url: string): HealthClient {
       ),
     watch(name) {
       const call = stub.watch({ service: name });
-      // It ends with an error when it is cancelled, too, and nobody may be reading then.
+      // A cancelled stream also ends with an error, and nobody may be reading it then.
       call.on("error", () => {});
       const statuses = call[Symbol.asyncIterator]();
       return {

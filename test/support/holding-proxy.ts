@@ -1,16 +1,16 @@
-/** A TCP proxy that can hold back what clients send, without closing anything, and pass it on later; or lose the replies. */
+/** A TCP proxy that can hold back what clients send, without closing connections, and pass it on later. It can also lose the replies. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
 export type HoldingProxy = {
   readonly port: number;
-  /** From now on nothing that a client sends is passed on, also of connections that are closed meanwhile. */
+  /** From now on nothing that clients send is passed on, even of connections that are closed in the meantime. */
   hold(): void;
-  /** Passes on what was held, and everything from now on. */
+  /** Passes on the bytes that were held back, and everything from now on. */
   release(): void;
   /** From now on nothing that the server sends is passed on. */
   loseReplies(): void;
-  /** Cuts the connections, and passes on the replies of those that come. */
+  /** Cuts the connections, and passes on the replies of new ones. */
   recover(): void;
   stop(): Promise<void>;
 };

@@ -1,4 +1,4 @@
-/** A client of HTTP/2 that reads frames as they are on the wire, and sends what its test says. */
+/** An HTTP/2 client that reads raw frames, and sends what the test specifies. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -17,11 +17,11 @@ export type Frame = {
 export type Http2Peer = {
   /** All frames that have arrived. */
   readonly frames: readonly Frame[];
-  /** The first frame that matches and has not been taken. */
+  /** Takes the first frame that matches and has not been taken yet. */
   take(matches: (frame: Frame) => boolean): Promise<Frame>;
   send(...frames: readonly Buffer[]): void;
   acknowledge(ping: Frame): void;
-  /** Stops reading: what the server sends fills the buffers of the system. */
+  /** Stops reading, so that what the server sends fills the buffers of the system. */
   pause(): void;
   resume(): void;
   /** Resolves when the server has closed the connection. */
@@ -30,7 +30,7 @@ export type Http2Peer = {
 
 export const isPing = ({ type, flags }: Frame) => type === FRAME.ping && flags !== ACK;
 export const isGoaway = ({ type }: Frame) => type === FRAME.goaway;
-/** The last stream of a GOAWAY. */
+/** Returns the last stream id of a GOAWAY. */
 export const lastStreamOf = ({ payload }: Frame) => payload.readUInt32BE(0);
 
 /** Opens a connection, with TLS for a URL of https, and exchanges SETTINGS. */

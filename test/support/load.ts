@@ -1,4 +1,4 @@
-/** Clients that refresh their session in a loop until they are stopped, each in its own way of connecting. */
+/** Clients that refresh their session in a loop until they are stopped. They differ in how they connect. */
 
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request as send } from "node:http";
@@ -6,7 +6,7 @@ import { type ClientHttp2Session, connect } from "node:http2";
 import { text } from "node:stream/consumers";
 
 export type Load = {
-  /** What did not go as it should, in words. */
+  /** Descriptions of all failures. */
   readonly failures: readonly string[];
   readonly requests: () => number;
   /** Resolves when every client has its last response. */
@@ -16,7 +16,7 @@ export type Load = {
 export type Way = "keep-alive" | "rare keep-alive" | "new connections" | "HTTP/2";
 
 type Reply = { readonly status: number; readonly next: string | undefined; readonly body: string };
-/** A request with a cookie. */
+/** Sends a refresh with a cookie. */
 type Refresh = (cookie: string) => Promise<Reply>;
 type Client = { readonly refresh: Refresh; readonly pauseMs: number; close(): void };
 
@@ -40,7 +40,7 @@ function overHttp1(url: string, keepAlive: boolean, pauseMs: number): Client {
   };
 }
 
-/** As RFC 9113 has it: after GOAWAY it opens no stream on that connection. */
+/** A client that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
 function overHttp2(url: string): Client {
   let session: ClientHttp2Session | undefined;
   const usable = () => {
@@ -59,8 +59,8 @@ function overHttp2(url: string): Client {
     close: () => session?.destroy(),
     async refresh(cookie) {
       const stream = usable().request({ ":method": "POST", ":path": PATH, cookie }, { endStream: true });
-      // GOAWAY was in the same packet as the end of the last response, so that Node never sent this request. It costs nothing to send it
-      // elsewhere. A request that was sent and then refused is a failure.
+      // GOAWAY was in the same packet as the end of the last response, so that Node never sent this request. Sending it on another
+      // connection is allowed. A request that was sent and then refused is a failure.
       let wasSent = true;
       stream.once("frameError", () => {
         wasSent = false;
@@ -85,7 +85,7 @@ const WAYS: Readonly<Record<Way, (url: string) => Client>> = {
   "HTTP/2": overHttp2,
 };
 
-/** @param cookies one session for each client */
+/** @param cookies the cookies of one session for each client */
 export function startLoad(url: string, way: Way, cookies: readonly string[]): Load {
   const failures: string[] = [];
   let requests = 0;

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { scratch } from "./service.ts";
 
 export type MovedClock = {
-  /** Of the service. */
+  /** The environment of the service. */
   readonly env: Readonly<Record<string, string>>;
-  /** Lets so much time pass for the service, ms. */
+  /** Makes this much time pass for the service, in ms. */
   pass(ms: number): void;
 };
 

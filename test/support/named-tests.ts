@@ -1,15 +1,15 @@
-/** Tests that a document names, such as `` `test/a.test.ts`: "title" ``. */
+/** Finds tests that a document names, such as `` `test/a.test.ts`: "title" ``. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Each test that the text names: its file and (part of) its title. */
+/** Returns each test that the text names: its file and (a part of) its title. */
 export function namedTests(text: string): { readonly file: string; readonly title: string }[] {
   return [...text.matchAll(/`(test\/[^`]+)`: "([^"]+)"/g)].map(([, file = "", title = ""]) => ({ file, title }));
 }
 
-/** Those of the named tests that do not exist. */
+/** Returns the named tests that do not exist. */
 export function missingTests(text: string): string[] {
   return namedTests(text)
     .filter(
@@ -18,7 +18,7 @@ export function missingTests(text: string): string[] {
     .map(({ file, title }) => `${file}: ${title}`);
 }
 
-/** The rows of the Markdown table below a heading of a document, as cells. */
+/** Returns the rows of the Markdown table below a heading of a document, as cells. */
 export function tableRows(text: string, heading: string): string[][] {
   const section = text.split(/^#{2,4} /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   const rows = section.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("|---"));

@@ -1,9 +1,9 @@
-/** Runs `clean` when the process ends, also when a test runner ends it by SIGTERM, which fires no `exit` by itself. */
+/** Runs `clean` when the process ends, also if a test runner ends it with SIGTERM, for which Node fires no `exit`. */
 export function onExit(clean: () => void): void {
   process.once("exit", clean);
   if (!process.listeners("SIGTERM").includes(exitOnSignal)) process.once("SIGTERM", exitOnSignal);
 }
 
 function exitOnSignal(): never {
-  process.exit(143); // 128 + SIGTERM, as a shell reports it
+  process.exit(143); // The exit code is 128 + SIGTERM, as shells report it.
 }

@@ -1,11 +1,10 @@
 /**
- * How long is waited for what does not come.
- *
- * Tests wait for events, so only a failure takes that long: the limits tell a hang from a machine that does ten other things.
+ * The time limits of tests. Tests wait for events, so only a failure takes that long. The limits tell a hang from a machine that does ten
+ * other things.
  */
 
-/** A test, ms. */
+/** The time limit of a test, in ms. */
 export const HANG_MS = 300_000;
 
-/** One event within a test, ms: less, so that a failure names what did not come. */
+/** The time limit of one event within a test, in ms. It is shorter, so that a failure names the missing event. */
 export const PATIENCE_MS = 240_000;

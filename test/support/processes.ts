@@ -1,4 +1,4 @@
-/** Programs that tests run beside the service: started, watched, and gone when the tests are. */
+/** Programs that tests run beside the service. They are watched, and end with the tests. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { onExit } from "./on-exit.ts";
 import { compiled } from "./program.ts";
@@ -11,7 +11,7 @@ onExit(() => {
 export type Program = {
   readonly pid: number;
   readonly exited: Promise<number | null>;
-  /** What it has written to both outputs. */
+  /** Returns what the program has written to both outputs. */
   output(): string;
   kill(signal: NodeJS.Signals): void;
   stop(): Promise<void>;
@@ -19,7 +19,7 @@ export type Program = {
 
 export type ProgramOptions = { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> };
 
-/** Starts a program in nothing but the path and the given environment. */
+/** Starts a program with only the path and the given environment. */
 export function startProgram(command: string, args: readonly string[], { cwd, env }: ProgramOptions = {}): Program {
   const child = spawn(command, [...args], {
     cwd,
@@ -53,7 +53,7 @@ export function startProgram(command: string, args: readonly string[], { cwd, en
   };
 }
 
-/** Resolves with the first attempt that succeeds. @throws with the program's output when it ends before */
+/** Resolves with the first attempt that succeeds. @throws with the program's output if the program ends before */
 export async function whileRunning<T>(program: Program, attempt: () => Promise<T>): Promise<T> {
   let ended = false;
   void program.exited.then(() => {

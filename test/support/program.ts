@@ -1,12 +1,12 @@
-/** The program `session-service` as tests start it: bundled once for a run, since hundreds of processes load it. */
+/** The program `session-service` as tests start it. It is bundled once for a run, because hundreds of processes load it. */
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** The script of the program. Without a run of the tests around it, as in a bench, this is the source. */
+/** The script of the program. Outside of a test run, as in a bench, this is the source. */
 export const PROGRAM = process.env.PROGRAM_FILE ?? join(ROOT, "src/main.ts");
 
-/** Lets a process keep its compiled code for the next one; the directory lives as long as the run. */
+/** Returns variables that let a process keep its compiled code for the next one. The directory exists as long as the run. */
 export function compiled(): Readonly<Record<string, string>> {
   const { NODE_COMPILE_CACHE } = process.env;
   return NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };

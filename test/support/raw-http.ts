@@ -1,10 +1,10 @@
-/** Plain HTTP/1.1: raw paths, any header, no cookie jar, no redirects. */
+/** A client for plain HTTP/1.1: raw paths, any header, no cookie jar, no redirects. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 
 export type RawRequest = {
   readonly method?: string;
-  /** The request target as it goes over the wire. */
+  /** The request target as it is sent. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: string | Buffer | undefined;
@@ -17,20 +17,20 @@ export type RawRequest = {
 export type RawResponse = {
   readonly status: number;
   readonly headers: Headers;
-  /** Each `Set-Cookie` by itself. */
+  /** The values of each `Set-Cookie`. */
   readonly cookies: readonly string[];
   readonly body: string;
   readonly trailers: Headers;
 };
 
-/** Sends one request on a connection of its own. */
+/** Sends one request on a separate connection. */
 export function request(
   url: string,
   { method = "GET", path, headers = {}, body, ca, cert, key }: RawRequest,
 ): Promise<RawResponse> {
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
-  // Node leaves it out where a method usually has no body.
+  // Node omits the header for methods that usually have no body.
   const length =
     body === undefined || "transfer-encoding" in headers ? {} : { "content-length": String(Buffer.byteLength(body)) };
   return new Promise((resolve, reject) => {

@@ -1,10 +1,10 @@
-/** A TCP proxy in front of a Redis that records the commands that pass it, whatever the load of the machine. */
+/** A TCP proxy in front of a Redis that records the commands, however busy the machine is. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export type RecordingProxy = {
   readonly port: number;
-  /** The commands since the last call, each as its words, in the order in which they were sent. */
+  /** Returns the commands since the last call, each as its words, in the order in which they were sent. */
   take(): string[][];
   stop(): Promise<void>;
 };
@@ -42,7 +42,15 @@ export async function startRecordingProxy(target: number): Promise<RecordingProx
   };
 }
 
-/** Reads commands as clients send them: `*<count>\r\n`, then `$<length>\r\n<word>\r\n` for each word (RESP). */
+/**
+ * Parses commands as clients send them: `*<count>\r
+ *
+ * `, then `$<length>\r
+ *
+ * <word>\r
+ *
+ * ` for each word (RESP).
+ */
 function commandReader(onCommand: (words: string[]) => void): (bytes: Buffer) => void {
   let pending = Buffer.alloc(0);
   return (bytes) => {
@@ -54,7 +62,7 @@ function commandReader(onCommand: (words: string[]) => void): (bytes: Buffer) =>
   };
 }
 
-/** The first command of some bytes and where it ends; undefined while it is incomplete. */
+/** Returns the first command in some bytes and where it ends; undefined if it is incomplete. */
 function readCommand(bytes: Buffer): { readonly words: string[]; readonly end: number } | undefined {
   let end = 0;
   const number = (): number | undefined => {

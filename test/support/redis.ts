@@ -1,4 +1,4 @@
-/** Real Redis servers, each a process of its own on a free loopback port, with a directory of its own. */
+/** Real Redis servers. Each is a separate process on a free loopback port, with its own directory. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,14 +14,14 @@ export { freePort };
 /** `REDIS_SERVER` names another program than Debian's Redis: a newer one, or Valkey (CONTRIBUTING.md). */
 const SERVER = process.env.REDIS_SERVER ?? "redis-server";
 
-/** As people call the server that the tests start: `Redis 7.0.15`. */
+/** Returns the name and version of the server that the tests start, such as `Redis 7.0.15`. */
 export function serverVersion(): string {
   const output = execFileSync(SERVER, ["--version"], { encoding: "utf8" });
   const [, name = "", version = ""] = /^(\w+) server v=([\d.]+)/.exec(output) ?? [];
   return `${name} ${version}`;
 }
 
-/** The servers that run. They are killed when the tests end, however they end. */
+/** The running servers. They are killed when the tests end, however they end. */
 const running = new Set<ChildProcess>();
 onExit(() => {
   for (const child of running) child.kill("SIGKILL");
@@ -43,7 +43,7 @@ export class RedisServer {
   }
 
   /**
-   * Starts the process, or starts it again on what it left on disk. Resolves when it accepts connections.
+   * Starts the process, or restarts it with the data on its disk. Resolves when it accepts connections.
    *
    * @param more lines of its configuration file
    */
@@ -65,13 +65,13 @@ export class RedisServer {
     throw new Error(`${SERVER} did not start:\n${log}`);
   }
 
-  /** A connection for the test's own hands, made when first asked for. */
+  /** A connection for the test itself, which is opened on first use. */
   get admin(): Redis {
     this.#admin ??= new Redis(this.port, { maxRetriesPerRequest: null, retryStrategy: () => 20 }).on("error", () => {});
     return this.#admin;
   }
 
-  /** Stops the process, without closing a connection. */
+  /** Suspends the process without closing a connection. */
   pause(): void {
     this.#process?.kill("SIGSTOP");
   }
@@ -80,7 +80,7 @@ export class RedisServer {
     this.#process?.kill("SIGCONT");
   }
 
-  /** Ends the process: by SIGKILL as a crash would, by SIGTERM in good order. */
+  /** Ends the process: with SIGKILL like a crash, with SIGTERM in good order. */
   async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
@@ -112,7 +112,10 @@ async function startOnce(args: readonly string[]): Promise<RedisServer> {
   }
 }
 
-/** Starts again, on other ports, what found one in use: tests in other processes look for free ports at the same time. */
+/**
+ * Starts servers, and starts them again on other ports if one of them found its port in use, because tests in other processes look for
+ * free ports at the same time.
+ */
 async function onFreePorts<T>(start: () => Promise<T>, attempts = 5): Promise<T> {
   try {
     return await start();
@@ -123,10 +126,10 @@ async function onFreePorts<T>(start: () => Promise<T>, attempts = 5): Promise<T>
 }
 
 /**
- * A sentinel that alone decides, quickly, that the master named `main` is down.
+ * Starts a sentinel that alone, and quickly, decides that the master named `main` is down.
  *
  * @param more lines of its configuration
- * @param ofMaster those about `main`
+ * @param ofMaster lines about `main`
  */
 export async function startSentinel(master: { readonly port: number }, more = "", ofMaster = ""): Promise<RedisServer> {
   const server = new RedisServer(await freePort(), ["--sentinel"]);
@@ -144,7 +147,7 @@ export type ClusterNode = RedisServer & { readonly busPort: number };
 
 export type RedisCluster = { readonly url: string; readonly nodes: readonly ClusterNode[]; stop(): Promise<void> };
 
-/** A node of a cluster, alone yet. */
+/** Starts a node of a cluster that is not connected to others yet. */
 export async function startClusterNode(...args: readonly string[]): Promise<ClusterNode> {
   return onFreePorts(async () => {
     const busPort = await freePort();
@@ -153,7 +156,7 @@ export async function startClusterNode(...args: readonly string[]): Promise<Clus
   });
 }
 
-/** Makes nodes known to a cluster; resolves when every node of it, and they, know all and find the cluster whole. */
+/** Makes nodes known to a cluster. Resolves when all nodes know each other and report that the cluster is complete. */
 export async function joinCluster(members: readonly ClusterNode[], ...more: readonly ClusterNode[]): Promise<void> {
   for (const { port, busPort } of more) await members[0]?.admin.call("CLUSTER", "MEET", "127.0.0.1", port, busPort);
   const all = [...members, ...more];
@@ -161,7 +164,7 @@ export async function joinCluster(members: readonly ClusterNode[], ...more: read
   await Promise.all(all.map(({ admin }) => poll(async () => known.test(await admin.cluster("INFO")))));
 }
 
-/** Makes a node of a cluster a replica of another one; resolves when it has all that its master has. */
+/** Makes a node of a cluster a replica of another one. Resolves when it has all data of its master. */
 export async function replicate(replica: ClusterNode, master: ClusterNode): Promise<void> {
   const id = String(await master.admin.call("CLUSTER", "MYID"));
   await replica.admin.call("CLUSTER", "REPLICATE", id);
@@ -170,10 +173,9 @@ export async function replicate(replica: ClusterNode, master: ClusterNode): Prom
 }
 
 /**
- * A replica that reports what it has.
- *
- * WAIT alone does not show it: to a master that never had a replica every write is at offset 0, which a replica that was just
- * attached counts as having, and that one then stays silent until its first report, up to a second later.
+ * Starts a replica, and resolves when it reports what it has. WAIT alone does not show that: for a master that never had a replica every
+ * write is at offset 0, which a newly attached replica counts as having, and that replica then sends nothing until its first report, up
+ * to a second later.
  */
 export async function startReplica(master: RedisServer, ...args: readonly string[]): Promise<RedisServer> {
   await master.admin.config("SET", "repl-diskless-sync-delay", "0");
@@ -185,10 +187,10 @@ export async function startReplica(master: RedisServer, ...args: readonly string
   return replica;
 }
 
-/** How long a replica tries to take over before it gives up, ms (Redis: CLUSTER_MF_TIMEOUT is 5 s). */
+/** How long a replica tries to take over, in ms (Redis: CLUSTER_MF_TIMEOUT is 5 s). */
 const FAILOVER_TIMEOUT_MS = 6_000;
 
-/** Makes a replica the master, as an operator would: repeated when the vote fails. Resolves when both know it. */
+/** Makes a replica the master, as an operator would, and repeats that if the vote fails. Resolves when both know the result. */
 export async function failOver(replica: ClusterNode, master: ClusterNode): Promise<void> {
   const isMaster = async ({ admin }: ClusterNode) => (await admin.info("replication")).includes("role:master");
   let askedAt = Number.NEGATIVE_INFINITY;
@@ -202,7 +204,7 @@ export async function failOver(replica: ClusterNode, master: ClusterNode): Promi
   });
 }
 
-/** Moves slots with all that is in them to another master, as `redis-cli --cluster reshard` does. */
+/** Moves slots with all their contents to another master, as `redis-cli --cluster reshard` does. */
 export async function moveSlots(
   masters: readonly ClusterNode[],
   from: ClusterNode,
@@ -227,7 +229,7 @@ async function poll(done: () => Promise<boolean>): Promise<void> {
   while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-/** A cluster of three masters, each with a third of the slots. Resolves when all of them agree that it is whole. */
+/** Starts a cluster of three masters, each with a third of the slots. Resolves when all of them report that it is complete. */
 export async function startRedisCluster(...args: readonly string[]): Promise<RedisCluster> {
   const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(...args)));
   const bounds = [0, 5461, 10923, 16384];
@@ -250,7 +252,7 @@ export async function startRedisCluster(...args: readonly string[]): Promise<Red
   };
 }
 
-/** The same, each master with a replica that has all that it has: nodes 3, 4 and 5 follow nodes 0, 1 and 2. */
+/** Starts the same cluster with a replica for each master, which has all of its data: nodes 3, 4 and 5 follow nodes 0, 1 and 2. */
 export async function startReplicatedCluster(...args: readonly string[]): Promise<RedisCluster> {
   const [{ url, nodes: masters }, ...replicas] = await Promise.all([
     startRedisCluster(...args),
@@ -259,7 +261,7 @@ export async function startReplicatedCluster(...args: readonly string[]): Promis
   const nodes = [...masters, ...replicas];
   await joinCluster(masters, ...replicas);
   await Promise.all(replicas.map((replica, at) => replicate(replica, masters[at] as ClusterNode)));
-  // A master votes only for a replica that it knows as one.
+  // Returns whether a master knows its replica, because it votes only for one that it knows.
   const knowsReplicas = async ({ admin }: ClusterNode) =>
     String(await admin.call("CLUSTER", "NODES")).match(/ (myself,)?slave /g)?.length === replicas.length;
   await Promise.all(nodes.map((node) => poll(() => knowsReplicas(node))));

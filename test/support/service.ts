@@ -1,4 +1,4 @@
-/** The real service as a process of its own, on free ports. */
+/** Starts the real service as a separate process, on free ports. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,10 +26,10 @@ export type Service = Process & {
   readonly dataDir: string;
   /** The ready line, parsed. */
   readonly ready: Readonly<Record<string, unknown>>;
-  /** SIGTERM; resolves when the process is gone. */
+  /** Sends SIGTERM. Resolves when the process has ended. */
   stop(): Promise<Exit>;
   kill9(): Promise<Exit>;
-  /** Another process with the same data and environment, but for `changes`; this one must be gone. */
+  /** Starts another process with the same data and environment, except for `changes`. This one must have ended. */
   restart(changes?: Readonly<Record<string, string>>): Promise<Service>;
 };
 
@@ -37,19 +37,19 @@ const children = new Set<ChildProcess>();
 const directories = new Set<string>();
 onExit(() => {
   for (const child of children) child.kill("SIGKILL");
-  // A service that is just being killed may still write a file.
+  // A service that is just being killed may still write a file, so removal is retried.
   for (const directory of directories)
     rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
 });
 
-/** A directory that is gone when the tests are. */
+/** Creates a directory that is removed after the tests. */
 export function scratch(): string {
   const directory = mkdtempSync(join(tmpdir(), "session-service-"));
   directories.add(directory);
   return directory;
 }
 
-/** What a service is run with so that a run of the tests can look for credentials in all that it emits. */
+/** Returns the options with which the test run searches everything that the service emits for credentials. */
 export function recording(): { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> } {
   const { EMISSIONS_DIR } = process.env;
   if (EMISSIONS_DIR === undefined) return { options: [], env: {} };
@@ -57,8 +57,9 @@ export function recording(): { readonly options: readonly string[]; readonly env
 }
 
 /**
- * Runs the program in nothing but the given environment.
- * @param root the tree whose sources are run: another version's, or this one. Default: the bundle of this one
+ * Runs the program with only the given environment.
+ *
+ * @param root the tree whose sources are run, such as another version. Default: the bundle of this tree
  */
 export function spawnService(env: Readonly<Record<string, string>>, root?: string): Process {
   const recorded = recording();
@@ -77,7 +78,7 @@ export function spawnService(env: Readonly<Record<string, string>>, root?: strin
     });
   }
   const exited = new Promise<Exit>((resolve) => {
-    // "close": nothing that it has written is still under way.
+    // At the event "close", everything that the process has written has arrived.
     child.once("close", (code, signal) => {
       children.delete(child);
       resolve({ code, signal });
@@ -92,7 +93,7 @@ export function spawnService(env: Readonly<Record<string, string>>, root?: strin
   };
 }
 
-/** Waits until `found` finds something in what the process has written. @throws when it ends before */
+/** Waits until `found` finds something in the output of the process. @throws if the process ends before */
 export function waitFor<T>(running: Process, found: () => T | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const look = () => {
@@ -118,10 +119,10 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
   });
 }
 
-/** Starts the service and waits for its ready line. Embedded, on free ports, unless `env` sets something else. */
+/** Starts the service and waits for its ready line. It uses the embedded store and free ports, unless `env` sets something else. */
 export async function startService(env: Readonly<Record<string, string>> = {}, root?: string): Promise<Service> {
   const dataDir = env.DATA_DIR ?? join(scratch(), "data");
-  // Nobody is behind a load balancer here: tests of the drain set a delay.
+  // There is no load balancer in tests, so the delay is 0. Tests of the drain set one.
   const given = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", ...env, DATA_DIR: dataDir };
   const running = spawnService(given, root);
   const line = await waitFor(running, () => {
@@ -149,7 +150,7 @@ export async function startService(env: Readonly<Record<string, string>> = {}, r
   };
 }
 
-/** The token that the service made for itself; empty when others are configured. */
+/** Returns the token that the service generated for itself; empty if other tokens are configured. */
 function ownAdminToken(dataDir: string): string {
   const path = join(dataDir, "admin-token");
   return existsSync(path) ? readFileSync(path, "utf8").trim() : "";
@@ -166,7 +167,7 @@ export async function runToExit(
   return { ...exit, stdout: running.stdout(), stderr: running.stderr() };
 }
 
-/** A data directory with the key ring that instances on one Redis share. */
+/** Creates a data directory with the key ring that several instances on one Redis share. */
 export function withKeys(): string {
   const directory = scratch();
   const env = { PATH: process.env.PATH, ...compiled(), DATA_DIR: directory };

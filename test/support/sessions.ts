@@ -1,4 +1,4 @@
-/** What the tests of the listeners do again and again: log somebody in, read a cookie, present a token. */
+/** Steps that many tests of the listeners need: log somebody in, read a cookie, present a token. */
 import { randomUUID } from "node:crypto";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { type CreateSessionRequestSchema, SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
@@ -12,11 +12,11 @@ export type LoggedIn = {
   readonly accessToken: string;
   readonly refreshToken: string;
   readonly setCookie: string;
-  /** Empty unless device binding is on. */
+  /** The challenge to register a key; empty unless device binding is on. */
   readonly secureSessionRegistration: string;
 };
 
-/** A subject of this test alone. */
+/** Returns a subject that no other test uses. */
 export const somebody = () => `subject-${randomUUID()}`;
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -24,9 +24,9 @@ export const cookie = (token: string) => ({ cookie: `refresh_token=${token}` });
 
 const anyProtocol = RPC_PROTOCOLS[0] as ProtocolClient;
 
-/** A caller for those who want an admin call made, not tested. */
+/** Opens a caller of the admin API, for tests of something else. */
 export const openAdmin = (service: { readonly adminUrl: string }): Caller => anyProtocol.open(service.adminUrl);
-/** The same on the public API. */
+/** Opens a caller of the public API, for tests of something else. */
 export const openPublic = (service: { readonly publicUrl: string }): Caller => anyProtocol.open(service.publicUrl);
 
 export async function logIn(
@@ -44,13 +44,13 @@ export async function logIn(
   return { subject, sid: session.sessionId, ...tokens };
 }
 
-/** The message of a call that must have succeeded. */
+/** Returns the message of a call, which must have succeeded. */
 export function message<O extends DescMessage>(response: CallResult<O>): MessageShape<O> {
   if (!response.ok) throw new Error(`refused: ${response.code} ${response.rpc} ${response.text}`);
   return response.message;
 }
 
-/** The refresh token in a `Set-Cookie`, if there is one. */
+/** Returns the refresh token in a `Set-Cookie`, if there is one. */
 export function successor(response: { readonly headers: Headers }): string | undefined {
   return /^refresh_token=([^;]*);/.exec(response.headers.getSetCookie()[0] ?? "")?.[1];
 }

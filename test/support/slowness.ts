@@ -1,9 +1,9 @@
-/** How slow this machine is now. Limits of durations are stated for a quiet one, and grow with it. */
+/** Measures how slow this machine is now. Limits of durations are stated for an idle machine, and multiplied by this factor. */
 
-/** Processor time that shows how much of a processor a process gets, ms: more than the scheduler lets pass at once. */
+/** The processor time, in ms, with which the speed is measured: more than a process gets in one slice of the scheduler. */
 const PROBE_MS = 30;
 
-/** How many times longer work takes than the processor time that it needs, at least 1. */
+/** Returns how many times longer work takes than the processor time that it needs, at least 1. */
 export function slowness(): number {
   const begunMs = performance.now();
   const begun = process.cpuUsage();
@@ -15,7 +15,8 @@ export function slowness(): number {
 }
 
 /**
- * How long `work` would take on a quiet machine, ms, beside its waits for something that takes `waitMs` anywhere, such as a timeout.
+ * Returns how long `work` would take on an idle machine, in ms, without its waits of `waitMs`, such as a timeout, which take as long on
+ * every machine.
  */
 export async function quietMs(waitMs: number, work: () => Promise<unknown>): Promise<number> {
   const before = slowness();

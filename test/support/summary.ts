@@ -1,4 +1,4 @@
-/** Ends a run with one screen: what ran in each room, then one plain line for whatever watches the log. */
+/** Prints one screen at the end of a run: the results of each room, then one plain line for programs that watch the log. */
 import { relative } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -6,7 +6,7 @@ type Row = { files: number; tests: number; failed: number; skipped: number; seco
 
 const emptyRow = (): Row => ({ files: 0, tests: 0, failed: 0, skipped: 0, seconds: 0 });
 
-/** The room of a test file: `server` for `test/server/tls.test.ts`. */
+/** Returns the room of a test file: `server` for `test/server/tls.test.ts`. */
 const roomOf = (path: string) => (path.split("/").length > 2 ? (path.split("/")[1] as string) : "(top)");
 
 export default class Summary implements Reporter {
@@ -27,7 +27,7 @@ export default class Summary implements Reporter {
 function add(sum: Row, module: TestModule): void {
   sum.files++;
   sum.seconds += module.diagnostic().duration / 1000;
-  // A file that could not even be loaded holds no test to fail.
+  // A file that could not be loaded contains no test that could fail, so it counts as one.
   if (module.errors().length > 0) sum.failed++;
   for (const test of module.children.allTests()) {
     const { state } = test.result();

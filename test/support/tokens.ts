@@ -9,7 +9,7 @@ export const ISSUER = "https://auth.example";
 export const NOW = storeMs(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
 export const SID = "AAECAwQFBgcICQoLDA0ODxA" as SessionId;
 
-/** Counts up, so that a token is the same in every run. */
+/** Returns a source of random values that counts up, so that a token is the same in every run. */
 export function countingEntropy(fraction = 0): Entropy {
   let calls = 0;
   return {
@@ -21,7 +21,7 @@ export function countingEntropy(fraction = 0): Entropy {
   };
 }
 
-/** Keys as an instance holds them, and a further MAC key that it does not. */
+/** Returns the keys of an instance, and a further MAC key that is not among them. */
 export function someKeys(alg: "ES256" | "EdDSA" = "ES256") {
   const ring = generateRing(alg, NOW);
   return {
@@ -49,7 +49,7 @@ export function someSession(changes: Partial<Session> = {}): Session {
   };
 }
 
-/** The store's time as a test has it, which the wall clock is ahead of by `shiftMs`. */
+/** Returns the store's time as a test sets it; the wall clock is ahead of it by `shiftMs`. */
 export function timeAt(now: () => number, shiftMs = 0): Pick<SessionStore, "now" | "shiftMs"> {
   return { now: () => storeMs(now()), shiftMs: () => shiftMs };
 }

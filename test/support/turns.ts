@@ -1,8 +1,8 @@
-/** How long something takes, in turns of the event loop: a machine that does ten other things makes turns longer, not more. */
+/** Measures durations in turns of the event loop: a busy machine makes turns longer, but not more. */
 
 const TURN_MS = 100;
 
-/** Counts turns of a timer of this process until `work` has ended, however it does. */
+/** Counts the turns of a timer of this process until `work` has ended, successfully or not. */
 export async function countTurns(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   const timer = setInterval(() => turns++, TURN_MS);

@@ -4,7 +4,7 @@ import { generateSigningKey } from "../../src/tokens/generate-key.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { startIssuer } from "../support/verifier/issuer.ts";
 
-/** A valid public key. */
+/** Returns a valid public key. */
 function publicKey(kid: string) {
   const { d: _, ...members } = generateSigningKey("ES256", 0).jwk ?? {};
   return { ...members, kid };

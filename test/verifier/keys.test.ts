@@ -34,7 +34,7 @@ describe("keys", () => {
     await verifier.ready;
     const reads = issuer.seen.jwks;
     issuer.setRing(generateRing("EdDSA", Date.now()));
-    moved.monotonic += 1000; // the cooldown since the first read
+    moved.monotonic += 1000; // The cooldown since the first read is over.
     const { token } = issuer.issue();
     expect(await Promise.all(Array.from({ length: 50 }, () => verdictOf(token)))).toEqual(Array(50).fill("ok"));
     expect(issuer.seen.jwks).toBe(reads + 1);
@@ -53,7 +53,7 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("ok");
     issuer.setRing(generateRing("ES256", Date.now()));
     moved.monotonic += 1000;
-    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // an unknown kid: the keys are read
+    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // The kid is unknown, so the keys are read.
     expect(await verdictOf(token)).toBe("unknown_key");
   });
 
@@ -65,8 +65,8 @@ describe("keys", () => {
     const { token } = issuer.issue();
     const verdict = await verifier.verify(token);
     expect(verdict.ok).toBe(true);
-    await eventually(() => issuer.seen.jwks === 3); // so that the second read is complete
-    expect(await verifier.verify(token)).toBe(verdict); // the key is still published
+    await eventually(() => issuer.seen.jwks === 3); // This waits until the second read is complete.
+    expect(await verifier.verify(token)).toBe(verdict); // The key is still published.
     issuer.setRing(generateRing("ES256", Date.now()));
     await eventually(async () => (await verdictOf(token)) === "unknown_key");
   });
@@ -104,7 +104,7 @@ describe("keys", () => {
     issuer.setRing(revoke(issuer.state.ring, signingKid(issuer.state.ring), generate, Date.now()));
     await eventually(async () => (await verdictOf(token)) === "revoked_key");
     moved.monotonic += 1000;
-    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // under the published successor
+    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // The token is signed with the published successor.
     issuer.state.jwksBody = undefined;
     expect(await verdictOf(token)).toBe("revoked_key");
   });

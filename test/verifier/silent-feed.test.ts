@@ -55,7 +55,7 @@ test("a feed that keeps sending is kept; one that is silent for three seconds is
   await revocations.ready;
   expect(feed.isGivenUp()).toBe(false);
   await vi.advanceTimersByTimeAsync(200);
-  expect(feed.isGivenUp()).toBe(false); // not before what has arrived is read
+  expect(feed.isGivenUp()).toBe(false); // The feed is not given up before what has arrived is read.
   await new Promise<void>(afterReading);
   expect(feed.isGivenUp()).toBe(true);
 });

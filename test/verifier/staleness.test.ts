@@ -14,7 +14,7 @@ describe("a feed that is older than the limit", () => {
     await following.verifier.ready;
     const known = issuer.issue();
     expect(await following.verdictOf(known.token)).toBe("ok");
-    issuer.state.sendsHeartbeats = false; // as while the store is down
+    issuer.state.sendsHeartbeats = false; // No heartbeats arrive, as when the store is down.
     await eventually(() => issuer.seen.pauses > 1 && following.verifier.stalenessMs() > 40);
     following.moved.monotonic += LIMIT_MS;
     expect(following.verifier.stalenessMs()).toBeGreaterThan(LIMIT_MS);
@@ -50,7 +50,7 @@ describe("a feed that is older than the limit", () => {
 
   test("causes another call while the one under way is too old", async () => {
     const { issuer, known, verdictOf, moved } = await stale("introspect");
-    expect(await verdictOf(known.token)).toBe("ok"); // that the feed is stale is known from now on
+    expect(await verdictOf(known.token)).toBe("ok"); // From now on the verifier knows that the feed is stale.
     const early = verdictOf(known.token);
     moved.monotonic += LIMIT_MS + 1;
     expect(await Promise.all([early, verdictOf(known.token)])).toEqual(["ok", "ok"]);

@@ -28,7 +28,7 @@ async function createWorld(create: typeof createVerifier, options: Partial<Verif
     changes: {} as Readonly<Record<string, unknown>>,
     etag: undefined as string | undefined,
     status: 200,
-    /** No list comes before this. */
+    /** The response of the list waits for this. */
     held: Promise.resolve(),
   };
   const requests: Headers[] = [];

@@ -21,7 +21,7 @@ import { verdictOf } from "../vectors/run.ts";
 const COUNT = process.env.DIFFERENTIAL === "long" ? 100_000 : 1000;
 const SEED = Number(process.env.SEED ?? (COUNT > 1000 ? Date.now() % 2 ** 31 : 1));
 const BATCH = 5000;
-/** Reasons of proofs that the mutations have often. */
+/** The reasons concerning proofs that the mutations often cause. */
 const PROVEN = PROOF_REFUSALS.filter((reason) => reason !== "proof_nonce");
 
 const file: VectorFile = JSON.parse(readFileSync(join(import.meta.dirname, "../vectors/verifier.json"), "utf8"));
@@ -47,7 +47,7 @@ function runHere(create: typeof createVerifier): Run {
   };
 }
 
-/** A verifier in another language. */
+/** Runs a verifier in another language. */
 async function runIn({ build }: (typeof LANGUAGES)[number]): Promise<Run> {
   const command = await build();
   const path = join(scratch(), "mutations.json");

@@ -1,4 +1,4 @@
-/** The contract for verifiers that are in use: what was released stays true of every later verifier, and of every later service. */
+/** The contract with verifiers that are in use: what was released stays valid for every later verifier, and for every later service. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";

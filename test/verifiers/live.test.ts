@@ -11,7 +11,7 @@ import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../
 
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
-/** Beyond any pause of this machine: only tests of staleness make a feed stale. */
+/** Options with a limit longer than any pause of this machine. Only tests of staleness make a feed stale. */
 const PATIENT = { policy: "refuse", maxStalenessMs: 600_000 } as const;
 
 let commands: readonly (readonly [string, ...string[]])[] = [];
@@ -40,7 +40,7 @@ async function follow(service: Service, options: Partial<FollowOptions> = PATIEN
 const verdictsOf = (followers: readonly Follower[], token: string) =>
   Promise.all(followers.map((follower) => follower.verdictOf(token)));
 
-/** What all of them decide. */
+/** Returns the verdicts that all verifiers are expected to give. */
 const all = (verdict: string) => LANGUAGES.map(() => verdict);
 
 const eventuallyAll = (followers: readonly Follower[], { accessToken }: LoggedIn, verdict: string) =>

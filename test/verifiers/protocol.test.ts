@@ -1,4 +1,4 @@
-/** docs/verifier-protocol.md says what the code and the vectors do. */
+/** docs/verifier-protocol.md agrees with the code and the vectors. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

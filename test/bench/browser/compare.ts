@@ -26,14 +26,14 @@ const { values } = parseArgs({
 });
 const MINUTES = Number(values.minutes);
 const TABS = 20;
-/** Each tab polls its API, as many applications do. */
+/** The interval at which each tab calls its API, as many applications do. */
 const ASK_EVERY_MS = 10_000;
 const TOKEN_LIFE_S = 300;
 /** The life of a token in the scenarios is so short that each call finds it expired, or nearly so. */
 const SHORT_LIFE_S = 3;
 /** How long a fault lasts. */
 const FAULT_MS = 8_000;
-/** A page that has no token so long after the fault, or a call that takes as long: "no token". */
+/** A page that has no token this long after the fault, or a call that takes this long, counts as "no token". */
 const HANG_MS = 60_000;
 const YEAR_MS = 365 * 86_400_000;
 
@@ -65,7 +65,7 @@ const ask = (page: Page): Promise<Result> =>
     sleep(HANG_MS).then(() => "no token" as const),
   ]);
 
-/** Asks until there is a token or a logout. */
+/** Asks for a token until there is one, or the user is logged out. */
 async function settle(page: Page): Promise<Result> {
   const endMs = performance.now() + HANG_MS;
   while (performance.now() < endMs) {
@@ -147,7 +147,7 @@ async function runScenarios(browser: Browser): Promise<Record<string, Record<Lib
   return rows;
 }
 
-/** Refresh requests of 20 calls in one tab whose clock is a year ahead. */
+/** Counts the refresh requests of 20 calls in one tab whose clock is a year ahead. */
 async function countWithWrongClock(browser: Browser): Promise<Record<Library, number>> {
   const standIn = await startStandIn(TOKEN_LIFE_S);
   for (const library of LIBRARIES) {
@@ -161,7 +161,7 @@ async function countWithWrongClock(browser: Browser): Promise<Record<Library, nu
   return standIn.refreshes;
 }
 
-/** Refresh requests of 20 tabs, as counted and per hour; those while tabs open do not count. */
+/** Counts the refresh requests of 20 tabs, as a number and per hour. Requests while tabs open do not count. */
 async function countRequests(browser: Browser): Promise<Record<Library, string>> {
   const standIn = await startStandIn(TOKEN_LIFE_S);
   const contexts = await Promise.all(

@@ -1,4 +1,4 @@
-/** In the page: the same two calls for every library, as its own documentation uses it. */
+/** Defines in the page the same two functions for every library, each used as in its own documentation. */
 const { library } = globalThis;
 const code = await import(`/bundle/${library}`);
 
@@ -52,7 +52,7 @@ const supabase = () => {
 const { signIn, token, isSignedOut } = await { kit, auth0, supabase }[library]();
 
 globalThis.signIn = signIn;
-/** `token`, `signed out` or `unavailable`. */
+/** Returns `token`, `signed out` or `unavailable`. */
 globalThis.ask = () =>
   token().then(
     (text) => (text ? "token" : "signed out"),

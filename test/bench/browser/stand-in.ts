@@ -16,7 +16,7 @@ import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
 export const LIBRARIES = ["kit", "auth0", "supabase"] as const;
 export type Library = (typeof LIBRARIES)[number];
 
-/** As in test/browser/engines/origin.ts; `error`: a 500 of the service. */
+/** The faults are those of test/browser/engines/origin.ts, and `error`, a 500 of the service. */
 export type Fault = "up" | "cut" | "lost" | "held" | "html" | "error";
 
 export type StandIn = {
@@ -24,7 +24,7 @@ export type StandIn = {
   fault: Fault;
   /** Refresh requests that arrived. */
   readonly refreshes: Record<Library, number>;
-  /** Bundled, minified, compressed. */
+  /** The size of each library: bundled, minified, compressed. */
   readonly bytes: Record<Library, number>;
   stop(): Promise<void>;
 };
@@ -48,7 +48,7 @@ async function bundle(library: Library): Promise<string> {
   return output[0].code;
 }
 
-/** Refresh tokens that rotate and stay valid: a chain of them names one user. */
+/** Refresh tokens that rotate and stay valid. A chain of them belongs to one user. */
 class Tokens {
   readonly #live = new Set<string>();
   issue(): string {
@@ -146,7 +146,7 @@ export async function startStandIn(lifeS: number): Promise<StandIn> {
     } else response.writeHead(404).end();
   }
 
-  /** Applies the fault to one request; `act` is what the service does with it. */
+  /** Applies the fault to one request; `act` does the service's part. */
   async function faulty(request: IncomingMessage, response: ServerResponse, act: () => Promise<Reply>): Promise<void> {
     if (fault === "held") await new Promise<void>((resolve) => held.add(resolve));
     if (fault === "cut") return void request.socket.destroy();

@@ -1,4 +1,4 @@
-/** What one of each thing costs: measured by `npm run capacity -- --measure`, which prints this table for the machine it runs on. */
+/** The cost of each operation, measured by `npm run capacity -- --measure`, which prints this table for the machine it runs on. */
 
 export type Costs = {
   /** CPU time of an instance, µs. */
@@ -6,11 +6,11 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
-    /** The same ending, received as a hint and read from the log by each instance (src/store/redis/log-reader.ts). */
+    /** The cost of the same ending when an instance gets it as a hint and reads it from the log (src/store/redis/log-reader.ts). */
     readonly reading: number;
     /** One message of the feed, delivered to one watcher. */
     readonly message: number;
-    /** Each second, with nothing to do. */
+    /** The cost of each second without work. */
     readonly rest: number;
   };
   /** CPU time of Redis, µs, of all its nodes together. */
@@ -18,20 +18,20 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
-    /** The same ending, published to one instance and read by it. */
+    /** The cost of the same ending when it is published to one instance and read by it. */
     readonly reading: number;
-    /** Each second, for one instance that reads the log and has nothing else to do. */
+    /** The cost of each second for one instance that only reads the log. */
     readonly rest: number;
-    /** The same on a cluster, where each of the 256 partitions is a script of its own. */
+    /** The same on a cluster, where each of the 256 partitions needs a separate script. */
     readonly restOfCluster: number;
   };
-  /** Bytes between client and instance, and between instance and Redis, both ways together, without TLS, TCP and IP. */
+  /** The bytes between client and instance, and between instance and Redis, in both directions together, without TLS, TCP and IP. */
   readonly bytes: { readonly refresh: number; readonly refreshAtRedis: number; readonly message: number };
   /** Bytes of memory in Redis. */
   readonly memory: { readonly session: number };
 };
 
-/** CPU times differ by a factor of two from machine to machine: measure yours before you believe a table. */
+/** The costs on one machine. CPU times differ by a factor of two from machine to machine, so measure yours before you rely on a table. */
 export const MEASURED: Costs = {
   instance: { refresh: 202, creation: 340, ending: 238, reading: 142, message: 146, rest: 16_135 },
   redis: { refresh: 44, creation: 119, ending: 96, reading: 7, rest: 4_400, restOfCluster: 23_797 },

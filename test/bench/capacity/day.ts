@@ -5,11 +5,11 @@
  */
 
 const MAX_BACKOFF_S = 60;
-/** The most that a client waits after so many failures, as the kit does (src/browser/waits.ts), s. */
+/** Returns the longest wait of a client after this many failures, in s, as in the kit (src/browser/waits.ts). */
 export const backoffS = (failures: number): number => Math.min(MAX_BACKOFF_S, 2 ** failures);
-/** From so many failures on, the pause grows no longer. */
+/** After this many failures the pause no longer grows. */
 const ATTEMPTS = 8;
-/** Tokens live up to a fifth shorter, at random (src/tokens). */
+/** The shortest life of a token relative to the longest: lives are shortened at random (src/tokens). */
 const SHORTEST_LIFE = 0.8;
 
 export type Day = {
@@ -18,13 +18,13 @@ export type Day = {
   /** Refreshes that all instances together can serve in a second. */
   readonly capacity: number;
   readonly seconds: number;
-  /** What is left of the capacity in a stretch of seconds, 0 to 1. */
+  /** The share of the capacity that remains in a range of seconds, 0 to 1. */
   readonly incidents: readonly { readonly fromS: number; readonly toS: number; readonly left: number }[];
 };
 
 export type Second = { readonly offered: number; readonly served: number };
 
-/** @returns every second of it. Clients begin with tokens of all ages. */
+/** Simulates the day. @returns the counts of every second. Clients begin with tokens of all ages */
 export function simulate({ clients, tokenLifeS, capacity, seconds, incidents }: Day): Second[] {
   const due = Array.from({ length: ATTEMPTS }, () => new Float64Array(seconds + tokenLifeS + MAX_BACKOFF_S + 1));
   begin(due[0] as Float64Array, clients, tokenLifeS);
@@ -44,13 +44,13 @@ export function simulate({ clients, tokenLifeS, capacity, seconds, incidents }: 
   return day;
 }
 
-/** So many clients become due, evenly from one second to before another. */
+/** Makes this many clients due, evenly distributed over a range of seconds. */
 function spread(due: Float64Array, clients: number, fromS: number, toS: number): void {
   const [from, to] = [Math.floor(fromS), Math.max(Math.floor(fromS) + 1, Math.floor(toS))];
   for (let at = from; at < to; at++) due[at] = (due[at] ?? 0) + clients / (to - from);
 }
 
-/** A token of random age is due later the less likely it is to live that long: all do to 0.8 of the longest life, fewer and fewer after. */
+/** Makes clients due whose tokens have random ages: all tokens live for 0.8 of the longest life, and after that fewer and fewer. */
 function begin(due: Float64Array, clients: number, tokenLifeS: number): void {
   const shortest = Math.floor(SHORTEST_LIFE * tokenLifeS);
   const lives = (at: number) => (at < shortest ? 1 : (tokenLifeS - at) / (tokenLifeS - shortest));
@@ -59,9 +59,9 @@ function begin(due: Float64Array, clients: number, tokenLifeS: number): void {
 }
 
 export type Summary = {
-  /** The most that was offered in a second, of what is offered in the first. */
+  /** The most requests in one second, relative to those of the first second. */
   readonly peak: number;
-  /** Seconds after the last incident until everything that is offered is served again for good. */
+  /** How many seconds after the last incident all requests are served again. */
   readonly recoveryS: number;
   readonly refused: number;
 };

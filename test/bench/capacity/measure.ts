@@ -1,4 +1,4 @@
-/** What one of each thing costs, each measured alone, and then a mixture of all, to see whether they add up. */
+/** Measures the cost of each operation alone, and then a mixture of all, to check whether the costs add up. */
 import { logIn, type Service } from "../refresh/service.ts";
 import type { Costs } from "./costs.ts";
 import { type Demand, HEARTBEATS_PER_SECOND, instanceCores, redisCores } from "./needs.ts";
@@ -15,12 +15,12 @@ import {
   watch,
 } from "./world.ts";
 
-/** About half of what one core can do. */
+/** The rate of refreshes in the measurement: about half of what one core can serve. */
 const REFRESHES_PER_SECOND = 2_400;
-/** V8 compiles what was called often, so this number of slices comes before the first one that is measured. */
+/** How many slices warm up, because V8 compiles functions that were called often. */
 const WARM_SLICES = 3;
 const ENDINGS_PER_SECOND = 100;
-/** Instances that read what another one ends. */
+/** How many instances read the endings of another one. */
 const READERS = 3;
 const SESSIONS = 10_000;
 const WATCHERS = 50;
@@ -32,7 +32,7 @@ type Cost = { readonly instance: number; readonly redis: number };
 
 const rest = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
-/** Rates of a world with nothing to do, µs of CPU a second. */
+/** Measures the cost of a second without work, in µs of CPU. */
 async function atRest(world: World): Promise<Cost> {
   const { seconds, instance, redis } = await spent(world, () => rest(SLICE_S));
   return { instance: instance / seconds, redis: redis / seconds };
@@ -103,14 +103,14 @@ export async function measure(log: Log): Promise<Costs> {
   }
 }
 
-/** Endings at one instance, alone and beside others that do nothing but read the log. */
+/** Measures endings at one instance, alone and with other instances that only read the log. */
 async function measureEndings(world: World, service: Service, idle: Cost): Promise<{ ending: Cost; reading: Cost }> {
   const ending = await endings(world, service, idle);
   const all = await startWorld(1 + READERS);
   try {
     const [first, ...readers] = all.services as [Service, ...Service[]];
     const others = { ...all, services: readers };
-    await logIn(first, SESSIONS); // warm
+    await logIn(first, SESSIONS); // These logins warm up the service.
     const idleOthers = await atRest(others);
     const steadily = await endings(others, first, idleOthers, ENDINGS_PER_SECOND);
     const together = await endings(others, first, idleOthers);
@@ -121,10 +121,10 @@ async function measureEndings(world: World, service: Service, idle: Cost): Promi
   }
 }
 
-/** @param rate of endings a second; without it, as many as there can be */
+/** @param rate the number of endings per second; without it, as many as possible */
 async function endings(world: World, service: Service, idle: Cost, rate?: number): Promise<Cost> {
   const load = await logouts(service, await logIn(service, SESSIONS), rate);
-  if (rate !== undefined) await load.run(); // warm
+  if (rate !== undefined) await load.run(); // This run warms up.
   let count = 0;
   const spending = await spent(world, async () => {
     count = await load.run();
@@ -135,7 +135,7 @@ async function endings(world: World, service: Service, idle: Cost, rate?: number
 
 async function measureCreations(world: World, service: Service, log: Log) {
   log("creations");
-  await logIn(service, SESSIONS); // warm
+  await logIn(service, SESSIONS); // These logins warm up the service.
   const idle = await atRest(world);
   const before = await figures(world.nodes, "memory", "used_memory");
   const creating = await spent(world, () => logIn(service, SESSIONS));
@@ -145,7 +145,7 @@ async function measureCreations(world: World, service: Service, log: Log) {
 
 export type Compared = { readonly what: string; readonly predicted: number; readonly measured: number };
 
-/** Two instances that refresh, create, end and serve watchers at the same time, beside what the formulas say of it. */
+/** Measures two instances that refresh, create, end and serve watchers at the same time, and compares them with the formulas. */
 export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
   const world = await startWorld(2);
   try {
@@ -157,7 +157,7 @@ export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
     ]);
     const ending = await logouts(two, await logIn(two, SESSIONS / 2), ENDINGS_PER_SECOND / 2);
     for (let slice = 0; slice < WARM_SLICES; slice++) await Promise.all(loads.map((load) => load.run()));
-    await ending.run(); // warm
+    await ending.run(); // This run warms up.
     const watchers = await watch(one, WATCHERS);
     const before = watchers.messages();
     let counts: number[] = [];

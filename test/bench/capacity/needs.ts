@@ -1,21 +1,21 @@
-/** From what is asked of the service to what it needs: formulas alone, each written out in docs/capacity.md. */
+/** Computes the needs of a load with formulas, each of which docs/capacity.md explains. */
 import type { Costs } from "./costs.ts";
 
 export type Demand = {
   readonly refreshesPerSecond: number;
-  /** Live sessions, in use or not. */
+  /** The number of live sessions, in use or not. */
   readonly sessions: number;
-  /** Processes that watch the feed. */
+  /** The number of processes that watch the feed. */
   readonly verifiers: number;
   readonly creationsPerSecond: number;
-  /** Sessions that end before their time: logouts, revocations, replacements. */
+  /** How many sessions end before their time per second: logouts, revocations, replacements. */
   readonly endingsPerSecond: number;
 };
 
 export type Plan = {
-  /** The share of a core that is planned for, 0 to 1. The rest is for the loss of a zone, and for herds. */
+  /** The share of a core that is planned for, 0 to 1. The rest is for the loss of a zone, and for bursts. */
   readonly use: number;
-  /** Copies of each Redis node, itself included. */
+  /** The number of copies of each Redis node, including the node itself. */
   readonly copies: number;
   /** Memory of a Redis node beyond its data: fragmentation, and pages that are copied while it saves. */
   readonly overhead: number;
@@ -37,21 +37,24 @@ export const PLAN: Plan = {
   usdPerGiBMonth: 3,
 };
 
-/** The feed sends a message to each watcher twice a second, and after endings. With many watchers that is not more often than this. */
+/**
+ * How often the feed sends a message to each watcher per second, besides those after endings. With many watchers there are not more
+ * messages than this.
+ */
 export const HEARTBEATS_PER_SECOND = 2;
 export const MAX_MESSAGES_PER_SECOND = 40;
-/** Subjects are in so many partitions of Redis (src/store/redis/partitions.ts): a cluster can have no more nodes that share the load. */
+/** The number of partitions in Redis (src/store/redis/partitions.ts). A cluster can have no more nodes that share the load. */
 export const PARTITIONS = 256;
-/** A revocation is of use for a minute longer than an access token lives. */
+/** For how long a revocation is kept beyond the life of an access token, in seconds. */
 const MARGIN_S = 60;
-/** Of one revocation in the memory of each instance, as V8 keeps it. */
+/** The memory of one revocation in each instance, in bytes, as V8 stores it. */
 const BYTES_PER_REVOCATION = 250;
 const GIB = 2 ** 30;
 const INSTANCE_GIB = 0.5;
 
 export type Needs = {
   readonly instances: number;
-  /** Cores that the requests keep busy, and those that the feed does, without the reserve. */
+  /** The number of cores that requests keep busy, and the number that the feed keeps busy, without the reserve. */
   readonly requestCores: number;
   readonly feedCores: number;
   /** How many nodes of Redis share the load, without replicas. 1 means that there is no cluster. */
@@ -62,11 +65,11 @@ export type Needs = {
   readonly clientGbits: number;
   readonly redisGbits: number;
   readonly usdPerMonth: number;
-  /** The reasons why one deployment cannot bear this load; empty if it can. */
+  /** The reasons why one deployment cannot serve this load; empty if it can. */
   readonly beyond: readonly string[];
 };
 
-/** What all instances together spend in one second, in cores. */
+/** Returns how many cores all instances together use. */
 export function instanceCores(demand: Demand, costs: Costs): { readonly requests: number; readonly feed: number } {
   const { instance } = costs;
   const requests =
@@ -76,11 +79,11 @@ export function instanceCores(demand: Demand, costs: Costs): { readonly requests
   return { requests: requests / 1e6, feed: (demand.verifiers * messagesPerSecond(demand) * instance.message) / 1e6 };
 }
 
-/** To one watcher. */
+/** Returns how many messages one watcher gets per second. */
 export const messagesPerSecond = ({ endingsPerSecond }: Demand): number =>
   Math.min(HEARTBEATS_PER_SECOND + endingsPerSecond, MAX_MESSAGES_PER_SECOND);
 
-/** What all nodes of Redis together spend in one second, in cores. */
+/** Returns how many cores all nodes of Redis together use. */
 export function redisCores(demand: Demand, costs: Costs, instances: number, isCluster: boolean): number {
   const { redis } = costs;
   const scripts =
@@ -92,7 +95,7 @@ export function redisCores(demand: Demand, costs: Costs, instances: number, isCl
 
 export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
   const { requests, feed } = instanceCores(demand, costs);
-  // Each of them does this, however many there are.
+  // Each instance has this cost, however many there are.
   const own = (costs.instance.rest + demand.endingsPerSecond * costs.instance.reading) / 1e6;
   const ofEach = Math.max(plan.use - own, 0.01);
   const instances = Math.max(
@@ -128,9 +131,9 @@ export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
 
 const gbits = (bytesPerSecond: number) => (bytesPerSecond * 8) / 1e9;
 
-/** Connections that a node of Redis accepts by default (`maxclients`). Each instance has one for commands and one for hints. */
+/** How many connections a node of Redis accepts by default (`maxclients`). Each instance has one for commands and one for hints. */
 const MAX_CLIENTS = 10_000;
-/** The part of a core that an instance may spend on the log alone. */
+/** The share of a core that an instance may use for the log alone. */
 const MAX_OWN = 0.25;
 
 function beyond(nodes: number, instanceGiB: number, instances: number, own: number): string[] {

@@ -1,4 +1,4 @@
-/** The tables of docs/capacity.md, which a test holds against the page. */
+/** The tables of docs/capacity.md. A test compares them with the page. */
 import type { Costs } from "./costs.ts";
 import { type Day, simulate, summary } from "./day.ts";
 import { type Demand, type Needs, needs } from "./needs.ts";
@@ -13,7 +13,7 @@ export function ofSessions(refreshesPerSecond: number, sessions: number, verifie
   return { refreshesPerSecond, sessions, verifiers, creationsPerSecond, endingsPerSecond: creationsPerSecond * ENDED };
 }
 
-/** By load, and by the number of verifiers. */
+/** The demands of the tables: by load, and by the number of verifiers. */
 export const TABLES: readonly (readonly Demand[])[] = [
   [
     ofSessions(1e3, 1e6, 100),
@@ -52,7 +52,7 @@ export function needsTable(demands: readonly Demand[], costs: Costs): string {
   );
 }
 
-/** A million clients with tokens of five minutes, on twice the capacity that they need. */
+/** The number of clients in the simulation, with tokens of five minutes and twice the capacity that they need. */
 const CLIENTS = 1_000_000;
 const TOKEN_LIFE_S = 300;
 const NEEDED = CLIENTS / (0.9 * TOKEN_LIFE_S);

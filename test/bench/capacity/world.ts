@@ -1,4 +1,4 @@
-/** The real service on a real Redis, what it spends, and those who use it. */
+/** Runs the real service on a real Redis with its clients, and measures its costs. */
 import { Redis } from "ioredis";
 import { startRedis, startRedisCluster } from "../../support/redis.ts";
 import { admin as methods, openAdmin } from "../../support/sessions.ts";
@@ -7,7 +7,7 @@ import { startGenerator } from "../refresh/processes.ts";
 import { logoutJson, refreshJson } from "../refresh/requests.ts";
 import { ADMIN_TOKEN, type Credentials, createKeys, type Service, startService } from "../refresh/service.ts";
 
-/** How long a stretch of a steady load is measured, s. */
+/** The duration of one measurement at a steady load, in s. */
 export const SLICE_S = 4;
 
 export type World = {
@@ -38,7 +38,7 @@ export async function startWorld(instances: number, kind: "one Redis" | "cluster
   };
 }
 
-/** Sums of Redis's own figures, over all nodes. */
+/** Returns the sums of Redis's own counters over all nodes. */
 export async function figures(nodes: readonly Redis[], section: string, ...names: readonly string[]): Promise<number> {
   const texts = await Promise.all(nodes.map((node) => node.info(section)));
   const figure = (text: string, name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, "m").exec(text)?.[1]);
@@ -72,7 +72,7 @@ export async function spent({ services, nodes }: World, what: () => Promise<unkn
   };
 }
 
-/** Watchers of the feed. Resolves when each of them has had a message. */
+/** Opens watchers of the feed. Resolves when each of them has received a message. */
 export async function watch(service: Service, count: number) {
   const abort = new AbortController();
   const callers = Array.from({ length: count }, () => openAdmin(service));
@@ -83,7 +83,7 @@ export async function watch(service: Service, count: number) {
     await batches.next();
     void (async () => {
       while (!(await batches.next()).done) messages++;
-    })().catch(() => {}); // ended by `abort`
+    })().catch(() => {}); // `abort` ends the stream with an error.
   });
   await Promise.all(first);
   return {
@@ -97,13 +97,13 @@ export async function watch(service: Service, count: number) {
 
 export type Load = { run(): Promise<number>; stop(): Promise<void> };
 
-/** Refreshes at a steady rate, each session's own cookie as a browser keeps it. `run` returns how many there were. */
+/** Refreshes at a steady rate, with the cookie of each session as a browser keeps it. `run` returns how many there were. */
 export function refreshes(service: Service, sessions: readonly Credentials[], rate: number): Promise<Load> {
   const credentials = sessions.map(({ refreshToken }) => refreshToken);
   return load({ name: "refresh", port: service.port, ...refreshJson(service.port), use: "adopt", credentials }, rate);
 }
 
-/** Logouts, each session once. */
+/** Logs out each session once. */
 export function logouts(service: Service, sessions: readonly Credentials[], rate?: number): Promise<Load> {
   const credentials = sessions.map(({ accessToken }) => accessToken);
   return load({ name: "logout", port: service.port, ...logoutJson(service.port), use: "spend", credentials }, rate);

@@ -1,4 +1,4 @@
-/** Clients that refresh again and again, each over a connection of its own: by cookie, at the token endpoint, or there with a proof. */
+/** Clients that refresh again and again, each over a separate connection: by cookie, at the token endpoint, or there with a proof. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type ClientKey, dpop } from "../../support/dpop.ts";
@@ -15,7 +15,7 @@ export type Way = {
 };
 
 const FORM = "grant_type=refresh_token&client_id=bench&refresh_token=";
-/** Tokens have one length, so that the clients make one head for all requests. */
+/** Makes the request around a token. All tokens have one length, so one head serves all requests. */
 const granted = (headers: string, tokenLength: number): Request => ({
   head: `POST ${TOKEN_PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\n${headers}content-length: ${FORM.length + tokenLength}\r\n\r\n${FORM}`,
   tail: "",
@@ -49,7 +49,11 @@ export class Client {
     await once(this.#socket, "connect");
   }
 
-  /** Refreshes once, with a proof if there is one. A busy machine may need some attempts. @throws unless the response has a new token */
+  /**
+   * Refreshes once, with a proof if there is one. On a busy machine this may need several attempts.
+   *
+   * @throws unless the response has a new token
+   */
   async refresh(key?: ClientKey, proof?: string): Promise<void> {
     const { head, tail } = this.#way.request(this.#port);
     const whole = proof === undefined ? head : head.replace("\r\n", `\r\ndpop: ${proof}\r\n`);
@@ -84,10 +88,12 @@ export class Client {
   }
 }
 
-/** All clients refresh `count` times. Returns what one refresh takes of the server's cores, in µs. The proofs are made before. */
+/**
+ * Lets all clients refresh `count` times. Returns how much CPU time of the server one refresh takes, in µs. The proofs are made before.
+ */
 export async function measure({ pid }: Service, clients: readonly Client[], count: number, key?: ClientKey) {
   const proofs = clients.map(() => Array.from({ length: count }, () => key && proveGrant(key)));
-  // The service closes connections that were idle while it was the turn of others.
+  // The service has closed connections that were idle while others were measured.
   await Promise.all(clients.map((client) => client.connect()));
   const before = cpuTime(pid) ?? Number.NaN;
   await Promise.all(

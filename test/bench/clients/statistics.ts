@@ -1,4 +1,4 @@
-/** Medians of what took turns, with an interval that says how much they may be off. */
+/** Computes medians of alternating measurements, with their confidence intervals. */
 import { Random } from "../../http/roundtrip/random.ts";
 import { median } from "../../support/median.ts";
 
@@ -22,7 +22,7 @@ export function estimate<Round>(
   return { value: figureOf(blocks.flat()), low: at((1 - SHARE) / 2), high: at((1 + SHARE) / 2) };
 }
 
-/** The median of the ratios of single rounds, so that what disturbs a round disturbs both sides. */
+/** Returns the median of the ratios of single rounds, so that a disturbance affects both sides of a ratio. */
 export function ratioOf<Name extends string>(one: Name, other: Name) {
   return (rounds: readonly Readonly<Record<Name, number>>[]) =>
     median(rounds.map((round) => round[one] / round[other]));

@@ -17,7 +17,7 @@ export class Logins {
     this.#left = count;
   }
 
-  /** @param user whose sessions they are; default: one subject each */
+  /** @param user the subject of all sessions; by default each session has another subject */
   static async create(store: SessionStore, count: number, user?: string): Promise<Logins> {
     const records = Buffer.alloc(count * RECORD);
     let at = 0;
@@ -32,7 +32,7 @@ export class Logins {
     return new Logins(records, count);
   }
 
-  /** Takes random ones out. */
+  /** Removes and returns random logins. */
   draw(count: number): { sid: SessionId; nonce: string }[] {
     return Array.from({ length: count }, () => {
       const position = RECORD * Math.floor(Math.random() * this.#left);

@@ -26,7 +26,7 @@ const { values } = parseArgs({
 const [BROWSE_MS, OUTAGE_MS] = [Number(values.seconds) * 1000, Number(values.outage) * 1000];
 const TABS = 20;
 const USERS = 20;
-/** How much later than the logout's a late response is. */
+/** How much later than the response to the logout a late response arrives, in ms. */
 const LATE_MS = 1_000;
 
 type Count = Record<Rendered["state"], number> & { times: number[] };
@@ -50,7 +50,7 @@ async function navigate(library: Library, jar: Jar, count: Count, delayMs: numbe
   return page;
 }
 
-/** Tabs navigate until the time is over. After a page that leads to the login they wait for all others, and try it once more. */
+/** Navigates in all tabs until the time is over. After a page that leads to the login, a tab waits for all others and tries once more. */
 async function browse(library: Library) {
   const count = nothing();
   const before = library.rotations();

@@ -1,4 +1,4 @@
-/** The cookies of a browser: those of tests, without their framework. */
+/** The cookies of a browser, as in the tests but without their framework. */
 export class Jar {
   readonly cookies = new Map<string, string>();
 
@@ -10,7 +10,7 @@ export class Jar {
     return new Jar((request.headers.get("cookie") ?? "").split("; ").filter((pair) => pair !== ""));
   }
 
-  /** A response arrives. */
+  /** Takes over the cookies of a response. */
   take(setCookies: readonly string[]): void {
     for (const line of setCookies) {
       const [, name = "", value = "", attributes = ""] = /^([^=]+)=([^;]*)(.*)$/.exec(line) ?? [];

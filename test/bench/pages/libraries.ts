@@ -1,4 +1,4 @@
-/** The server kit and the other libraries, each as its documentation says, as a function that renders a page. */
+/** The server kit and the other libraries, each used as in its documentation, as a function that renders a page. */
 import { registerHooks } from "node:module";
 import { createServerSessions } from "../../../src/server-kit/index.ts";
 import { createVerifier } from "../../../src/verifier/index.ts";
@@ -21,14 +21,14 @@ export type Library = {
   readonly lifeS: number;
   signIn(): Promise<Jar>;
   render(request: Request): Promise<Rendered>;
-  /** Returns the cookies of the logout's response. */
+  /** Signs out. Returns the cookies of the response. */
   signOut(request: Request): Promise<readonly string[]>;
   setDown(isDown: boolean): void;
   rotations(): number;
   stop(): Promise<void>;
 };
 
-/** The real service. The kit renews when 10 s are left, and tokens live up to a fifth shorter. */
+/** Opens the kit with the real service. The kit renews when 10 s are left, and tokens live up to a fifth shorter. */
 export async function openKit(): Promise<Library> {
   const cookies = { ACCESS_COOKIE: "access_token", COOKIE_PATH: "/", COOKIE_SECURE: "false" };
   const lifeS = USE_S + 10;
@@ -81,7 +81,7 @@ const openWith = (provider: Provider, lifeS: number) => ({
   stop: async () => provider.close(),
 });
 
-/** `updateSession` of the guide for Next.js. The library renews when 90 s are left. */
+/** Opens Supabase's library with `updateSession` of the guide for Next.js. The library renews when 90 s are left. */
 export async function openSupabase(): Promise<Library> {
   const { createServerClient } = (await import(of("@supabase/ssr"))) as { createServerClient: CreateServerClient };
   const lifeS = USE_S + 90;
@@ -127,7 +127,7 @@ type NextAuth = (config: object) => {
 const SECRET = "a secret of thirty-two characters!";
 const SESSION_COOKIE = "authjs.session-token";
 
-/** The guide on rotating refresh tokens, with sessions in cookies. It renews when the token has expired. */
+/** Opens next-auth as in the guide on rotating refresh tokens, with sessions in cookies. It renews when the token has expired. */
 export async function openNextAuth(reuseIntervalMs: number): Promise<Library> {
   resolveNext();
   process.env.AUTH_URL = "http://app.example";
@@ -173,7 +173,7 @@ export async function openNextAuth(reuseIntervalMs: number): Promise<Library> {
   };
 }
 
-/** The callback of the guide. */
+/** Renews a token as the callback of the guide does. */
 async function renew(provider: Provider, token: AuthToken): Promise<object> {
   try {
     const body = new URLSearchParams({ grant_type: "refresh_token", refresh_token: token.refresh_token });
@@ -187,10 +187,10 @@ async function renew(provider: Provider, token: AuthToken): Promise<object> {
   }
 }
 
-/** The types are not installed with the service. */
+/** The name is not a literal, because the types are not installed with the service. */
 const of = (name: string): string => name;
 
-/** Next.js has no map of exports, so that Node needs the names of its files. */
+/** Resolves the modules of Next.js, which has no map of exports, so that Node needs the names of its files. */
 function resolveNext(): void {
   const resolve = (name: string) => (/^next\/(headers|navigation|server)$/.test(name) ? `${name}.js` : name);
   registerHooks({ resolve: (name, context, next) => next(resolve(name), context) });

@@ -110,7 +110,7 @@ const USER = {
   created_at: "2026-01-01T00:00:00Z",
 };
 
-/** The fields of both protocols. */
+/** The error has the fields of both protocols. */
 const error = (code: string) => ({ code, error_code: code, msg: code, error: "invalid_grant" });
 
 async function textOf(request: IncomingMessage): Promise<string> {

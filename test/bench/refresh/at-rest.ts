@@ -1,4 +1,4 @@
-/** The service before anybody has called: how soon it is ready, and what it holds. */
+/** Measures the service before its first call: how soon it is ready, and its memory. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { median } from "../../support/median.ts";
 import { residentMemory } from "./proc.ts";

@@ -1,4 +1,4 @@
-/** The servers that are measured, started, and the requests that each gets. */
+/** The servers that are measured, and the requests that each of them gets. */
 import type { Plan } from "./plan.ts";
 import { start } from "./processes.ts";
 import { logoutJson, type Request, refreshGrpc, refreshGrpcWeb, refreshJson, refreshRpc } from "./requests.ts";
@@ -16,7 +16,7 @@ export type Contender = {
   /** The server's process. */
   readonly pid: number;
   readonly plan: Plan;
-  /** Credentials for the next round, where a round uses them up. */
+  /** Returns the credentials for the next round, if a round uses them up. */
   readonly refill?: () => Promise<readonly string[]>;
 };
 
@@ -58,7 +58,7 @@ async function accessTokens(service: Service): Promise<string[]> {
   return (await logIn(service, LOGOUTS)).map(({ accessToken }) => accessToken);
 }
 
-/** A floor whose tokens the service would not take has saved itself some work. */
+/** Checks that the service accepts the floor's tokens. Otherwise the floor would have saved itself some work. */
 async function checkFloor(port: number, service: Service): Promise<void> {
   const [login] = await logIn(service, 1);
   const response = await fetch(`http://127.0.0.1:${port}/v1/auth/refresh`, {
@@ -204,7 +204,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
   }),
 };
 
-/** Another MAC of the same form. */
+/** Replaces the MAC by another one of the same form. */
 function forge(token: string): string {
   return token.slice(0, -1) + (token.endsWith("A") ? "B" : "A");
 }

@@ -1,4 +1,4 @@
-/** What the project has promised, and what was measured of it. */
+/** Compares the measurements with the project's goals. */
 import type { AtRest } from "./at-rest.ts";
 import { type Measured, ratio } from "./ratios.ts";
 import type { Figure } from "./report.ts";
@@ -55,7 +55,7 @@ export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): 
     add("p99 of the floor's, both offered the same", ratio(...offered, "p99"), " ×", { atMost: 2 });
   }
   addPerResponse("store round trips per refresh", "json", storeCalls.roundTrips, 1.005);
-  // Some of the turn before may still be under way.
+  // Some requests of the previous turn may still be under way.
   addPerResponse("store reads per forged token", "forged", storeCalls.forgedReads, 0.005);
   if (atRest !== undefined) {
     add("start to ready", atRest.startToReady, " ms", { atMost: 400 });

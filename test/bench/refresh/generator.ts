@@ -8,12 +8,12 @@ import { GrpcConnection } from "./grpc-connection.ts";
 import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 const CONNECTIONS = 32;
-/** How long the last responses may take, ms. */
+/** How long to wait for the last responses, in ms. */
 const PATIENCE = 5_000;
 
 export type Reply = { readonly status: string; readonly cookie: string | undefined };
 
-/** A whole response, or undefined while some of it is missing. */
+/** Returns a whole response, or undefined while a part of it is missing. */
 function readReply(text: string): Reply | undefined {
   const body = text.indexOf("\r\n\r\n") + 4;
   if (body < 4) return undefined;
@@ -72,7 +72,7 @@ class Http1Connection implements Connection {
   }
 }
 
-/** What each connection of a plan presents next; it outlives the slices. */
+/** The credentials that each connection of a plan presents next. They are kept from slice to slice. */
 const jars = new Map<string, { readonly plan: Plan; readonly credentials: string[] }>();
 
 async function run({ name, seconds, rate }: Slice): Promise<Load> {
@@ -90,7 +90,7 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
 
   await new Promise<void>((resolve) => {
     const idle: number[] = [];
-    /** When those requests were due that found no idle connection. */
+    /** The due times of requests for which there was no idle connection. */
     const late: number[] = [];
     let offered = 0;
     let over = false;
@@ -114,7 +114,7 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
         responses[status] = (responses[status] ?? 0) + 1;
         if (plan.use === "adopt" && response?.cookie !== undefined) credentials[index] = response.cookie;
         if (response !== undefined) next(index);
-        else if (over && inFlight === 0) resolve(); // a lost connection sends nothing more
+        else if (over && inFlight === 0) resolve(); // A lost connection sends nothing more.
       });
     };
     const next = (index: number): void => {

@@ -54,7 +54,7 @@ export class GrpcConnection implements Connection {
   }
 }
 
-/** A status of gRPC other than 0 counts as a response that is not expected. */
+/** Converts a response. A gRPC status other than 0 counts as an unexpected response. */
 function replyOf(head: IncomingHttpHeaders, status: string): Reply {
   const cookie = head["set-cookie"]?.find((value) => value.startsWith("refresh_token="));
   return {

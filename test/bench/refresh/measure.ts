@@ -1,13 +1,13 @@
-/** Contenders taking turns. */
+/** Runs contenders in turns. */
 import type { Contender } from "./contenders.ts";
 import type { Result, Slice } from "./plan.ts";
 import { cpuTime } from "./proc.ts";
 import type { Generator } from "./processes.ts";
 import type { Measured } from "./ratios.ts";
 
-/** Of one contender in one round, s. Short, so that what disturbs the machine disturbs all of them. */
+/** How long one contender runs in one round, in s. It is short, so that a disturbance affects all contenders. */
 export const SLICE = 0.4;
-/** A server is warm after so many responses, or so many seconds: compilation depends on the number of calls. */
+/** After this many responses or this many seconds a server is warm. Compilation depends on the number of calls. */
 const WARM = { responses: 10_000, seconds: 4 };
 /** Rounds at an offered rate, and how long a slice of them takes, s. */
 const OFFERED_ROUNDS = 5;
@@ -20,17 +20,17 @@ async function run(generator: Generator, { name, pid }: Contender, slice: Omit<S
   return { ...load, cpu: (cpu * 1e6) / (load.rate * load.seconds) };
 }
 
-/** Brings the credentials of a round, where a round uses them up. */
+/** Fetches the credentials of a round, if a round uses them up. */
 export async function refill(generator: Generator, { plan, refill }: Contender): Promise<void> {
   if (refill !== undefined) await generator.load({ ...plan, credentials: await refill() });
 }
 
-/** A contender's turn in a round; its credentials are there. */
+/** Runs the turn of a contender in a round. Its credentials must have been fetched. */
 export function takeTurn(generator: Generator, contender: Contender, seconds = SLICE): Promise<Result> {
   return run(generator, contender, { seconds });
 }
 
-/** @returns what it can do once it is warm, responses per second */
+/** Warms up a contender. @returns how many responses per second it then reaches */
 export async function warmUp(generator: Generator, contender: Contender): Promise<number> {
   const until = performance.now() + WARM.seconds * 1000;
   await generator.load(contender.plan);
@@ -44,7 +44,7 @@ export async function warmUp(generator: Generator, contender: Contender): Promis
   return last;
 }
 
-/** Warms both up, and offers both half of what the slower of them can do. */
+/** Warms up both contenders, and then offers both of them half of the rate of the slower one. */
 export async function offerTheSame(
   generator: Generator,
   one: Contender,

@@ -1,4 +1,4 @@
-/** Orders and reports of the generator: plain data, since it is a process of its own. */
+/** The orders for the generator and its reports. They are plain data, because the generator is a separate process. */
 
 /** Requests of one kind to one server. A request is `head`, a credential, and `tail`. */
 export type Plan = {
@@ -18,20 +18,20 @@ export type Plan = {
   readonly isGrpc?: boolean;
 };
 
-/** A stretch of a plan. */
+/** A part of a plan. */
 export type Slice = {
   readonly name: string;
-  /** Ends then, or when the credentials are spent. */
+  /** When the part ends, unless the credentials are used up before. */
   readonly seconds: number;
   /** Requests per second that are offered; undefined: each connection sends its next one as soon as it has the response. */
   readonly rate?: number;
 };
 
-/** What the clients saw. */
+/** The results on the side of the clients. */
 export type Load = {
-  /** How many responses had which status; "lost" where there was none. */
+  /** How many responses had each status; "lost" counts missing responses. */
   readonly responses: Readonly<Record<string, number>>;
-  /** From the first request to the last response, s. */
+  /** The time from the first request to the last response, in s. */
   readonly seconds: number;
   /** Responses per second. */
   readonly rate: number;
@@ -42,7 +42,7 @@ export type Load = {
 
 /** The result of one slice. */
 export type Result = Load & {
-  /** What a response took of the server's core, µs; NaN where that cannot be measured. */
+  /** The CPU time of the server per response, in µs; NaN if it cannot be measured. */
   readonly cpu: number;
 };
 

@@ -9,7 +9,7 @@ function orUndefined<T>(read: () => T): T | undefined {
   }
 }
 
-/** Resident memory, MiB. */
+/** Returns the resident memory of a process, in MiB. */
 export function residentMemory(pid: number): number | undefined {
   return orUndefined(() => {
     const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
@@ -17,13 +17,13 @@ export function residentMemory(pid: number): number | undefined {
   });
 }
 
-/** The processes that a process has started. */
+/** Returns the processes that a process has started. */
 export function childrenOf(pid: number): readonly number[] {
   const text = orUndefined(() => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")) ?? "";
   return text.split(" ").filter(Boolean).map(Number);
 }
 
-/** How long all threads have run on a core so far, s. What the machine does besides disturbs it least of all measures. */
+/** Returns the CPU time of all threads so far, in s. Of all measures, other load on the machine disturbs it least. */
 export function cpuTime(pid: number): number | undefined {
   return orUndefined(() => {
     const tasks = `/proc/${pid}/task`;

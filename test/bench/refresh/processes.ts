@@ -1,4 +1,4 @@
-/** The processes of a run: pinned to cores where that can be done, and gone when the run is. */
+/** The processes of a run. They are pinned to cores if possible, and end with the run. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
@@ -13,7 +13,7 @@ import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 export const ROOT = join(import.meta.dirname, "../../..");
 
-/** Each server has a core of its own; the load and Redis share another. Everywhere: wherever the system likes. */
+/** The cores of a process. Each server has a separate core; the load and Redis share another one. `anywhere`: the system chooses. */
 export type Place = "server" | "load" | "anywhere";
 
 const CORES: Partial<Record<Place, string>> = { server: "0", load: "1" };
@@ -45,7 +45,7 @@ type Options = {
 
 type Launched = {
   readonly child: ChildProcess;
-  /** Rejects when it ends by itself, with what it has written. */
+  /** Rejects when the process ends unexpectedly, with its output. */
   readonly failed: Promise<never>;
 };
 
@@ -64,7 +64,7 @@ function launch(place: Place, command: string, args: readonly string[], options:
     children.delete(child);
     throw new Error(`${command} ${args[0]} ended\n${readFileSync(log, "utf8")}`);
   });
-  failed.catch(() => {}); // only a waiting caller needs it
+  failed.catch(() => {}); // Only a waiting caller needs the rejection.
   return { child, failed };
 }
 
@@ -80,7 +80,7 @@ function server({ child, failed }: Launched): Server {
   };
 }
 
-/** Starts a program of ours and waits for the first line of its output. @throws when it ends before */
+/** Starts a program and waits for the first line of its output. @throws if it ends before */
 export async function start(
   place: Place,
   args: readonly string[],
@@ -107,7 +107,7 @@ async function untilAccepts(port: number): Promise<void> {
 
 export type RedisServer = Server & { readonly port: number };
 
-/** A Redis of our own, that keeps nothing. */
+/** Starts a Redis that stores nothing on disk. */
 export async function startRedis(): Promise<RedisServer> {
   const port = await freePort();
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", scratch()];

@@ -2,10 +2,10 @@
 import { median } from "../../support/median.ts";
 import type { Result } from "./plan.ts";
 
-/** What was measured of one server: a result per round. */
+/** The measurements of one server: a result for each round. */
 export type Measured = { readonly title: string; readonly expected: string; readonly results: readonly Result[] };
 
-/** Unexpected responses, such as "3 × 401"; undefined when all were as expected. */
+/** Returns unexpected responses, such as "3 × 401"; undefined if all were as expected. */
 export function strangers({ expected, results }: Measured): string | undefined {
   const counts = new Map<string, number>();
   for (const { responses } of results) {
@@ -17,7 +17,7 @@ export function strangers({ expected, results }: Measured): string | undefined {
   return [...counts].map(([status, count]) => `${count} × ${status}`).join(", ");
 }
 
-/** The median of the ratios of single rounds, so that a round that the machine disturbed disturbs both sides. */
+/** Returns the median of the ratios of single rounds, so that a disturbance affects both sides of a ratio. */
 export function ratio(of: Measured, to: Measured, measure: "rate" | "p99" | "cpu"): number | { refused: string } {
   for (const side of [of, to]) {
     const wrong = strangers(side);

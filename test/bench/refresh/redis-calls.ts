@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** How often each command ran inside Redis so far, scripts' own included (`INFO commandstats`). */
+/** How often each command has run inside Redis, including commands of scripts (`INFO commandstats`). */
 export type Calls = ReadonlyMap<string, number>;
 
 export function watchCalls(port: number): { read(): Promise<Calls>; close(): void } {
@@ -14,7 +14,7 @@ export function watchCalls(port: number): { read(): Promise<Calls>; close(): voi
   };
 }
 
-/** How often `command` ran between two readings. */
+/** Returns how often `command` ran between two readings. */
 export function between(before: Calls, after: Calls, command: string): number {
   return (after.get(command) ?? 0) - (before.get(command) ?? 0);
 }

@@ -1,7 +1,7 @@
 import { median } from "../../support/median.ts";
 import { type Measured, strangers } from "./ratios.ts";
 
-/** A figure that has a goal. `value` undefined: there is none, and `note` says why. */
+/** A figure that has a goal. If `value` is undefined, it could not be measured, and `note` says why. */
 export type Figure = {
   readonly title: string;
   readonly value: number | undefined;

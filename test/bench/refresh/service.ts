@@ -1,10 +1,10 @@
-/** The service under test, as an operator would run it: `node src/main.ts` on Redis, nearly everything else at its default. */
+/** Runs the service under test as an operator would: `node src/main.ts` on Redis, with nearly all settings at their defaults. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Place, ROOT, type Server, scratch, start } from "./processes.ts";
 
 export const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
-/** The same for every server, so that all responses have the same size. */
+/** The issuer of every server. It is the same, so that all responses have the same size. */
 export const ISSUER = "http://127.0.0.1:8080";
 
 export type Service = Server & { readonly port: number; readonly adminUrl: string };
@@ -78,12 +78,12 @@ export async function logIn(service: Service, count: number, fields: object = {}
   return credentials;
 }
 
-/** Whether the service accepts an access token now. */
+/** Returns whether the service accepts an access token now. */
 export async function accepts(service: Service, token: string): Promise<boolean> {
   return ((await admin(service, "IntrospectToken", { token })) as { active?: boolean }).active === true;
 }
 
-/** How often a call is repeated that a busy machine made the service refuse. */
+/** How often a call that the service has refused on a busy machine is repeated. */
 const ATTEMPTS = 20;
 
 async function admin({ adminUrl }: Service, rpc: string, message: object): Promise<unknown> {
@@ -100,7 +100,7 @@ async function admin({ adminUrl }: Service, rpc: string, message: object): Promi
   }
 }
 
-/** Refreshes served so far, by rotation outcome, from the service's own metrics. */
+/** Returns how many refreshes were served so far, by rotation outcome, from the service's own metrics. */
 export async function outcomes({ adminUrl }: Service): Promise<Readonly<Record<string, number>>> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   const lines = text.matchAll(/^session_renewed_total\{outcome="(\w+)"\} (\d+)$/gm);

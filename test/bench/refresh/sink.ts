@@ -1,4 +1,4 @@
-/** A collector that takes what it is sent and drops it. */
+/** A collector that accepts everything and drops it. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

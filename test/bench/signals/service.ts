@@ -12,12 +12,12 @@ const UNLIMITED = { RATE_LIMIT_CREATE: "off", OVERLOAD_MAX_WAITING: "0", OVERLOA
 
 export type Open = { readonly accessToken: string; readonly sessionId: string };
 
-/** The stores by name, each as what starts its servers. */
+/** The stores by name, each with the function that starts its servers. */
 const SERVERS = { embedded: async () => undefined, redis: startRedis, cluster: startRedisCluster };
 
 type StoreName = keyof typeof SERVERS;
 
-/** @throws Error if there is none of that name */
+/** Returns the name of a store. @throws Error if no store has that name */
 export function storeNamed(text: string): StoreName {
   if (!Object.hasOwn(SERVERS, text)) throw new Error(`--store ${text}: ${Object.keys(SERVERS).join(", ")}`);
   return text as StoreName;
@@ -37,7 +37,7 @@ export async function openService(store: StoreName) {
     asked.end(body === undefined ? undefined : JSON.stringify(body));
     const [response] = await once(asked, "response");
     const received = await text(response);
-    // A busy machine: the service asks for another attempt.
+    // On a busy machine the service asks for another attempt.
     if (response.statusCode === 503) return call(url, method, token, body);
     if (response.statusCode >= 300) throw new Error(`${url}: ${response.statusCode} ${received}`);
     return received === "" ? {} : JSON.parse(received);

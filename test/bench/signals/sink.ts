@@ -1,4 +1,7 @@
-/** A process of receivers of webhooks, each at a port of its own on loopback: it accepts all, and reports when each session's first signal came. */
+/**
+ * A process of receivers of webhooks, each on a separate port of loopback. They accept everything, and report when the first signal of
+ * each session arrived.
+ */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
@@ -7,7 +10,10 @@ import type { AddressInfo } from "node:net";
 type Report = { readonly received: number; readonly firstAt: Readonly<Record<string, number>> };
 
 export type Sink = {
-  /** One for each receiver: the service has a few connections to each origin, and many subscriptions would wait for these. */
+  /**
+   * The URLs, one for each receiver. The service has few connections to each origin, so subscriptions with one origin would wait for each
+   * other.
+   */
   readonly urls: readonly string[];
   /** Returns what has come since the start; the times are those of `wallNow`. */
   report(): Promise<Report>;

@@ -1,4 +1,4 @@
-/** What every store does when a session is created, alone or in place of another. */
+/** The contract of every store for creating a session, alone or in place of another. */
 import { describe, expect, test } from "vitest";
 import { firstState } from "../../../src/session/rotation.ts";
 import { CAP, type Context } from "../../support/store/context.ts";

@@ -48,7 +48,8 @@ export function deviceCookiesContract(context: () => Context): void {
         "device_proof_missing",
       );
       expect(await present(context().store, sid, next.child, withCookie(key, 0))).toBe("device_proof_missing");
-      expect(await present(context().store, sid, next.child)).toBe("device_proof_missing"); // a caller that knows nothing of device binding
+      // This caller knows nothing of device binding.
+      expect(await present(context().store, sid, next.child)).toBe("device_proof_missing");
       expect({ ...(await store.find(sid)) }).toEqual(before);
     });
 
@@ -120,7 +121,8 @@ export function deviceCookiesContract(context: () => Context): void {
       await store.unbind(sid);
       expect(await store.find(sid)).toMatchObject({ session: { deviceRequired: true } });
       expect(await present(context().store, sid, served.child, WITHOUT)).toBe("device_required");
-      expect(await present(context().store, sid, served.child)).toBe("repeat"); // where device binding is off
+      // This is how an instance with device binding switched off calls.
+      expect(await present(context().store, sid, served.child)).toBe("repeat");
     });
   });
 }

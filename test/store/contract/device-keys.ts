@@ -49,7 +49,7 @@ export function deviceKeysContract(context: () => Context): void {
   test("a session without claims and one with an authentication that begins with the bytes of a key stay apart", async () => {
     const { store, login } = context();
     const key = someKey();
-    const bytes = Uint8Array.from(key.bytes).fill(1, 0, 1); // what an authentication begins with in a record
+    const bytes = Uint8Array.from(key.bytes).fill(1, 0, 1); // An authentication in a record begins with this byte.
     const { sid, first } = await login(subject());
     await store.registerKey(sid, first, { ...key, bytes });
     const authentication = { time: wallMs(5 * SECOND), methods: ["otp"], contextClass: "" };

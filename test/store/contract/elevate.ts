@@ -1,4 +1,4 @@
-/** What every store keeps of an authentication. */
+/** The contract of every store for the authentication of a session. */
 import { describe, expect, test } from "vitest";
 import { firstState } from "../../../src/session/rotation.ts";
 import { storeMs, wallMs } from "../../../src/session/time.ts";
@@ -27,7 +27,7 @@ export function elevateContract(context: () => Context): void {
           ok: true,
           session: { ...created, authentication: second },
         });
-        expect(await store.elevate(session.sid, second)).toMatchObject({ ok: true }); // run twice
+        expect(await store.elevate(session.sid, second)).toMatchObject({ ok: true }); // The step runs twice.
         const found = await store.find(session.sid);
         expect(found).toMatchObject({
           session: { ...created, authentication: second },

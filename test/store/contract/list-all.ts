@@ -1,4 +1,4 @@
-/** What every store returns of the sessions of all subjects. */
+/** The contract of every store for the list of the sessions of all subjects. */
 import { expect, test } from "vitest";
 import { EVERY_SESSION, type SessionFilter } from "../../../src/session/filter.ts";
 import type { Session, SessionId } from "../../../src/session/model.ts";
@@ -11,7 +11,7 @@ import { IDLE, newSession, nonce, SECOND, subject } from "../../support/store/se
 const sids = (sessions: readonly Session[]) => sessions.map(({ sid }) => sid);
 const order = (sessions: readonly Session[]) => sessions.map(({ createdAt, sid }) => `${createdAt} ${sid}`);
 
-/** All pages of a list. */
+/** Returns all pages of a list. */
 async function pages(store: SessionStore, limit: number, filter: SessionFilter): Promise<(readonly Session[])[]> {
   const seen: (readonly Session[])[] = [];
   let from: string | undefined;

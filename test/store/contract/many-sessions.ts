@@ -1,4 +1,4 @@
-/** What every store owes a subject with many sessions: more than one script, or one transaction, may deal with. */
+/** The contract of every store for a subject with more sessions than one script or transaction may process. */
 
 import { expect, test } from "vitest";
 import type { NewSession, SessionId } from "../../../src/session/model.ts";
@@ -64,7 +64,7 @@ export function manySessionsContract(context: () => Context): void {
     expect(await next()).toEqual([]);
     for (let at = 0; at < 3; at++) {
       const [oldest] = await next();
-      expect(sidsOf(created.slice(0, 50))).toContain(oldest); // any of the first millisecond
+      expect(sidsOf(created.slice(0, 50))).toContain(oldest); // Any session of the first millisecond may be the oldest.
       expect(await store.find(oldest as SessionId)).toEqual({ ok: false, reason: "revoked" });
     }
     expect(await listed(user, 100)).toHaveLength(MANY);
@@ -130,11 +130,11 @@ export function manySessionsContract(context: () => Context): void {
     const outcome = await store.endAll(user, "revoked_subject", { origin: { admin: "support" } });
     expect(outcome).toMatchObject({ count: sids.length });
     const own = await due(sids);
-    expect(own.length).toBeGreaterThan(0); // as many as are returned at once
+    expect(own.length).toBeGreaterThan(0); // A reading returns as many as one call allows.
     expect(new Set(own.map(({ event }) => `${event.subject} ${event.reason} ${event.admin}`))).toEqual(
       new Set([`${user} revoked_subject support`]),
     );
-    /** Records them, as often as some are returned; those that there were. */
+    /** Records the due records of these sessions, again and again while some are returned. Returns what they contained. */
     const record = async (wanted: readonly SessionId[]) => {
       const recorded: string[] = [];
       for (let left = await due(wanted); left.length > 0; left = await due(wanted)) {
@@ -151,7 +151,7 @@ export function manySessionsContract(context: () => Context): void {
     const other = subject();
     const others = sidsOf(await logins(other, 150));
     await backend.beginEndAll(other, "revoked_subject", { origin: {} });
-    await store.end(others[0] as SessionId, "logout"); // does the rest
+    await store.end(others[0] as SessionId, "logout"); // This call finishes the rest of the end.
     expect((await due(others)).every(({ event }) => event.reason === "revoked_subject")).toBe(true);
     expect(await record(others)).toEqual([...others].sort());
   });
@@ -190,7 +190,7 @@ export function manySessionsContract(context: () => Context): void {
       expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await store.rotate(sid, first, nonce())).toEqual({ ok: false, reason: "revoked" });
     }
-    const fresh = await login(user); // in the same millisecond
+    const fresh = await login(user); // The session is created in the same millisecond.
     expect(await listed(user, 10)).toEqual([fresh.sid, spared.sid]);
 
     const mine = new Set(sidsOf(created));

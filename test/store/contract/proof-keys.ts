@@ -14,7 +14,7 @@ const withOwn: DevicePresentation = { ...WITHOUT, proof: OWN };
 const withOther: DevicePresentation = { ...WITHOUT, proof: someProof(2) };
 const KEY = { algorithm: "DPoP", thumbprint: thumbprintBytes(OWN.thumbprint) };
 
-/** Rotates a session a few times with its key. Returns all of its tokens, oldest first. */
+/** Rotates a session several times with its key. Returns all of its tokens, oldest first. */
 async function rotated({ store, backend, login }: Context, more: { readonly dpopJkt?: string }) {
   const { sid, first } = await login(subject(), more);
   const tokens: PresentedToken[] = [{ ...first, issuedAt: backend.now() }];
@@ -53,7 +53,7 @@ export function proofKeysContract(context: () => Context): void {
       const before = await store.find(sid);
       for (const token of tokens.slice(1)) {
         expect(await present(store, sid, token, WITHOUT)).toBe("proof_missing");
-        expect(await present(store, sid, token)).toBe("proof_missing"); // a caller that knows nothing of proofs
+        expect(await present(store, sid, token)).toBe("proof_missing"); // This caller knows nothing of proofs.
         expect(await present(store, sid, token, withOther)).toBe("other_key");
       }
       expect(await store.find(sid)).toEqual(before);
@@ -135,7 +135,7 @@ export function proofKeysContract(context: () => Context): void {
       expect(await store.find(sid)).toEqual({ ...before, now: backend.now() });
       const own = { ...withOwn, clientId };
       expect(await store.rotate(sid, first, nonce(), own)).toMatchObject({ ok: true, device: "first_use" });
-      // The key is held, whoever presents it: the caller compares the client.
+      // The proof of the key counts, whichever client presents it: the caller of the store compares the client.
       expect(await present(store, sid, first, { ...withOwn, clientId: "x" })).toBe("repeat");
     },
   );

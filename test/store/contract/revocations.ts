@@ -78,7 +78,7 @@ export function revocationsContract(context: () => Context): void {
       const other = await backend.open();
       const here = hints(store);
       const there = hints(other);
-      // A hint may come before the subscription stands, and then it is an empty one.
+      // A hint may arrive before the subscription is established, and then it is an empty one.
       await there.received(() => true);
       await here.received(() => true);
       const sid = sidOf(subject());

@@ -1,4 +1,4 @@
-/** What every store does with a presented token. */
+/** The contract of every store for presented tokens. */
 import { describe, expect, test } from "vitest";
 import { storeMs } from "../../../src/session/time.ts";
 import type { Context } from "../../support/store/context.ts";

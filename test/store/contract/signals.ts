@@ -1,4 +1,4 @@
-/** What every store does for signals: the log of endings, its readers, and the subscriptions. */
+/** The contract of every store for signals: the log of endings, its readers, and the subscriptions. */
 import { hash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
@@ -24,7 +24,7 @@ let names = 0;
 const newId = () => `sub${++names}`;
 const newHolder = () => `holder${++names}`;
 
-/** What the tests of this file do again and again. */
+/** Returns functions that many tests of this file use. */
 function toolsOf({ store, login }: Context) {
   const { log, subscriptions } = store.signals;
   const partitionOf = (sid: SessionId) => log.partitionOf({ sid });
@@ -46,7 +46,7 @@ function toolsOf({ store, login }: Context) {
       if (cursor === undefined) throw new Error("no cursor");
       return cursor;
     },
-    /** All signals of a partition after a cursor, piece by piece. */
+    /** Returns all signals of a partition after a cursor, read in pieces. */
     async readAll(sid: SessionId, after: Cursor, limit = 100) {
       const found: { readonly signal: Signal; readonly cursor: Cursor }[] = [];
       for (;;) {
@@ -285,7 +285,7 @@ function readersContract(context: () => Context): void {
       expect(await leaseOf(sid, one)).toBeUndefined();
       if (second !== undefined) await log.release([second]);
       expect((await leaseOf(sid, one))?.fence).toBeGreaterThan(second?.fence ?? 0);
-      // What it did by its first lease counts no more, although it holds the partition again.
+      // Its work under the first lease no longer counts, although it has the partition again.
       if (first === undefined) throw new Error("no lease");
       expect(await log.advance(first, id, await cursorOf(id, sid), NONE)).toEqual({ ok: false, reason: "lost" });
     });
@@ -334,7 +334,7 @@ function readersContract(context: () => Context): void {
       await store.end(one.sid, "logout");
       await backend.advance(SECOND);
       await store.end(two.sid, "logout");
-      await store.end((await login(subject())).sid, "logout"); // in another part of the store
+      await store.end((await login(subject())).sid, "logout"); // This session is in another part of the store.
       expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first });
       const lease = await leaseOf(one.sid, newHolder());
       const [read] = await readAll(one.sid, await cursorOf(quick, one.sid));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 let directory: string;
-/** The calls in their order: writes into the store's files, syncs of them, and what the process reports of its steps. */
+/** The system calls in their order: writes to the store's files, syncs of them, and the reports of the process about its steps. */
 let calls: readonly string[];
 
 beforeAll(() => {
@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** The calls between the line before a step and the one after its acknowledgement. */
+/** Returns the calls between the line before a step and the line after its acknowledgement. */
 function callsOf(step: string): readonly string[] {
   const at = (line: string) => calls.findIndex((call) => call.includes(`"<${line}>\\n"`));
   const [start, end] = [at(step), at(`/${step}`)];

@@ -1,4 +1,4 @@
-/** What keeps the embedded store's work small however many sessions there are: expiries that no refresh writes to, and limits that limit. */
+/** The embedded store's work is small however many sessions there are: refreshes do not write expiries, and limits are effective. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, subject } from "../../support/store/sessions.ts";
 
 const SHORT = 100 * SECOND;
-/** More than one step examines. */
+/** More sessions than one step examines. */
 const MANY = 250;
 
 let directory: string;
@@ -41,7 +41,7 @@ async function login() {
 
 const tokenOf = (first: string) => ({ generation: 1, nonce: first, issuedAt: storeMs(0) });
 
-/** The sessions that each step ends, until one has nothing left to do. */
+/** Returns the sessions that each step ends, until no step has anything left to do. */
 async function steps(): Promise<SessionId[][]> {
   const ended: SessionId[][] = [];
   for (let isDone = false; !isDone; ) {
@@ -52,7 +52,7 @@ async function steps(): Promise<SessionId[][]> {
   return ended;
 }
 
-/** How many sessions are to be examined up to a time. */
+/** Returns how many sessions are to be examined up to a time. */
 function toExamine(until: number): number {
   const db = new DatabaseSync(path, { readOnly: true });
   const count = db.prepare("SELECT count(*) AS count FROM sessions WHERE examined_at <= ?").get(until)?.count;
@@ -65,7 +65,7 @@ test("sessions that were refreshed are examined again when they would expire, an
   const createdAt = now;
   now += SHORT / 2;
   for (const { refresh } of logins) expect((await refresh()).ok).toBe(true);
-  expect(toExamine(createdAt + SHORT)).toBe(MANY); // the refreshes have changed nothing of that
+  expect(toExamine(createdAt + SHORT)).toBe(MANY); // The refreshes have not changed that.
   now = createdAt + SHORT;
   expect(await steps()).toEqual([[], []]);
   expect(toExamine(now)).toBe(0);

@@ -75,7 +75,7 @@ describe.each(REMOVALS)("without %s", (_, remove) => {
     remove();
     const removed = performance.now();
     const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(NOW) };
-    // Whatever begins a tenth of a second after the removal is refused, however long it takes.
+    // Every step that begins a tenth of a second after the removal is refused, however long it takes.
     for (const verb of [
       () => store.rotate(session.sid, token, nonce()),
       () => store.find(session.sid),

@@ -90,7 +90,7 @@ test("a file of an older version keeps its sessions, and learns what the newer o
   db.exec("CREATE INDEX sessions_by_expiry ON sessions (idle_expires_at)");
   db.close();
 
-  now -= SECOND; // the clock was set back since: what is there ends all the same
+  now -= SECOND; // The clock was set back, but sessions end nevertheless.
   const after = open();
   expect((await after.listAll(1, undefined, {})).sessions).toMatchObject([{ sid: session.sid }]);
   expect(await after.rotate(session.sid, token, nonce())).toMatchObject({ outcome: "rotate" });
@@ -146,7 +146,7 @@ describe("is unavailable", () => {
     await open().close();
     const holder = new DatabaseSync(path);
     holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
-    // The holder lets go during the second wait between two attempts to open it.
+    // The lock is released during the second wait between two attempts to open the file.
     let waits = 0;
     const between = vi.spyOn(Atomics, "wait").mockImplementation(() => {
       if (++waits === 2) holder.close();
@@ -171,7 +171,7 @@ describe("is unavailable", () => {
     await store.close();
     const page = 4096;
     const size = statSync(path).size;
-    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // no schema, no data
+    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // These pages have neither schema nor data.
     expect(open).toThrow(StoreUnavailable);
   });
 
@@ -189,7 +189,7 @@ describe("is unavailable", () => {
   });
 
   test("when the disk is full, without losing what was acknowledged", () => {
-    // A limit on the size of files stands for the end of the disk.
+    // A limit on the size of files simulates a full disk.
     const script = new URL("./fill.ts", import.meta.url).pathname;
     const { stdout, stderr } = spawnSync(
       "sh",

@@ -27,7 +27,7 @@ while (failure === "") {
     failure = error instanceof Error ? error.name : String(error);
   }
 }
-// A little may still fit where much did not; it finds its end as well.
+// A small write may still fit where a large one did not, so it is repeated until it fails as well.
 let ready = "";
 for (let at = 0; at < 100 && ready === ""; at++) {
   ready = await store.ping().then(

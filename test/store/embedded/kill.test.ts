@@ -37,7 +37,7 @@ function open() {
   return createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE });
 }
 
-/** Runs writers on the file until they have reported so many facts, kills them, and returns all that they have reported. */
+/** Runs writers on the file until they have reported this many facts, kills them, and returns all reported facts. */
 async function writeAndKill(writers: number, enough: number): Promise<Fact[]> {
   const facts: Fact[] = [];
   await Promise.all(
@@ -48,7 +48,7 @@ async function writeAndKill(writers: number, enough: number): Promise<Fact[]> {
         try {
           facts.push(JSON.parse(line) as Fact);
         } catch {
-          // The line during which it was killed.
+          // The process was killed while it wrote this line.
         }
         if (facts.length >= enough) child.kill("SIGKILL");
       }
@@ -66,7 +66,7 @@ async function expectKept(facts: readonly Fact[]): Promise<void> {
   for (const { created, refreshed, child } of facts) {
     if (created !== undefined) {
       const found = await store.find(created);
-      // The end may have been written and its acknowledgement not.
+      // The end may have been written without its acknowledgement.
       if (ended.has(created)) expect(found).toEqual({ ok: false, reason: "revoked" });
       else expect(found.ok || logged.has(created)).toBe(true);
       if (ended.has(created)) expect(logged).toContain(created);

@@ -16,7 +16,7 @@ const store = createEmbeddedStore({
   reuseIntervalMs: REUSE_INTERVAL,
   markerLifeMs: MARKER_LIFE,
 });
-/** Written before the next step: what the reader has not got was not acknowledged. */
+/** The fact is written before the next step: what the reader has not received was not acknowledged. */
 const acknowledge = (fact: object) => writeSync(1, `${JSON.stringify(fact)}\n`);
 
 for (let round = 0; ; round++) {

@@ -29,9 +29,9 @@ afterAll(async () => {
 const HUNDREDS = 300;
 const THOUSANDS = 3_000;
 const CAP = 10_000;
-/** Entries of the log that a script returns. */
+/** How many entries of the log a script returns. */
 const MOST_ENTRIES = 500;
-/** Sessions that a script may deal with, and commands and words that it needs for each. */
+/** How many sessions a script may process, and how many commands and words it needs for each. */
 const MOST = 128 + 1;
 const MOST_WORDS = MOST * 40;
 
@@ -41,11 +41,11 @@ type Work = { commands: number; words: number };
 
 /** ioredis fails if Redis reports a command in the packet that confirms MONITOR: then it is tried again. */
 function openMonitor(): Promise<Redis> {
-  const never = { enableReadyCheck: false, lazyConnect: true }; // makes the connection that monitors, and has none
+  const never = { enableReadyCheck: false, lazyConnect: true }; // This makes the connection that monitors, but is itself never connected.
   return redis.admin.duplicate(never).monitor().catch(openMonitor);
 }
 
-/** The most that any run of each script did while something was done, by Redis' own account. */
+/** Returns the most work of any run of each script during an action, as reported by Redis. */
 async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> {
   const monitor = await openMonitor();
   const most = new Map<string, Work>();
@@ -74,7 +74,7 @@ async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> 
   return most;
 }
 
-/** The most elements that a command may return: its LIMIT, or where it names ranks, those from the first to the last. */
+/** Returns how many elements a command may return at most: its LIMIT, or if it names ranks, the number of ranks. */
 function rangeLimit([command, , from, to, ...options]: readonly string[]): number {
   const args = options.map(String);
   const at = args.indexOf("LIMIT");
@@ -116,7 +116,7 @@ test.each(Object.entries(VERBS))("%s: no script does more for thousands than for
     return { user, sids: await fill(user, count) };
   };
   const [few, many] = [await scene(HUNDREDS), await scene(THOUSANDS)];
-  await verb({ user: subject(), sids: (await scene(100)).sids }).catch(() => {}); // Redis learns the scripts
+  await verb({ user: subject(), sids: (await scene(100)).sids }).catch(() => {}); // This call loads the scripts into Redis.
   const [ofFew, ofMany] = [await workOf(() => verb(few)), await workOf(() => verb(many))];
   expect(ofMany.size).toBeGreaterThan(0);
   for (const [script, { words }] of ofMany) {

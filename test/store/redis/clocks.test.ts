@@ -56,7 +56,7 @@ test("an instance whose machine was stopped does not turn back the time of the o
   const next = await awake.rotate(session.sid, rotated.child, nonce());
   expect(next).toMatchObject({ outcome: "rotate", now: wall });
   await awake.ping();
-  // The machine goes on, and has missed all of that.
+  // The machine wakes up, and has missed all of that.
   frozen += 1;
   expect(await sleeper.rotate(session.sid, rotated.child, nonce())).toMatchObject({ outcome: "repeat", now: wall });
   const { child } = next as typeof rotated;

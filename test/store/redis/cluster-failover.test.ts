@@ -41,7 +41,7 @@ afterEach(async () => {
 const node = (at: number) => cluster.nodes[at] as ClusterNode;
 const manySids = (count: number) => Array.from({ length: count }, () => sidOf(subject()));
 
-/** Ends one session after the other, at least so many; each must be acknowledged. */
+/** Ends at least this many sessions one after the other. Each end must be acknowledged. */
 async function endAll(count: number): Promise<void> {
   for (const sid of manySids(count)) expect(await store.end(sid, "logout")).toEqual(MARKED);
 }
@@ -91,7 +91,7 @@ test("slots that move to a new master are followed, and it is connected before i
   await joinCluster(cluster.nodes, master, replica);
   await replicate(replica, master);
   const slots = await Promise.all(TAGS.map((tag) => master.admin.call("CLUSTER", "KEYSLOT", tag).then(Number)));
-  const moved = slots.filter((slot) => slot < 5461); // those of node 0
+  const moved = slots.filter((slot) => slot < 5461); // These are the slots of node 0.
   await moveSlots([master, node(0), node(1), node(2)], node(0), master, moved);
   await until(() => store.ping());
   await endAll(60);

@@ -39,7 +39,7 @@ async function logged(store: SessionStore, sids: readonly SessionId[]): Promise<
   return (await store.revocations(undefined)).revocations.map(({ sid }) => sid).filter((sid) => mine.has(sid));
 }
 
-/** Runs scripts, of which `after` decides whether the reply is lost. */
+/** Runs scripts; `after` decides for each whether its reply is lost. */
 async function ends(redis: RedisServer, after: (verb: string) => Promise<void>): Promise<SubjectEnds> {
   const link = new Link(redisOptions(redis.url, PATIENT));
   onTestFinished(() => link.close());

@@ -17,8 +17,8 @@ describe("an outage", () => {
     const store = await open(redis.url);
     const { sid, first } = await login(store);
     redis.pause();
-    await expectUnavailable(store); // by timeout
-    await expectUnavailable(store); // while nothing is connected
+    await expectUnavailable(store); // Commands fail by their timeout.
+    await expectUnavailable(store); // Commands fail because there is no connection.
     await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
     redis.resume();
     await until(() => store.ping());
@@ -88,7 +88,7 @@ describe("an outage", () => {
     const store = await open(redis.url);
     const { sid, first } = await login(store);
     const result = store.rotate(sid, first, nonce());
-    await new Promise(setImmediate); // it is sent
+    await new Promise(setImmediate); // The command has been sent by now.
     for (const resume = performance.now() + 700; performance.now() < resume; );
     expect(outcomeOf(await result)).toBe("rotate");
   });
@@ -96,7 +96,7 @@ describe("an outage", () => {
   test("a process that was held up at its start does not take Redis for away", async () => {
     const redis = await server();
     const opening = openEarly(redis.url, { commandTimeoutMs: 2_000 });
-    await new Promise(setImmediate); // it connects
+    await new Promise(setImmediate); // The client has begun to connect by now.
     for (const resume = performance.now() + 2_500; performance.now() < resume; );
     await login(await opening);
   });
@@ -163,7 +163,7 @@ describe("a Redis that refuses", () => {
   test("a script that blocks Redis", async () => {
     const redis = await server("--busy-reply-threshold", "10");
     const store = await open(redis.url);
-    await redis.admin.ping(); // connected, so that it can end what follows
+    await redis.admin.ping(); // The connection is open, so that it can end the script that follows.
     const endless = redis.admin.duplicate().on("error", () => {});
     const killed = endless.eval("while true do end", 0).catch(String);
     await until(async () => expect(await redis.admin.get("x").catch(String)).toContain("BUSY"));
@@ -210,7 +210,7 @@ test("a refresh is one command", async () => {
   for (let at = 0; at < 100; at++) await store.rotate(sid, first, nonce());
   const after = await commands();
   expect((after.get("evalsha") ?? 0) - (before.get("evalsha") ?? 0)).toBe(100);
-  // What else ran was within the scripts, or asked whether Redis may be used, or was this test's own question.
+  // All other commands ran in scripts, checked whether Redis may be used, or belong to this test.
   const inScripts = new Set(["evalsha", "info", "eval", "time", "get", "mget", "set"]);
   const others = [...after].filter(([name, calls]) => !inScripts.has(`${name}`) && calls !== before.get(name));
   expect(others).toEqual([]);

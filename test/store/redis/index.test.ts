@@ -1,4 +1,6 @@
-/** The index of a subject holds its live sessions and nothing else: what is forgotten in it would stay indefinitely. */
+/**
+ * The index of a subject contains its live sessions and nothing else, because an entry that is forgotten there would stay indefinitely.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
@@ -33,7 +35,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-/** The sessions of a subject in the index, as ids. */
+/** Returns the ids of a subject's sessions in the index. */
 async function indexed(user: string, sid: SessionId): Promise<string[]> {
   const entry = await redis.admin.hget(`${tagOfSession(sid)}u`, user);
   return entry?.match(/.{23}/g) ?? [];

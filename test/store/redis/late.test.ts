@@ -1,4 +1,4 @@
-/** Commands that Redis gets to long after their callers had failed as unavailable: they do nothing. */
+/** Commands that reach Redis long after their callers failed as unavailable have no effect. */
 import { afterEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -11,7 +11,7 @@ import { someKey } from "../../support/store/device.ts";
 import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
 
-/** Short, so that a stall of more than 2 R is soon over: the proportions are what matters. */
+/** The reuse interval is short, so that a stall of more than 2 R is soon over. Only the proportions matter. */
 const R = 600;
 const TIMEOUT = 150;
 
@@ -40,7 +40,7 @@ async function server(): Promise<RedisServer> {
   return redis;
 }
 
-/** A browser whose jar holds the child, and the token that its other tabs may still send. */
+/** Returns a browser whose jar has the child, and the token that its other tabs may still send. */
 async function browser(store: SessionStore) {
   const first = nonce();
   const session = newSession(subject());
@@ -54,7 +54,7 @@ async function browser(store: SessionStore) {
 const passed = (since: number, ms: number) => until(async () => expect(performance.now() - since).toBeGreaterThan(ms));
 const many = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: 20 }, make));
 
-/** The other tab's request is on its way when the stall comes, and has failed as unavailable before it is over. */
+/** The request of the other tab is under way when the stall begins, and fails as unavailable before the stall ends. */
 async function refreshLate(store: SessionStore, stall: () => void, resume: () => void): Promise<string[]> {
   const browsers = await many(() => browser(store));
   const begun = performance.now();
@@ -165,7 +165,7 @@ test("what was held up in this process is late as well", async () => {
   const { sid } = await browser(store);
   const ending = store.end(sid, "logout");
   ending.catch(() => {});
-  // Not sent before this turn is over.
+  // Waiting in this turn delays the sending.
   for (const resume = performance.now() + 3 * TIMEOUT; performance.now() < resume; );
   await expect(ending).rejects.toThrow(StoreUnavailable);
   expect((await until(() => store.find(sid))).ok).toBe(true);
@@ -176,7 +176,7 @@ test("what was held up in this process is sent again while its request is not to
   const store = await open(redis.url, { reuseIntervalMs: 100 * TIMEOUT });
   const { sid } = await browser(store);
   const ending = store.end(sid, "logout");
-  // Not sent before this turn is over.
+  // Waiting in this turn delays the sending.
   for (const resume = performance.now() + 3 * TIMEOUT; performance.now() < resume; );
   expect(await ending).toMatchObject({ ok: true, wasLive: true });
 });

@@ -18,7 +18,7 @@ const user = subject();
 const tag = tagOfSession(sidOf(user));
 
 let redis: RedisServer;
-let now = Date.now() + 48 * 3_600_000; // Redis expires keys by its own clock, which must not come first
+let now = Date.now() + 48 * 3_600_000; // Redis expires keys by its own clock, so this time is later than that clock.
 
 beforeAll(async () => {
   redis = await startRedis();
@@ -103,7 +103,7 @@ test("a node that has taken over without the last ending gives what it was given
   await redis.admin.zrem(`${tag}l`, lost);
   await setClock(now - 500);
   const after = await end();
-  expect((await log()).length).toBe(2); // as many as there were
+  expect((await log()).length).toBe(2); // The log has as many entries as before.
   expect(await read()).toEqual([kept, after]);
   expect(await read()).toEqual([]);
 });
@@ -184,7 +184,7 @@ test("in any order of endings, readings, set clocks and failovers all that the l
         if (step.kind === "end") for (let left = step.count; left > 0; left--) await end();
         if (step.kind === "clock") {
           await setClock(now + step.by);
-          mayRepeat ||= step.by < 0; // what has a time to come is read again until then
+          mayRepeat ||= step.by < 0; // Entries with a time in the future are read again until that time.
         }
         if (step.kind === "drop") await setClock(now + MARKER_LIFE);
         if (step.kind === "takeover") {

@@ -45,7 +45,7 @@ async function logins(count: number, name: string, userAgent = ""): Promise<void
   }
 }
 
-/** What each of so many sessions takes of an empty Redis, bytes. */
+/** Returns how many bytes each of this many sessions takes in an empty Redis. */
 async function cost(count: number, userAgent = ""): Promise<number> {
   await server.admin.flushall("SYNC");
   await setClock(Date.now());
@@ -55,10 +55,10 @@ async function cost(count: number, userAgent = ""): Promise<number> {
   return ((await usedMemory()) - before) / count;
 }
 
-/** What the 256 partitions take beside their sessions, bytes each: their share of it is little once there are some ten thousand. */
+/** The memory of each of the 256 partitions without its sessions, in bytes. With more than ten thousand sessions it hardly matters. */
 const PARTITION = 1_024;
 
-// With so many keys the tables of Redis have just been doubled: their most expensive moment.
+// With this number of keys Redis has just doubled its tables, which is the most expensive moment.
 test.each([
   [1_000, 350 + (256 * PARTITION) / 1_000],
   [34_000, 350],
@@ -74,7 +74,7 @@ test("a user agent of 100 characters costs little more than its text", async () 
 
 const ENTRY_BYTES = 29;
 
-/** Whether entries of sessions that have expired are removed. @param sizeOf counts those of a partition */
+/** Checks that entries of expired sessions are removed. @param sizeOf counts the entries of a partition */
 async function expectUpkeep(sizeOf: (tag: string) => Promise<number>, upkeep = async () => {}): Promise<void> {
   const entries = async () => (await Promise.all(TAGS.map(sizeOf))).reduce((sum, size) => sum + size, 0);
   await server.admin.flushall("SYNC");

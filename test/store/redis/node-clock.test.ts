@@ -9,7 +9,7 @@ test("while nothing is known no command may act", () => {
   expect(from).toBeGreaterThan(until);
 });
 
-/** A node whose clock is ahead of ours by `ahead`, asked from time to time, now quickly, now slowly. */
+/** A node whose clock is ahead of ours by `ahead`. It is asked at intervals, sometimes with a fast reply, sometimes with a slow one. */
 const sample = fc.record({
   wait: fc.nat(5_000),
   there: fc.nat(2_000),
@@ -31,7 +31,7 @@ test("a command's time is over by the node's clock when it is by ours, or earlie
         now += there + back;
         masked ||= step !== 0;
         if (clock.step !== 0) {
-          // Noticed, and until all have agreed on it nothing may act.
+          // The step is noticed, and until all instances have agreed on it nothing may act.
           expect(masked).toBe(true);
           expect(clock.window(now).from).toBeGreaterThan(clock.window(now).until);
           clock.settle(0);
@@ -39,7 +39,7 @@ test("a command's time is over by the node's clock when it is by ours, or earlie
         }
         const { from, until } = clock.window(now);
         const truth = now + ahead;
-        // A step that the times of a reply could explain as well as its way is not noticed, and weighs no more than that.
+        // A step that may also be explained by the delay of a reply is not noticed, and has no greater effect than such a delay.
         expect(until).toBeLessThanOrEqual(truth + TIMEOUT + (masked ? there : 0));
         expect(until - from).toBe(2 * TIMEOUT);
       }

@@ -18,7 +18,9 @@ afterEach(async () => {
 });
 
 const OPERATIONS = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
-/** The words of the line in docs/operations.md, and what it wants besides on a cluster, with REDIS_WAIT_REPLICAS and on another database. */
+/**
+ * The words of the line in docs/operations.md, and what is also needed on a cluster, with REDIS_WAIT_REPLICAS and on another database.
+ */
 const LINE = (/`ACL SETUSER ([^`]+)`/.exec(OPERATIONS)?.[1] ?? "").split(" ");
 const NAME = LINE[0] ?? "";
 const MORE = { cluster: ["+cluster|info", "+cluster|slots"], wait: ["+wait"], select: ["+select"] };
@@ -40,7 +42,7 @@ async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise
 
 const allow = (redis: RedisServer, words: readonly string[] = LINE) => redis.admin.call("ACL", "SETUSER", ...words);
 
-/** Every verb once, and every branch that writes. */
+/** Calls every method once, in every branch that writes. */
 async function everyVerb(store: SessionStore): Promise<void> {
   const hinted: string[] = [];
   const listening = Promise.withResolvers<void>();
@@ -148,7 +150,7 @@ describe("a permission that is taken away while the service runs", () => {
     await expect(store.end(session.sid, "logout")).rejects.toThrow(StoreUnavailable);
     expect(await contents(redis)).toEqual(before);
     await expect(store.ping()).rejects.toThrow(`+${command}`);
-    await expect(store.find(session.sid)).rejects.toThrow(StoreUnavailable); // known, and so all that may depend on it
+    await expect(store.find(session.sid)).rejects.toThrow(StoreUnavailable); // The service knows now that the permission is missing.
     await allow(redis, [NAME, `+${command}`]);
     expect(await until(() => store.end(session.sid, "logout"))).toEqual(ENDED);
     expect((await store.revocations(undefined)).revocations).toMatchObject([{ sid: session.sid }]);
@@ -180,7 +182,7 @@ describe("a permission that is taken away while the service runs", () => {
     }
   });
 
-  /** All that Redis holds. */
+  /** Returns the contents of Redis. */
   async function contents({ admin }: RedisServer): Promise<unknown> {
     const keys = (await admin.keys("*")).sort();
     return Promise.all(keys.map(async (key) => [key, await admin.dumpBuffer(key)]));

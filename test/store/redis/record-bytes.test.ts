@@ -5,10 +5,10 @@ import { deviceArguments, encodeBody, versionOf } from "../../../src/store/redis
 import { someProof } from "../../support/store/device.ts";
 import { newSession } from "../../support/store/sessions.ts";
 
-/** When it is bound, the thumbprint, a time and a length that older versions read, and the kind of the key. */
+/** The bytes of a key: when it was bound, the thumbprint, a time and a length for older versions, and the kind of the key. */
 const KEY_BYTES = 6 + 32 + 6 + 2 + 1;
 
-/** The subject with a length of two bytes, five texts with one of one byte, and no claims. */
+/** Returns the bytes of the texts: the subject with a length of two bytes, five texts with a length of one byte, and no claims. */
 const textBytes = ({ subject, clientId, audience, client }: NewSession) =>
   2 + subject.length + 5 + [clientId, audience, ...Object.values(client)].join("").length;
 

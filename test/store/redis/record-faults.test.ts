@@ -1,4 +1,4 @@
-/** Records of steps whose outcome their callers never learn, by real faults: replicas that stand still, replies that are lost. */
+/** Due records of steps whose outcome their callers never learn, with real faults: suspended replicas and lost replies. */
 import { expect, onTestFinished, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../../src/session/admin.ts";
 import { UNKNOWN_REQUESTER } from "../../../src/session/audit.ts";
@@ -15,7 +15,7 @@ import { newSession, nonce, REUSE_INTERVAL, subject } from "../../support/store/
 import { until } from "../../support/until.ts";
 import { Instance, nameOf, RETENTION, ROUND_MS } from "../record-search.ts";
 
-/** A Redis on a clock that is moved. */
+/** Starts a Redis with a clock that the test moves. */
 async function setUp() {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
@@ -89,7 +89,7 @@ const STEPS: readonly Step[] = [
   ],
 ];
 
-/** The lines that other instances write of what has been left, once all is recorded. */
+/** Returns the lines that other instances write for the due records, when all are recorded. */
 async function linesOfOthers(store: SessionStore, others: readonly Instance[], advance: (ms: number) => Promise<void>) {
   for (;;) {
     await advance(ROUND_MS);

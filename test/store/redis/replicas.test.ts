@@ -40,13 +40,16 @@ async function logIn(store: SessionStore, user = subject()) {
 
 type Known = { readonly user: string; readonly a: SessionId; readonly b: SessionId };
 
-/** What must be with the replicas before it is acknowledged, on two sessions of one subject; and what it leaves behind. */
+/**
+ * The steps whose effects must have reached the replicas before they are acknowledged, on two sessions of one subject, with those
+ * effects.
+ */
 const VERBS: readonly {
   readonly name: string;
   run(store: SessionStore, known: Known): Promise<unknown>;
-  /** The sessions that have markers then. */
+  /** Returns the sessions that have markers afterwards. */
   gone(known: Known): SessionId[];
-  /** Those that have ended without. */
+  /** Returns the sessions that have ended without markers. */
   ended?(known: Known): SessionId[];
 }[] = [
   { name: "an ending", run: (store, { a }) => store.end(a, "logout"), gone: ({ a }) => [a] },
@@ -92,11 +95,11 @@ const VERBS: readonly {
 async function twoSessions(master: RedisServer): Promise<Known> {
   const store = await open(master.url, 0);
   const { user, sid: a, first } = await logIn(store);
-  await store.rotate(a, first, nonce()); // so that another token of its generation is none of its own
+  await store.rotate(a, first, nonce()); // Another token of its generation now does not belong to the session.
   return { user, a, b: (await logIn(store, user)).sid };
 }
 
-/** Servers that run while the tests of a `describe` do. */
+/** Starts servers for the tests of a `describe`. */
 function servers<T extends readonly RedisServer[]>(start: () => Promise<T>): () => T {
   let started: T | undefined;
   beforeAll(async () => {
@@ -147,7 +150,7 @@ describe("with the replicas of another master, which never got it", () => {
     onTestFinished(() => way.stop());
     const store = await open(`redis://127.0.0.1:${way.port}`);
     await store.end(sidOf(subject()), "logout");
-    // The connection for commands stays where it is; the other one is led to the new master.
+    // The connection for commands stays where it is. The other connection leads to the new master.
     way.target = promoted.port;
     const [, waiting = ""] = /^id=(\d+) .* cmd=wait /m.exec(String(await old.admin.client("LIST"))) ?? [];
     await old.admin.client("KILL", "ID", waiting);

@@ -44,7 +44,7 @@ test("it takes as many commands for a thousand sessions as for one, and they do 
     );
   };
   await logIn(store, 1);
-  await commands(); // Redis learns the scripts
+  await commands(); // This call loads the scripts into Redis.
   const one = await commands();
   const thousand = await logIn(store, 1000);
   expect(await commands()).toEqual(one);
@@ -64,7 +64,7 @@ test("one that failed half-way is repeated, and then all have ended", async () =
   const redis = await aRedis();
   const store = await open(redis.url);
   const sids = await logIn(store, 300);
-  // One partition is another kind of thing: its script fails, and the others run.
+  // One partition has a key of another type, so its script fails, but the others run.
   const [broken] = (await redis.admin.keys("{*n")).sort();
   if (broken === undefined) throw new Error("no partition");
   const key = `${broken.slice(0, -1)}l`;

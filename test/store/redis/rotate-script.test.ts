@@ -12,7 +12,7 @@ import { redisOptions } from "../../support/store/backends.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 
 const R = REUSE_INTERVAL;
-/** The one moment at which all of this happens, ms. */
+/** The time of all decisions, in ms. */
 const NOW = 4_000_000_000_000;
 const DAY = 86_400_000;
 const NEVER = 2 ** 48 - 1;
@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 const ages = [R, 2 * R, 3 * R, 4 * R].flatMap((age) => [age - 1, age, age + 1]);
-/** Some lie in the future: the clock was set back. */
+/** Some times lie in the future, as if the clock was set back. */
 const time = fc
   .constantFrom(0, NOW - 1, NOW, NEVER, ...ages.map((age) => NOW - age), ...ages.map((age) => NOW + age))
   .map(storeMs);
@@ -46,7 +46,7 @@ const state: fc.Arbitrary<RotationState> = fc.record({
 });
 const token: fc.Arbitrary<PresentedToken> = fc.record({ generation, nonce: nonces, issuedAt: time });
 
-/** A record as lua/partition.lua lays it out. */
+/** Builds a record with the layout of lua/partition.lua. */
 function record(state: RotationState, session: ReturnType<typeof newSession>): Buffer {
   const head = Buffer.alloc(55);
   head.writeUInt8(1, 0);

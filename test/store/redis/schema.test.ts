@@ -18,11 +18,11 @@ import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../docs/redis-schema.md"), "utf8");
 const RETENTION = 600 * SECOND;
 const DAYS_32 = 32 * 86_400 * SECOND;
-/** How long the test may take from a write to the look at its key. */
+/** How long the test may take from a write to the check of its key, in ms. */
 const PATIENCE = 120 * SECOND;
 const MANY = 130;
 
-/** The rows of a table of the page that begin with a name in backquotes. */
+/** Returns the rows of a table of the page that begin with a name in backquotes. */
 function rowsOf(heading: string): string[][] {
   const section = PAGE.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   const rows = section.split("\n").filter((line) => line.startsWith("| `"));
@@ -36,7 +36,7 @@ function rowsOf(heading: string): string[][] {
 
 const plain = (cell = "") => cell.replace(/^`(.*)`$/, "$1");
 
-/** A key or field as the page writes it, as an expression: `{a7}` is any partition, `<…>` any text. */
+/** Converts a key or field in the notation of the page to a regular expression: `{a7}` is any partition, `<…>` any text. */
 function pattern(text: string): RegExp {
   const session = "[A-Za-z0-9_-]{23}";
   const parts = text.split(/(<[^>]+>|\{a7\})/).map((part) => {
@@ -72,7 +72,7 @@ const ORIGIN = { address: "192.0.2.7", admin: "support", requestId: "r1" };
 
 let redis: Redis;
 let store: StoreWithSignals;
-/** A session that was refreshed, and is live. */
+/** The id of a session that was refreshed and is live. */
 let live: SessionId;
 
 beforeAll(async () => {

@@ -43,7 +43,7 @@ async function aStore() {
       const read = await log.read(partition, after as Parameters<typeof log.read>[1], 10);
       return read.ok ? read.signals.map((one) => ({ sid: one.signal.sessionId, cursor: one.cursor })) : read.reason;
     },
-    /** What replicas have at this moment. @returns a failover to them */
+    /** Copies the current data to replicas. @returns a function that fails over to them */
     async replicate() {
       const dumps = await Promise.all(keys.map((key) => redis.admin.dumpBuffer(key)));
       return async () => {
@@ -65,7 +65,7 @@ test("a reader that is ahead of the data reads again from the stored cursor", as
   if (ahead === undefined) throw new Error("no cursor");
   await failOver();
   expect(await readFrom(partition, ahead)).toBe("rewound");
-  const { sid: next } = await endOne(); // it has the number of the one that was lost
+  const { sid: next } = await endOne(); // The signal has the same number as the one that was lost.
   expect(await readFrom(partition, ahead)).toBe("rewound");
   expect(await log.advance(lease, "sub", ahead, NONE)).toEqual({ ok: false, reason: "rewound" });
   expect(await readFrom(partition)).toMatchObject([{ sid: first }, { sid: next }]);
@@ -119,7 +119,7 @@ test("a lease that the data does not know moves no cursor", async () => {
   expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
   await log.release([former]);
   const next = await leaseOf(partition, "three");
-  expect(next.fence).toBe(lost.fence); // the number alone would not tell them apart
+  expect(next.fence).toBe(lost.fence); // The number alone would not distinguish them.
   expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
   expect(await log.advance(next, "sub", cursor, { delivered: 1, deadLetters: 0 })).toEqual({ ok: true });
   expect(await store.signals.subscriptions.list()).toMatchObject([{ delivered: 1 }]);
@@ -136,7 +136,7 @@ test.each([
   const { subscriptions, log } = store.signals;
   const admin = url.includes(",") ? new Cluster(url.replace(/^.*\/\//, "").split(",")) : new Redis(url);
   for (const id of ["created", "deleted"]) await subscriptions.create(id, DEFINITION, wallMs(0));
-  // It was killed after the first hundred partitions: of the creation of one, and of the deletion of another.
+  // The instance was killed after the first hundred partitions: while it created one subscription, and while it deleted another.
   await Promise.all(TAGS.slice(100).map((tag) => admin.hdel(`${tag}f`, "created")));
   await admin.hdel(`${TAGS[0]}b`, "deleted", "=deleted");
   await Promise.all(TAGS.slice(0, 100).map((tag) => admin.hdel(`${tag}f`, "deleted")));
@@ -152,7 +152,7 @@ test.each([
 test("what Redis would drop is kept until the signal of its end is there, with its subject", async () => {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
-  let now = Date.now() + 48 * 60 * MINUTE_MS; // ahead of Redis's own clock, by which it drops nothing
+  let now = Date.now() + 48 * 60 * MINUTE_MS; // The time is ahead of Redis's own clock, so that Redis does not expire anything.
   const setClock = () => Promise.all(TAGS.map((tag) => redis.admin.set(`${tag}clock`, now)));
   await setClock();
   const store = await createRedisStore(

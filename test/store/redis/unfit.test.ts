@@ -52,10 +52,10 @@ describe("a Redis that must not be used", () => {
       log: (level, message) => level === "error" && reported.resolve(message),
     });
     await redis.admin.config("SET", "maxmemory-policy", "volatile-ttl");
-    expect(await reported.promise).toContain("volatile-ttl"); // without a command
+    expect(await reported.promise).toContain("volatile-ttl"); // The problem is reported without a command.
     await expectUnavailable(store);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await until(() => login(store)); // without a command
+    await until(() => login(store)); // The store is usable again without a command.
   });
 
   test("one that has become unfit while it was away is not used for a single command", async () => {

@@ -8,6 +8,6 @@ export default function setup(): void {
   if (process.env.EMISSIONS_DIR !== undefined) return;
   const directory = mkdtempSync(join(tmpdir(), "emissions-"));
   process.env.EMISSIONS_DIR = directory;
-  // Also of a run that is interrupted, or lists tests and runs none.
+  // The directory is also removed after a run that is interrupted, or one that only lists tests.
   onExit(() => rmSync(directory, { recursive: true, force: true }));
 }

@@ -1,15 +1,18 @@
-/** Credentials among the words that services emitted during a run. */
+/** Finds credentials among the words that services emitted during a run. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Parts of credentials are found by pieces: whoever emits `PIECE + STRIDE - 1` characters of one is found. */
+/**
+ * The length of the pieces by which credentials are found. Every part of a credential that has at least `PIECE + STRIDE - 1` characters
+ * contains one.
+ */
 const PIECE = 16;
 const STRIDE = 8;
 
 export type Emissions = {
   readonly credentials: number;
   readonly words: number;
-  /** Where a credential, or a part of one, was emitted, and where it comes from. Never the credential itself. */
+  /** Where a credential or a part of it was emitted, and its source, but never the credential itself. */
   readonly leaks: readonly string[];
 };
 
@@ -45,7 +48,7 @@ function originOf(word: string, pieces: ReadonlyMap<string, string>): string | u
   return undefined;
 }
 
-/** A process that was killed may have left half a line. */
+/** Reads the lines of a file. A process that was killed may have left an incomplete line. */
 function linesOf(path: string): Line[] {
   const text = readFileSync(path, "utf8");
   return text

@@ -8,12 +8,15 @@ import { Http2ServerResponse } from "node:http2";
 import { join } from "node:path";
 import { credentialsIn, secretsOfRing } from "./credentials.ts";
 
-/** Shorter words are names, numbers and times. A leak that is cut shorter opens nothing. */
+/**
+ * Matches words that may contain a credential. Shorter words are names, numbers and times, and a shorter part of a credential gives no
+ * access.
+ */
 const WORD = /[\w-]{23,}/g;
 /** The calls whose responses carry tokens to their owner. */
 const ISSUES =
   /\/(Refresh|GrantToken|CreateSession|RegisterDevice|RenewDevice|v1\/auth\/(refresh|device|device\/refresh)|v1\/oauth\/token)$/;
-/** So much is remembered in order not to note it twice, words. */
+/** How many words are remembered so that they are not recorded twice. */
 const MAX_KNOWN = 50_000;
 const FLUSH_INTERVAL_MS = 100;
 
@@ -27,7 +30,7 @@ const note = (kind: "made" | "emitted", word: string, source: string) => {
   known.add(kind + word);
   lines += `${JSON.stringify([kind, word, source])}\n`;
 };
-/** Not `"a".repeat(40)`, the admin token of some tests, and what others have names and subjects of. */
+/** Records a credential. It ignores `"a".repeat(40)`, the admin token of some tests, and what other tests use as names and subjects. */
 const made = (credential: string, source: string) => {
   if (new Set(credential).size > 15) note("made", credential, source);
 };
@@ -37,7 +40,7 @@ const emitted = (text: string, source: string) => {
 
 type Wrapped = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Calls `look` before each call of a method. Objects of Node have no other place to see what passes. */
+/** Calls `look` before each call of a method. Objects of Node have no other hook for this. */
 function before(owner: object, method: string, look: (self: unknown, args: readonly unknown[]) => void): void {
   const original = Reflect.get(owner, method) as Wrapped;
   Reflect.set(owner, method, function (this: unknown, ...args: unknown[]) {
@@ -46,7 +49,7 @@ function before(owner: object, method: string, look: (self: unknown, args: reado
   } satisfies Wrapped);
 }
 
-/** Bytes as text: tokens are ASCII in every encoding that the service speaks. */
+/** Returns bytes as text. Tokens are ASCII in every encoding that the service speaks. */
 function textOf(value: unknown): string {
   if (typeof value === "string") return value;
   if (value instanceof Uint8Array)
@@ -59,13 +62,13 @@ for (const [name, stream] of [["stdout", process.stdout] as const, ["stderr", pr
 }
 
 /**
- * Bytes of this size are a file that responses share, such as a page. It is searched once: to search it again for each response would slow
- * down what other tests measure.
+ * From this size on, bytes belong to a file that responses share, such as a page. It is searched only once, because searching it for each
+ * response would slow down tests that measure times.
  */
 const FILE_BYTES = 16 * 1024;
 const seen = new WeakMap<ArrayBufferLike, Set<string>>();
 
-/** Whether it is a piece of a file that was looked through before. Smaller bytes may be in memory that is used again. */
+/** Returns whether these bytes are a piece of a file that was already searched. Smaller pieces may be in memory that is reused. */
 function isSeen(value: unknown): boolean {
   if (!(value instanceof Uint8Array) || value.byteLength < FILE_BYTES) return false;
   const pieces = seen.get(value.buffer) ?? new Set();
@@ -87,7 +90,7 @@ for (const { prototype } of [ServerResponse, Http2ServerResponse]) {
         if (text === "") continue;
         const credentials = issues ? credentialsIn(text) : [];
         for (const credential of credentials) made(credential, source);
-        // Whatever else such a response holds must be as clean as any other.
+        // The rest of such a response must not contain credentials either.
         emitted(
           credentials.reduce((rest, credential) => rest.replaceAll(credential, " "), text),
           source,
@@ -109,7 +112,7 @@ function noteKeys(): void {
     if (existsSync(KEYS_FILE)) for (const secret of secretsOfRing(readFileSync(KEYS_FILE, "utf8"))) made(secret, "key");
     if (existsSync(tokenFile)) made(readFileSync(tokenFile, "utf8").trim(), "admin token");
   } catch {
-    // Broken key rings and directories without rights are what some tests are about.
+    // Some tests use broken key rings and directories without permissions, so errors are ignored.
   }
   for (const token of ADMIN_TOKENS.split(",")) if (token.length >= 32) made(token, "admin token");
 }

@@ -13,7 +13,7 @@ export const random = createRandom(systemEntropy());
 
 export type FeedWorld = ReturnType<typeof createFeedWorld>;
 
-/** A real store on a clock that the test moves and with a switch that the test throws. */
+/** A real store with a clock that the test moves and an outage that the test switches on and off. */
 export function createFeedWorld() {
   const directory = mkdtempSync(join(tmpdir(), "feed-"));
   let now = Date.now();
@@ -37,20 +37,20 @@ export function createFeedWorld() {
     advance(ms: number) {
       now += ms;
     },
-    /** The clock of the processes that the feeds run in, which is not the store's. */
+    /** The clock of the processes that run the feeds, which is not the store's. */
     processClock: () => here,
     advanceProcess(ms: number) {
       here += ms;
       ran += ms;
     },
-    /** The processes that the feeds run in are stopped for so long. */
+    /** Suspends the processes that run the feeds for this long. */
     stopProcess(ms: number) {
       here += ms;
     },
     set down(value: boolean) {
       down = value;
     },
-    /** While the store is stalled, a reading of the log has neither a result nor an error. */
+    /** While the store is stalled, reading the log yields neither a result nor an error. */
     set stalled(value: boolean) {
       if (value) stall = Promise.withResolvers<void>();
       else stall?.resolve();
@@ -59,7 +59,7 @@ export function createFeedWorld() {
       return reading;
     },
     reads: 0,
-    /** @param ahead how far the clock of the process is ahead of the store's, ms */
+    /** @param ahead by how many ms the clock of the process is ahead of the store's */
     follow(onError: (error: unknown) => void = () => {}, ahead = 0): RevocationFeed {
       const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
         revocations: async (cursor) => {
@@ -83,7 +83,7 @@ export function createFeedWorld() {
         }),
       );
     },
-    /** A feed that ends with the world. */
+    /** Closes a feed at the end of the test. */
     manage(feed: RevocationFeed): RevocationFeed {
       feeds.push(feed);
       return feed;
@@ -123,7 +123,7 @@ export async function next(watch: AsyncGenerator<FeedBatch, void>): Promise<Feed
   return value;
 }
 
-/** Reads on until `sid` is delivered; how many empty batches came before. */
+/** Reads until `sid` is delivered. Returns how many empty batches came before. */
 export async function until(watch: AsyncGenerator<FeedBatch, void>, sid: SessionId): Promise<FeedBatch> {
   for (;;) {
     const batch = await next(watch);

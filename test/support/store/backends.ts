@@ -1,4 +1,4 @@
-/** The stores under test, each on a clock that the test moves. */
+/** The stores under test, each with a clock that the test moves. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,15 +18,15 @@ import { untilReached } from "./reached.ts";
 import { MARKER_LIFE, nonce, REUSE_INTERVAL } from "./sessions.ts";
 
 export type Backend = {
-  /** Another instance on the same data. */
+  /** Opens another instance on the same data. */
   open(): Promise<StoreWithSignals>;
   now(): StoreMs;
   advance(ms: number): Promise<void>;
-  /** Begins the end of what a subject has, of which it must be much, as an instance does that dies after its first step. */
+  /** Begins to end the many sessions of a subject, like an instance that dies after its first step. */
   beginEndAll(subject: string, reason: EndReason, options?: Pick<EndAllOptions, "except" | "origin">): Promise<void>;
-  /** Does one more part of such an end, and dies. */
+  /** Does one more part of such an end, like an instance that dies afterwards. */
   endPart(subject: string): Promise<void>;
-  /** Whether a subject, as an instance of another process would see it, learns what was revoked, or only that something was. */
+  /** Whether another instance gets hints with the revoked sessions, or only empty hints. */
   readonly hintsAcrossInstances: "entries" | "empty";
   stop(): Promise<void>;
 };
@@ -71,7 +71,7 @@ export async function embeddedBackend(): Promise<Backend> {
     },
     async beginEndAll(user, reason, options) {
       const dying = open();
-      const end = dying.endAll(user, reason, options); // its first step runs within this turn
+      const end = dying.endAll(user, reason, options); // The first step runs within this turn.
       const failure = end.then(
         () => new Error("it was not left half-way"),
         () => undefined,
@@ -83,7 +83,7 @@ export async function embeddedBackend(): Promise<Backend> {
     async endPart() {
       const dying = open();
       await dying.revocations(undefined);
-      await dying.revocations(undefined); // no progress between the two: it takes over with the next turn
+      await dying.revocations(undefined); // There is no progress between the two readings, so this instance takes over in the next turn.
       await new Promise(setImmediate);
       await dying.close();
     },
@@ -96,24 +96,23 @@ export async function embeddedBackend(): Promise<Backend> {
 }
 
 /**
- * The scripts with another clock: the time is a key of the partition. It starts days after the real time and only moves
- * forward, so that Redis, which expires keys by its own clock, never does so before the test's clock says so, however long
- * the test takes.
+ * The Lua code of another clock, whose time is a key of the partition. It starts days after the real time and only moves forward. So
+ * Redis, which expires keys by its own clock, never does so before the test's clock says so, however long the test takes.
  */
 export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
 
 /**
- * Options of a store on a clock that a test moves. The store does not ask Redis for the time: the test moves two clocks one after the
- * other, and a store that asked in between would take that for a clock that was set.
+ * Returns options for a store with a clock that a test moves. The store does not read the time from Redis: the test moves two clocks one
+ * after the other, and a reading in between would look like a clock that was set.
  */
 export function movable(steady: () => number): Partial<RedisStoreOptions> {
   return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeoutMs: 5_000, recheckMs: NEVER_MS };
 }
 
-/** The longest delay of a timer: for tests that count what a store asks Redis. */
+/** The longest delay of a timer, for tests that count the commands of a store. */
 export const NEVER_MS = 2 ** 31 - 1;
 
-/** How far the clock of a test is ahead of the real one, ms. */
+/** By how many ms the clock of a test is ahead of the real one. */
 const AHEAD_MS = 48 * 3_600_000;
 
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {

@@ -1,4 +1,4 @@
-/** A store that is open while the tests of a `describe` run, and what its tests do again and again. */
+/** A store that is open during the tests of a `describe`, and steps that its tests need often. */
 import { afterAll, beforeAll } from "vitest";
 import type { NewSession, SessionId } from "../../../src/session/model.ts";
 import type { RotateOutcome } from "../../../src/session/ports.ts";
@@ -8,7 +8,7 @@ import type { StoreWithSignals } from "../../../src/signals/ports.ts";
 import type { Backend } from "./backends.ts";
 import { newSession, nonce } from "./sessions.ts";
 
-/** The most sessions that a subject of these tests may have. */
+/** The cap on sessions of a subject in these tests. */
 export const CAP = 100;
 
 export type Login = { readonly sid: SessionId; readonly first: PresentedToken };
@@ -18,13 +18,13 @@ export type Context = {
   readonly store: StoreWithSignals;
   /** Creates a session and its first token. */
   login(user: string, more?: Partial<NewSession>): Promise<Login>;
-  /** Presents a token that must be served. */
+  /** Presents a token, which must be accepted. */
   refresh(sid: SessionId, token: PresentedToken): Promise<Extract<RotateOutcome, { ok: true }>>;
-  /** The reasons for which the revocation log has the session. */
+  /** Returns the reasons with which the revocation log contains the session. */
   logged(sid: SessionId): Promise<string[]>;
 };
 
-/** @returns what reads the context, once the tests run */
+/** @returns a function that returns the context while the tests run */
 export function openContext(start: () => Promise<Backend>): () => Context {
   let context: Context | undefined;
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** Device keys as stores get them, and what a client presents of them. */
+/** Device keys as stores receive them, and the device's part of requests. */
 import type { DevicePresentation } from "../../../src/session/device-binding.ts";
 import type { DeviceKey, KeyProof } from "../../../src/session/device-key.ts";
 import type { SessionId } from "../../../src/session/model.ts";
@@ -11,14 +11,14 @@ import { nonce, outcomeOf, SECOND, subject } from "./sessions.ts";
 /** The life of a device cookie. */
 export const LIFE = 300 * SECOND;
 
-/** A key of that algorithm; its thumbprint is distinct. */
+/** Returns a key for the algorithm, with a distinct thumbprint. */
 export function someKey(algorithm: DeviceKey["algorithm"] = "ES256"): DeviceKey {
   const random = Buffer.from(nonce().repeat(64), "base64url");
   const bytes = Uint8Array.from(random.subarray(0, algorithm === "ES256" ? 64 : 294));
   return { algorithm, bytes, thumbprint: Uint8Array.from(Buffer.from(nonce().repeat(4), "base64url").subarray(0, 32)) };
 }
 
-/** The proof of one of many keys. */
+/** Returns the proof of one of many keys. */
 export function someProof(which = 0): KeyProof {
   return { thumbprint: Buffer.alloc(32, `key ${which}`).toString("base64url") };
 }
@@ -30,7 +30,7 @@ export const withCookie = ({ thumbprint }: DeviceKey, issuedAtMs: number): Devic
   cookie: { thumbprint, issuedAtMs: storeMs(issuedAtMs) },
 });
 
-/** Creates a session whose key was used: it is bound at this moment. */
+/** Creates a session whose key was used, so that it is bound at this moment. */
 export async function boundSession({ store, backend, login }: Context, key = someKey()) {
   const { sid, first } = await login(subject());
   await store.registerKey(sid, first, key);
@@ -39,7 +39,7 @@ export async function boundSession({ store, backend, login }: Context, key = som
   return { sid, first, key, token: result.child, since: backend.now() };
 }
 
-/** Presents a token. @returns what became of it */
+/** Presents a token. @returns the outcome */
 export async function present(
   store: SessionStore,
   sid: SessionId,

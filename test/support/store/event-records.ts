@@ -1,4 +1,6 @@
-/** Events as the recorder passes them to a store whose clock was never set: its time is that of the wall clock. */
+/**
+ * Events in the form in which the recorder passes them to a store whose clock was never set, so that its time is that of the wall clock.
+ */
 import {
   type DueRecord,
   dueKeyOf,
@@ -14,7 +16,7 @@ import { newSession, nonce, SECOND } from "./sessions.ts";
 
 export type StoreEvent = SessionEvent<StoreMs>;
 
-/** How long the stores of these tests keep events, ms. */
+/** How long the stores of these tests keep events, in ms. */
 export const RETENTION = 600 * SECOND;
 
 export function recordOf(event: StoreEvent): EventRecord {
@@ -33,7 +35,7 @@ export async function loginWith(
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
-/** What is due of some sessions; of the end of all, without any. */
+/** Returns the due records of some sessions; without any session, those of a logout of everyone. */
 export async function dueOf(store: SessionStore, ...sids: SessionId[]): Promise<DueRecord[]> {
   const parts = await store.dueRecords();
   const records = parts.flatMap(({ records }) => records);

@@ -11,7 +11,7 @@ export function hints(store: SessionStore) {
   });
   return {
     stop,
-    /** Resolves with the first hint not taken yet that will do. */
+    /** Resolves with the first matching hint that was not taken yet. */
     async received(isIt: (hint: readonly Revocation[]) => boolean): Promise<void> {
       for (;;) {
         const hint = received.shift();

@@ -2,7 +2,7 @@ import { type SessionStore, StoreRefused } from "../../../src/session/ports.ts";
 import { until } from "../until.ts";
 
 /**
- * Resolves when the store has reached its Redis, to which a busy machine may take longer than a store waits by itself.
+ * Resolves when the store has reached its Redis. On a busy machine this may take longer than a store waits itself.
  *
  * @throws StoreRefused
  */

@@ -1,4 +1,4 @@
-/** A Redis and a store on it that end with the test, and what every verb of the store does in an outage. */
+/** A Redis and a store on it that end with the test, and a check of what every method of the store does in an outage. */
 import { expect, onTestFinished } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
@@ -17,14 +17,14 @@ export async function server(...args: string[]): Promise<RedisServer> {
   return server;
 }
 
-/** A store on a Redis that may not be there yet. */
+/** Opens a store on a Redis that may not be available yet. */
 export async function openEarly(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
   const store = await createRedisStore(redisOptions(url, more));
   onTestFinished(() => store.close());
   return store;
 }
 
-/** A store on a Redis that is there. @throws StoreRefused */
+/** Opens a store on an available Redis. @throws StoreRefused */
 export async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
   const store = await openEarly(url, more);
   await untilReached(store);
@@ -38,10 +38,10 @@ export async function login(store: SessionStore): Promise<{ sid: SessionId; firs
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
-/** Ten command timeouts of 500 ms. A wait for several of them in a row, or one without end, would exceed it. */
+/** The limit in turns: ten command timeouts of 500 ms. Several waits in a row, or an endless one, would exceed it. */
 const MAX_TURNS = 50;
 
-/** Every verb fails as unavailable, and soon. */
+/** Checks that every method fails as unavailable, and soon. */
 export async function expectUnavailable(store: SessionStore): Promise<void> {
   const user = subject();
   const sid = sidOf(user);

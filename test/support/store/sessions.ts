@@ -1,4 +1,4 @@
-/** What store tests put into stores: distinct and repeatable ids, nonces and subjects. */
+/** Test data for stores: distinct and repeatable ids, nonces and subjects. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import type { NewSession, SessionId } from "../../../src/session/model.ts";
@@ -12,7 +12,7 @@ export const ABSOLUTE = 24 * 3_600 * SECOND;
 
 let count = 0;
 
-/** Bytes that never come again, spread over all values. */
+/** Returns bytes that do not repeat, spread over all values. */
 function fresh(length: number): Buffer {
   return Buffer.from(hash("sha256", `fresh ${++count} of ${process.pid}`), "hex").subarray(0, length);
 }
@@ -30,7 +30,7 @@ export function sidOf(subject: string): SessionId {
   return Buffer.concat([partition, fresh(16)]).toString("base64url") as SessionId;
 }
 
-/** Another subject whose sessions lie in the same partition. */
+/** Returns another subject whose sessions are in the same partition. */
 export function neighbour(user: string): string {
   for (;;) {
     const other = subject("neighbour");
@@ -38,7 +38,7 @@ export function neighbour(user: string): string {
   }
 }
 
-/** A subject of another partition. */
+/** Returns a subject of another partition. */
 export function elsewhere(user: string): string {
   for (;;) {
     const other = subject("elsewhere");
@@ -64,17 +64,17 @@ export function newSession(subject: string, more: Partial<NewSession> = {}): New
   };
 }
 
-/** What `end` returns: for a live session, for one that was not there, and for one that has ended. */
+/** The results of `end`: for a live session, for one that did not exist, and for one that has already ended. */
 export const ENDED = { ok: true, wasLive: true, subject: expect.any(String) };
 export const MARKED = { ok: true, wasLive: false };
 export const ALREADY_ENDED = { ok: false, reason: "already_ended" };
 
-/** What `endAll` returns for sessions that have ended. */
+/** Returns the result of `endAll` for sessions that have ended. */
 export function endedAll(...ended: SessionId[]) {
   return { ok: true, ended, count: ended.length };
 }
 
-/** What became of a presented token, in one word. */
+/** Returns the outcome of a presented token in one word. */
 export function outcomeOf(rotated: RotateOutcome): string {
   return rotated.ok ? rotated.outcome : rotated.reason;
 }

@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { createVerifier, type VerifierEvent, type VerifierOptions } from "../../../src/verifier/index.ts";
 import { ADMIN_TOKEN, AUDIENCE, ISSUER, type Issuer } from "./issuer.ts";
 
-/** A verifier of an issuer, with its events and with clocks that tests move. */
+/** Starts a verifier of an issuer, records its events, and has clocks that tests move. */
 export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
   const events: VerifierEvent[] = [];
   let wake = () => {};
@@ -26,7 +26,7 @@ export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
     verifier,
     events,
     moved,
-    /** Resolves at the next event of that name. */
+    /** Resolves at the next event with that name. */
     async next(name: VerifierEvent["event"]) {
       for (let from = events.length; ; from = events.length) {
         await new Promise<void>((resolve) => {
@@ -36,7 +36,7 @@ export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
         if (found !== undefined) return found;
       }
     },
-    /** `ok`, or the reason of the rejection. */
+    /** Returns `ok`, or the reason of the rejection. */
     async verdictOf(token: string) {
       const verdict = await verifier.verify(token);
       return verdict.ok ? "ok" : verdict.reason;

@@ -22,7 +22,7 @@ const DAY_MS = 86_400_000;
 
 type Entry = { sid: string; expiresAt: number };
 
-/** An issuer over real sockets (JWKS, revocation feed, introspection), with a switch for everything that can fail. */
+/** Starts an issuer over real sockets (JWKS, revocation feed, introspection), with a switch for every possible failure. */
 export async function startIssuer() {
   const entropy = systemEntropy();
   const random = createRandom(entropy);
@@ -32,11 +32,11 @@ export async function startIssuer() {
     revokedKids: [] as string[],
     /** Sessions that were created at this time or before have ended, ms. */
     revokedUntil: undefined as number | undefined,
-    /** `false`: no heartbeats, as when the store is down. */
+    /** If `false`, there are no heartbeats, as when the store is down. */
     sendsHeartbeats: true,
-    /** Batches that a stream delivers before the rest is held back. */
+    /** How many batches a stream delivers before it holds back the rest. */
     maxBatches: Number.POSITIVE_INFINITY,
-    /** `false`: the admin API fails every call with `unavailable`. */
+    /** If `false`, the admin API fails every call with `unavailable`. */
     isUp: true,
     jwksStatus: 200,
     jwksBody: undefined as string | undefined,
@@ -45,7 +45,7 @@ export async function startIssuer() {
   };
   const seen = {
     jwks: 0,
-    /** Turns in which a stream delivered nothing: all that it had delivered before is on the connection. */
+    /** The number of turns in which a stream delivered nothing, so that everything before has been sent. */
     pauses: 0,
     introspections: [] as string[],
     cursors: [] as string[],
@@ -81,7 +81,7 @@ export async function startIssuer() {
                 seen.pauses++;
                 await nextHeartbeat();
               }
-              // Two at a time, so that catching up takes several batches.
+              // Each batch has two entries, so that catching up takes several batches.
               const next = log.slice(position, position + 2);
               position += next.length;
               const revocations = next.map(({ sid, expiresAt }) => ({
@@ -145,7 +145,7 @@ export async function startIssuer() {
     jwksUrl,
     state,
     seen,
-    /** The published key set. */
+    /** Returns the published key set. */
     jwks: () => keys.current.jwks,
     /** Replaces the key ring. */
     setRing(ring: Ring) {
@@ -154,7 +154,7 @@ export async function startIssuer() {
       state.revokedKids = [...keys.current.revokedKids];
       wake();
     },
-    /** Signs an access token of a new session, or of the given one. */
+    /** Signs an access token for a new session, or for a given one. */
     issue(changes: Partial<Session> = {}, ttlMs = 300_000) {
       const now = Date.now();
       const session: Session = {

@@ -13,7 +13,7 @@ const execute = promisify(execFile);
 const VERIFIERS = join(import.meta.dirname, "../../../verifiers");
 export const GO = join(VERIFIERS, "go");
 export const PYTHON = join(VERIFIERS, "python");
-/** Debian's own Python has Debian's `cryptography`; another one that is first in the path has not. */
+/** The Python of Debian, which has Debian's `cryptography`. Another one that is first in the path does not have it. */
 export const PYTHON_PROGRAM = "/usr/bin/python3";
 
 export type Language = {
@@ -22,7 +22,7 @@ export type Language = {
   readonly build: () => Promise<readonly [program: string, ...args: string[]]>;
 };
 
-/** The environment of programs: nothing of this machine changes what they do, and none of them asks a registry. */
+/** The environment of programs. Nothing of this machine changes their behaviour, and none of them contacts a registry. */
 export const languageEnv = {
   PATH: process.env.PATH,
   HOME: homedir(),
@@ -39,7 +39,7 @@ export function run(cwd: string, program: string, ...args: string[]): Promise<st
   return runWith({}, cwd, program, ...args);
 }
 
-/** Runs a program with further variables of the environment. */
+/** Runs a program with additional environment variables. */
 export async function runWith(env: Record<string, string>, cwd: string, program: string, ...args: string[]) {
   const { stdout } = await execute(program, args, { cwd, env: { ...languageEnv, ...env }, maxBuffer: 2 ** 30 });
   return stdout;
@@ -87,7 +87,7 @@ onExit(() => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-/** A verifier in a process of its own, which follows a service. */
+/** Starts a verifier in a separate process that follows a service. */
 export function startFollower([program, ...args]: readonly [string, ...string[]], options: FollowOptions) {
   const child = spawn(program, [...args, "follow", JSON.stringify(options)], { env: languageEnv });
   running.add(child);
@@ -129,16 +129,16 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
     });
   };
   return {
-    /** What it has reported, in order: `ready` and the events of the verifier. */
+    /** The reports in order: `ready` and the events of the verifier. */
     events,
     async verdictOf(token: string): Promise<string> {
       return (await ask(token)).verdict;
     },
-    /** When its clock said, in ms since the epoch, as it refused the token for the first time. It looks every millisecond. */
+    /** Returns when the process refused the token for the first time, in ms since the epoch by its clock. It checks every millisecond. */
     async refusedAtMs(token: string): Promise<number> {
       return Number((await ask(`until ${token}`)).at) / 1000;
     },
-    /** Waits until an event has been reported, for the n-th time. */
+    /** Waits until an event has been reported for the n-th time. */
     async reported(event: string, times = 1): Promise<void> {
       const deadline = Date.now() + PATIENCE_MS;
       while (events.filter((each) => each === event).length < times) {

@@ -13,7 +13,7 @@ import { createSign, JWKS, type VectorKey } from "../../vectors/keys.ts";
 
 type Batch = MessageInitShape<typeof WatchRevocationsResponseSchema>;
 
-/** An admin API over HTTP/1.1 that sends the batches that a test gives it, with the keys of the vectors. */
+/** Starts an admin API over HTTP/1.1 that sends the batches of a test, with the keys of the vectors. */
 export async function startScriptedAdmin() {
   const batches: Batch[] = [{ cursor: "1", caughtUp: true }];
   const introspected: string[] = [];
@@ -57,9 +57,9 @@ export async function startScriptedAdmin() {
     issuer: ISSUER,
     audience: AUDIENCE,
     adminToken: "any",
-    /** The tokens that were introspected, in order. */
+    /** The introspected tokens, in order. */
     introspected,
-    /** Replaces what the service finds about a token: whether it is active. */
+    /** Replaces the function that decides whether a token is active. */
     onIntrospect(find: typeof introspect): void {
       introspect = find;
     },

@@ -6,7 +6,7 @@ import { createVerifier, type Refusal } from "../../../src/verifier/index.ts";
 import { ring } from "./forge.ts";
 import { AUDIENCE, ISSUER } from "./issuer.ts";
 
-/** A verifier of the key that `forge.ts` signs with, and a record of what it fetches. */
+/** Starts a verifier of the key that `forge.ts` signs with, and records its fetches. */
 export async function startTarget() {
   const server = createServer((_, response) => response.end(JSON.stringify(readyKeys(ring).jwks)));
   server.listen(0, "127.0.0.1");
@@ -23,7 +23,7 @@ export async function startTarget() {
     verifier,
     jwksUrl,
     fetched,
-    /** `ok`, or the reason of the rejection. */
+    /** Returns `ok`, or the reason of the rejection. */
     async verdictOf(token: string): Promise<Refusal | "ok"> {
       const verdict = await verifier.verify(token);
       return verdict.ok ? "ok" : verdict.reason;
