@@ -66,7 +66,7 @@ function earlierStates(): readonly string[] {
     const [, before] = git("log", "--first-parent", "--max-count=2", "--format=%H", "--", "proto").split("\n");
     return [...new Set([landed, head, before ?? ""])].filter((ref) => ref !== "");
   } catch {
-    return []; // not a clone
+    return []; // The tree is not a clone of the repository.
   }
 }
 

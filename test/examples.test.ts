@@ -12,7 +12,7 @@ const run = promisify(execFile);
 
 type Example = { readonly source: string; readonly line: number; readonly kind: "ts" | "tsx"; readonly text: string };
 
-/** What examples that are not whole modules refer to. A module that declares a name itself hides it. */
+/** The declarations that examples refer to if they are not whole modules. A module that declares a name itself hides it. */
 const CONTEXT = `
 declare const adminToken: string, refreshToken: string, token: string, body: string;
 declare const ca: string, cert: string, key: string;
@@ -135,7 +135,7 @@ async function writeProject(): Promise<string> {
   const compilerOptions = {
     lib: ["es2024", "esnext.typedarrays", "esnext.disposable", "dom", "dom.iterable", "dom.asynciterable"],
     jsx: "preserve",
-    noImplicitAny: false, // some examples are JavaScript as well
+    noImplicitAny: false, // Some examples are also valid JavaScript.
     erasableSyntaxOnly: false,
     noUnusedLocals: false,
     noUnusedParameters: false,

@@ -17,7 +17,7 @@ const buf = (cwd: string, ...args: string[]) =>
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
   });
-/** Every file below a directory, with what is in it. */
+/** Returns every file below a directory, with its contents. */
 function contents(directory: string): Record<string, string> {
   const names = readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
   return Object.fromEntries(
@@ -63,7 +63,7 @@ test.each([
   ["a git repository", (theirs: string) => `${gitCopy(join(theirs, "upstream"))}#branch=main`],
 ])("another team generates stubs from %s, of the public contracts alone", async (_, input) => {
   const theirs = scratch();
-  // What their plugin's packages are to them.
+  // The other team's plugins find their packages here.
   symlinkSync(join(ROOT, "node_modules"), join(theirs, "node_modules"));
   writeFileSync(join(theirs, "package.json"), '{"type":"module"}');
   mkdirSync(join(theirs, "stubs"));

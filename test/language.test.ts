@@ -25,7 +25,7 @@ const WORDS: readonly (readonly [words: RegExp, instead: string])[] = [
   [/ado/, "leave it out"],
 ];
 
-/** Where a word is right, and why. */
+/** Places where a word is allowed, with the reason. */
 const ALLOWED: readonly (readonly [file: string, text: string, why: string])[] = [
   ["test/language.test.ts", "", "names the words"],
 ];
@@ -48,7 +48,7 @@ function insteadOf(found: string): string {
   return WORDS.find(([words]) => new RegExp(`^(?:${words.source})$`, "i").test(found))?.[1] ?? "";
 }
 
-/** Each old word of a file, with its line. */
+/** Returns each old word of a file, with its line. */
 function oldWords(file: string): string[] {
   const lines = readFileSync(join(ROOT, file), "utf8").split("\n");
   return lines.flatMap((line, index) =>

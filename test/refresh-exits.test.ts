@@ -8,7 +8,7 @@ import { tableRows } from "./support/named-tests.ts";
 
 type Exit = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>["reason"];
 
-/** Whether a refresh may end so. The compiler asks for each reason that is added, and refuses one that is gone. */
+/** Whether a refresh can end with each reason. If a reason is added or removed, this does not compile. */
 const REASONS: Readonly<Record<Exit, boolean>> = {
   absent: true,
   ambiguous: true,

@@ -6,7 +6,7 @@ import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 /** A container and a bare machine have namespaces of their own, which only root may make. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
 
-/** They ask the registry: `npm run test:packages`. */
+/** Files of the long form, which use the package registry: `npm run test:packages`. */
 const LONG_FORMS =
   process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
 
@@ -38,7 +38,7 @@ export default defineConfig({
     reporters: ["default", "./test/support/summary.ts"],
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
-    // Most tests wait for the processes that they started: more workers than cores halve the run.
+    // Most tests wait for the processes that they started, so more workers than cores halve the time of a run.
     maxWorkers: Math.max(4, availableParallelism()),
     expect: { poll: { timeout: PATIENCE_MS } },
     sequence: { sequencer: LongestFirst },
@@ -58,7 +58,7 @@ export default defineConfig({
         test: { name: "shared", include: SHARED, isolate: false, globalSetup, sequence: { groupOrder: 0 } },
       },
       {
-        // When all others have ended: what their services emitted is searched for credentials.
+        // This runs after all other tests: what their services emitted is searched for credentials.
         extends: true,
         test: {
           name: "leaks",

@@ -156,7 +156,7 @@ const fuzzed: fc.Arbitrary<Fuzzed> = fc.record({
   ),
 });
 
-/** One connection that is opened again when the service has closed it. */
+/** Sends requests over one connection, which is opened again when the service has closed it. */
 function overHttp1(url: string) {
   const { hostname, port } = new URL(url);
   let socket: Socket | undefined;
@@ -215,7 +215,7 @@ function overHttp2(url: string) {
       await new Promise((resolve) => stream.once("close", resolve));
       return await status;
     } catch {
-      return 0; // the client itself refused to send that
+      return 0; // The client itself refused to send that request.
     }
   };
 }

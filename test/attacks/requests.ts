@@ -44,7 +44,7 @@ const RPCS = [
   "/grpc.health.v1.Health/List",
 ];
 
-/** By content type: messages that are long, deep, or of many parts; of sizes below, at and far above what is read. */
+/** The sizes of messages: below, at and far above what is read. By content type the messages are long, deep, or have many parts. */
 const SIZES = [0, 500, 4_090, 60_000, 1_000_000];
 const JSON_SHAPES: readonly ((size: number) => string)[] = [
   (size) => `{${'"a":1,'.repeat(Math.max(0, size - 7) / 6)}"b":1}`,

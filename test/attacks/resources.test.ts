@@ -25,7 +25,7 @@ const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 let service: Service;
 beforeAll(async () => {
   service = await startVictimAndControl({ REQUEST_TIMEOUT: "2s" });
-  // What is read once, or compiled, is not growth.
+  // These requests load and compile everything once, so that it does not count as growth.
   for (let i = 0; i < 300; i++) {
     for (const path of [BUNDLE, "/openapi.json", "/v1/auth/sessions"]) await request(service.publicUrl, { path });
   }
@@ -52,7 +52,7 @@ describe("HTTP/1.1", () => {
       async ({ dial }) => {
         const sockets = Array.from({ length: 20 * times }, () => dial().pause());
         await Promise.all(sockets.map((socket) => written(socket, GET(path).repeat(200))));
-        // All of it has arrived once a later request has its response.
+        // When a later request has its response, everything has arrived.
         await request(service.publicUrl, { path: "/healthz" });
       },
     );

@@ -18,13 +18,13 @@ const MIB = 1024 * 1024;
 
 export type Row = {
   readonly attack: string;
-  /** What was sent, in words. */
+  /** A description of what was sent. */
   readonly sent: string;
   readonly serverErrors: number;
   readonly failedBystanders: number;
   readonly rssGrowthMib: number;
   readonly p99Ms: number;
-  /** The same for a service that is not under attack, at the same time: how busy the machine is. */
+  /** The 99th percentile for a service that is not under attack, at the same time, which shows how busy the machine is. */
   readonly controlP99Ms: number;
 };
 
@@ -105,11 +105,13 @@ function startBystander({ publicUrl, adminUrl }: Service, refreshTokens: readonl
 
 /** Resident memory that one attack may cost, MiB. */
 const MAX_GROWTH_MIB = 160;
-/** What 99 of 100 requests of others may take meanwhile, ms; on a busy machine in addition to what they take without an attack. */
+/**
+ * How long 99 of 100 requests of others may take during an attack, in ms, in addition to their time without an attack on a busy machine.
+ */
 const MAX_P99_MS = 500;
 const BUSY_FACTOR = 10;
 
-/** Whether an attack stayed within its bounds (docs/limits.md). */
+/** Checks that an attack stayed within its limits (docs/limits.md). */
 export function expectWithinBounds(row: Row | undefined, maxGrowthMib = MAX_GROWTH_MIB): void {
   expect(row).toMatchObject({ serverErrors: 0, failedBystanders: 0 });
   if (row === undefined) return;

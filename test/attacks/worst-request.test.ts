@@ -9,7 +9,7 @@ import { type Candidate, candidates, NUMBER } from "./requests.ts";
 import { LONG } from "./victim.ts";
 import { type Cost, costOf, overHttp1, overHttp2, type Sender, startFlood } from "./worst-request.ts";
 
-/** Of this machine's own address, HTTP/2 requests are not counted: a proxy may speak for many. */
+/** The machine's own address, whose HTTP/2 requests are not counted, because a proxy on it may send those of many clients. */
 const ITSELF = "127.0.0.1";
 const STRANGER = "127.0.0.8";
 const HONEST = "127.0.0.9";

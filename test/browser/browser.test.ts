@@ -22,7 +22,7 @@ let browser: Browser;
 let service: Service;
 /** Same site as the service (127.0.0.1), another origin; the service allows it. */
 let sibling: string;
-/** Another site. */
+/** The origin of a page on another site. */
 let stranger: string;
 let context: BrowserContext;
 let page: Page;
@@ -47,7 +47,7 @@ beforeEach(async () => {
   context = await openContext(browser);
   page = await context.newPage();
   user = await logIn(service);
-  // The browser itself takes in the Set-Cookie of CreateSession, on the way that a login page would hand it over.
+  // The browser itself processes the Set-Cookie of CreateSession, passed on in the way that a login page would pass it on.
   await context.route(`${service.publicUrl}/v1/auth/login`, (route) =>
     route.fulfill({ status: 200, headers: { "set-cookie": user.setCookie }, body: "logged in" }),
   );
@@ -57,7 +57,7 @@ beforeEach(async () => {
 type Init = { readonly headers?: Record<string, string>; readonly body?: string };
 type Seen = { readonly status: number; readonly body: string } | { readonly blocked: true };
 
-/** `fetch` in the page, as its scripts would. */
+/** Calls `fetch` in the page, as its scripts would. */
 function fetchIn(from: Page, method: string, path: string, init: Init = {}): Promise<Seen> {
   return from.evaluate(
     async ([url, options]) => {
@@ -76,7 +76,7 @@ const refresh = (from: Page, init: Init = {}) => fetchIn(from, "POST", "/v1/auth
 
 const refreshCookies = async () => (await context.cookies(`${service.publicUrl}/v1/auth`)).map((cookie) => cookie.name);
 
-/** When the session was last rotated, as the service reports it. */
+/** Returns when the session was last rotated, as the service reports it. */
 async function lastRefresh(): Promise<unknown> {
   const response = await openAdmin(service).call(admin.getSession, { sessionId: user.sid }, bearer(service.adminToken));
   return message(response).session?.lastRefreshTime;

@@ -12,7 +12,7 @@ import { type Nginx, startNginx } from "./nginx.ts";
 const HOST = "auth.site.localhost";
 const DOMAIN = "site.localhost";
 
-/** What is set before the change, and after it. */
+/** The settings before the change, and after it. */
 const CHANGES: readonly (readonly [string, Record<string, string>, Record<string, string>])[] = [
   ["a domain is set", {}, { COOKIE_DOMAIN: DOMAIN }],
   ["the domain is removed", { COOKIE_DOMAIN: DOMAIN }, { COOKIE_DOMAIN: "" }],
@@ -72,7 +72,7 @@ describe.each([
 
   const open = async (path: string) => engine.open(`https://${HOST}:${nginx.port}${path}`);
   const logIn = (as: string) => tab.evaluate<number>(`fetch("/login?as=${as}").then((response) => response.status)`);
-  /** The subject whose session is served, or the status of the refusal. */
+  /** Returns the subject whose session is served, or the status of the refusal. */
   const refresh = () =>
     tab.evaluate<string | number>(`fetch("/v1/auth/refresh", { method: "POST" }).then(async (response) =>
       response.ok ? JSON.parse(atob((await response.json()).data.accessToken.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"))).sub : response.status)`);

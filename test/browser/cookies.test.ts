@@ -1,4 +1,4 @@
-/** What a real Chromium keeps and sends of cookies: those that a neighbour plants, and those that say goodbye. */
+/** The cookies that a real Chromium keeps and sends: those that a sibling domain plants, and those that a response removes. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
@@ -11,7 +11,7 @@ const NAME = "__Host-refresh_token";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"];
 const OFFLINE = ["--disable-background-networking", "--disable-component-update"];
 
-/** Shares the service's host, and so its cookies, as a sibling domain does with `Domain`. */
+/** The cookies that another origin on the service's host sets. It shares the host's cookies, as a sibling domain does with `Domain`. */
 let planted: string[] = [];
 const neighbour = createServer((_request, response) => {
   response.writeHead(200, { "content-type": "text/html", "set-cookie": planted }).end("<!doctype html>");
@@ -45,7 +45,7 @@ async function plant(...values: string[]): Promise<void> {
   await page.goto(`${service.publicUrl}/healthz`);
 }
 
-/** Logs in as a login page would hand the cookies over. */
+/** Logs in, and sets the cookies as a login page would. */
 async function enter(): Promise<LoggedIn> {
   const response = await openAdmin(service).call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
   const { session, ...tokens } = message(response);

@@ -59,7 +59,7 @@ afterAll(async () => {
   for (const service of Object.values(services ?? {})) await service.stop();
 });
 
-/** A page with the kit (`/?base=`), and a login (`/login?at=`) that other origins may call with credentials. */
+/** Serves a page with the kit (`/?base=`), and a login (`/login?at=`) that other origins may call with credentials. */
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
   if (pathname === "/kit.js") {
@@ -99,7 +99,7 @@ async function openPage(engine: Engine, page: string, base: string): Promise<Tab
   return tab;
 }
 
-/** Signs in from the page, as its own login does, and looks what the browser makes of it. */
+/** Signs in from the page, as its own login does. Returns what the browser does with the cookie. */
 async function signInFrom(tab: Tab, loginUrl: string): Promise<string> {
   await becomes(tab, "ended");
   await tab.evaluate(`fetch(${JSON.stringify(loginUrl)}, { credentials: "include" }).then((r) => r.text())`);

@@ -74,7 +74,7 @@ test("a login from another origin is refused, and one that is too long", async (
   expect((await logIn(example.url, "a".repeat(20_000))).status).toBe(413);
 });
 
-/** A proxy in front of a service of the test. */
+/** Runs the proxy in front of a service of the test. */
 async function withProxy(serve: (request: IncomingMessage, response: import("node:http").ServerResponse) => void) {
   const listen = async (server: ReturnType<typeof createServer>) => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -7,7 +7,7 @@ import { openContext } from "../support/browser-context.ts";
 import { scratch } from "../support/service.ts";
 import { type Example, startExample } from "./example.ts";
 
-/** `SCREENSHOTS=<directory>` keeps them. */
+/** The directory for screenshots. `SCREENSHOTS=<directory>` keeps them. */
 const SCREENSHOTS = process.env.SCREENSHOTS ?? scratch();
 
 let example: Example;

@@ -10,11 +10,11 @@ export type Example = {
   readonly port: number;
   readonly url: string;
   readonly child: ChildProcess;
-  /** The session service that it has started. */
+  /** The process id of the session service that it has started. */
   readonly servicePid: number;
-  /** Its exit code. */
+  /** The exit code of the program. */
   readonly exited: Promise<number | null>;
-  /** The session service stands still. */
+  /** Suspends the session service. */
   pause(): void;
   resume(): void;
   stop(): Promise<void>;

@@ -1,4 +1,4 @@
-/** What a page pays for the kit: bundled, minified, compressed. */
+/** The size of the kit in a page: bundled, minified, compressed. */
 import { gzipSync } from "node:zlib";
 import { rolldown } from "rolldown";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ async function bundledBytes(entry: string): Promise<number> {
   return gzipSync(output[0].code, { level: 9 }).length;
 }
 
-// A page load without a refresh (`initial`) is worth what it adds to the first 3,000 bytes.
+// A page load without a refresh (`initial`) is worth the bytes that it adds to the first 3,000.
 test.each([
   ["index.ts", 3_300],
   ["react.ts", 500],

@@ -206,7 +206,7 @@ describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
       const restoring = () => commandHere(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
       const { code, err } = await restoring();
       expect([code, err]).toEqual([1, refused(path)]);
-      chownSync(DATA_DIR, OTHER, OTHER); // it is the user of the service
+      chownSync(DATA_DIR, OTHER, OTHER); // The directory belongs to the user of the service.
       expect((await restoring()).code).toBe(0);
     },
   );

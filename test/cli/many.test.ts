@@ -1,4 +1,4 @@
-/** When the calls of long work are made again, by a clock of the test's own. */
+/** The times at which failed calls of long work are repeated, with a clock of the test. */
 import { describe, expect, test } from "vitest";
 import { CallFailure } from "../../src/cli/admin-api/failure.ts";
 import { EXIT } from "../../src/cli/exit.ts";

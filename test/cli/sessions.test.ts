@@ -284,7 +284,7 @@ describe("an id that begins with a dash", () => {
 });
 
 describe("on a terminal", () => {
-  /** As a person runs it, by a terminal of its own. */
+  /** Runs a command in a terminal, as a person does. */
   const onTerminal = (args: string, input = "") =>
     spawnSync("script", ["-qec", `"${process.execPath}" "${PROGRAM}" ${args}`, "/dev/null"], {
       ...{ env: { PATH: process.env.PATH, ...env }, input, encoding: "utf8" },

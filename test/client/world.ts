@@ -20,7 +20,7 @@ export type Outcome = {
   readonly refreshes: number;
   readonly kills: number;
   readonly lost: number;
-  /** How often a process has learned that the session is over. It never is. */
+  /** How often a process was informed that the session is over, which never is the case. */
   readonly wrongLogouts: number;
 };
 

@@ -32,7 +32,7 @@ beforeAll(async () => {
   image = await makeImage();
 }, BUILD_TIMEOUT_MS);
 
-/** Every file of a root directory. */
+/** Returns every file of a root directory. */
 const filesOf = (root: string) =>
   readdirSync(root, { recursive: true, withFileTypes: true, encoding: "utf8" })
     .filter((entry) => entry.isFile())

@@ -27,7 +27,7 @@ export type ImageConfig = {
 export type Image = {
   readonly root: string;
   readonly config: ImageConfig;
-  /** Of the base image, where there is one. */
+  /** The root of the base image, if there is one. */
   readonly baseRoot?: string;
 };
 

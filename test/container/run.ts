@@ -14,7 +14,7 @@ onExit(() => {
 
 export type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 export type Container = {
-  /** Its process 1, as this machine numbers it. */
+  /** The process id, on this machine, of the container's process 1. */
   readonly pid: number;
   readonly exited: Promise<Finished>;
   stdout(): string;

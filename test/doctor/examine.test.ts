@@ -15,7 +15,7 @@ import { scratch, startService, withKeys } from "../support/service.ts";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Nothing of this machine is asked, but what a test names. */
+/** The environment of the tests. Nothing of this machine is examined unless a test names it. */
 const QUIET = { PORT: "0", ADMIN_PORT: "0" };
 const HTTPS = { ISSUER: "https://auth.example.invalid", TRUST_PROXY: "1" };
 
@@ -26,7 +26,7 @@ async function findings(env: Environment, clock: () => number = Date.now): Promi
   return found;
 }
 
-/** What is not in order, without what only the lack of a network causes. */
+/** Returns the findings that are not in order, except those that only the lack of a network causes. */
 async function problems(env: Environment, clock?: () => number): Promise<readonly string[]> {
   return (await findings(env, clock))
     .filter(({ level, found }) => level !== "ok" && !found.includes("example.invalid/.well-known"))
@@ -302,7 +302,7 @@ describe("Redis", () => {
   test("that could not write its last snapshot", async () => {
     const directory = scratch();
     const server = await redis({ save: "3600 1" }, "--dir", directory);
-    mkdirSync(join(directory, "dump.rdb")); // a directory under the name of the snapshot: not even root can write it
+    mkdirSync(join(directory, "dump.rdb")); // A directory has the name of the snapshot, so that not even root can write it.
     await server.admin.set("anything", "1");
     await server.admin.bgsave();
     await expect.poll(async () => /rdb_bgsave_in_progress:0/.test(await server.admin.info("persistence"))).toBe(true);

@@ -1,4 +1,4 @@
-/** Every fault of the long form. */
+/** All faults of the long form. */
 import { CLUSTER_FAULTS, sentinelFailover } from "./clusters.ts";
 import { NO_FAULTS } from "./no-faults.ts";
 import { PAIRS } from "./pairs.ts";

@@ -27,7 +27,7 @@ type Login = {
   isBeyondPromise: boolean;
   /** The time at which a logout was acknowledged. */
   endedAt?: number;
-  /** It was refused, or its revival was counted. */
+  /** Whether the logout was confirmed by a refusal, or the wrongly revived session was counted. */
   isSettled: boolean;
 };
 
@@ -37,11 +37,11 @@ type Pool = { readonly live: Set<Login>; coming: number };
 const TABS = 2;
 /** How long a tab waits between refreshes, ms. */
 const PAUSE_MS = [200, 1_200] as const;
-/** How likely a browser logs out instead of refreshing. */
+/** The probability that a browser logs out instead of refreshing. */
 const LEAVES = 0.08;
 /** Sessions that requests at a steady rate are made for. */
 const SESSIONS = 20;
-/** How likely one of them presents a session that has ended. */
+/** The probability that one of them presents a session that has ended. */
 const PRESENTS = 0.05;
 /** How old a verifier's knowledge may be, ms; after that it must refuse. */
 export const MAX_STALENESS_MS = 2_000;
@@ -148,7 +148,7 @@ export class Browsers {
       login.accessToken = (JSON.parse(reply.body) as { data: { accessToken: string } }).data.accessToken;
     } else if (reply.status === 401) {
       if (!login.isSettled && !login.leaving) this.#countRefusal(login);
-      login.isSettled = true; // and logs in again
+      login.isSettled = true; // The browser logs in again.
     }
   }
 
@@ -202,7 +202,7 @@ export class Browsers {
     const isOld = performance.now() - (login.endedAt ?? 0) > 2 * MAX_STALENESS_MS;
     const isAccepted = isOld && (await this.#verifier.verify(login.accessToken)).ok;
     if (isActive === true || isAccepted) this.tally.deadAccepted++;
-    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // counted once
+    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // The wrong revival is counted only once.
   }
 
   #admin(url: string, method: string, message: unknown) {
@@ -211,7 +211,7 @@ export class Browsers {
   }
 }
 
-/** Whether an instance serves a login, a refresh and a logout. */
+/** Returns whether an instance serves a login, a refresh and a logout. */
 export async function serves(instance: Instance, adminToken: string): Promise<boolean> {
   const uncounted = newTally();
   const authorization = `Bearer ${adminToken}`;

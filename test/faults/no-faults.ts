@@ -8,10 +8,10 @@ import { type AnyFault, type Backend, type Fault, fault } from "./world.ts";
 /** The default of the command timeout, in ms. A refresh may wait for a quarter of it. */
 const REUSE_INTERVAL_MS = 10_000;
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
-/** How long the service runs between two stops, ms; and how long it may then refuse what has waited for too long. */
+/** How long the service runs between two suspensions, in ms, and how long it may then refuse requests that have waited for too long. */
 const BETWEEN_STOPS_MS = 300;
 const STALL_MS = 100;
-/** How long before a stop Redis leaves commands waiting, ms; a small part of what they may take. */
+/** How long before a suspension Redis delays commands, in ms: a small part of the time that they may take. */
 const REDIS_WAITS_MS = 100;
 
 export const STORES = ["Redis", "embedded store"] as const;
@@ -58,7 +58,7 @@ export const busyMachine = (
     instances: 1,
   });
 
-/** Every instance at once. Redis replies meanwhile to what they have just sent. */
+/** Suspends every instance at once. In the meantime Redis replies to the commands that they have just sent. */
 export const stopped = (store: Store, rounds: number, reuseIntervalMs = REUSE_INTERVAL_MS) =>
   none(`SIGSTOP for 0.5, 1, 1.5 and 2 s, again and again; ${store}`, {
     open: open(store),

@@ -55,14 +55,14 @@ const whileSet = (name: string, value: string, ms: number) => async (redis: Redi
 };
 
 async function readOnly(redis: RedisServer): Promise<void> {
-  await redis.admin.replicaof("127.0.0.1", 1); // nothing listens there: it keeps its data
+  await redis.admin.replicaof("127.0.0.1", 1); // Nothing listens on that port, so it keeps its data.
   await sleep(2_000);
   await redis.admin.call("REPLICAOF", "NO", "ONE");
 }
 
 async function diskFull(redis: RedisServer): Promise<void> {
   const [, directory = ""] = (await redis.admin.config("GET", "dir")) as string[];
-  const obstacle = join(directory, "dump.rdb"); // a directory of that name: no snapshot can be written
+  const obstacle = join(directory, "dump.rdb"); // With a directory of that name, no snapshot can be written.
   mkdirSync(obstacle);
   await redis.admin.config("SET", "save", "3600 1");
   await redis.admin.bgsave();
@@ -89,7 +89,7 @@ async function olderSnapshot(redis: RedisServer): Promise<void> {
 async function foreignScript(redis: RedisServer): Promise<void> {
   await redis.admin.config("SET", "busy-reply-threshold", "300");
   const stranger = redis.admin.duplicate();
-  stranger.eval("while true do end", 0).catch(() => {}); // it is killed
+  stranger.eval("while true do end", 0).catch(() => {}); // The script is killed.
   await sleep(3_000);
   await redis.admin.script("KILL");
   stranger.disconnect();
@@ -170,7 +170,7 @@ export const heldBytes = (reuseIntervalMs: number) =>
     reuseIntervalMs,
   );
 
-/** Every command acts, and nobody learns so. */
+/** Every command takes effect, but nobody receives the reply. */
 export const repliesLost = behind("replies of Redis are lost for 3 s", startHoldingProxy, async (proxy) => {
   proxy.loseReplies();
   await sleep(3_000);

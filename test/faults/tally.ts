@@ -1,4 +1,4 @@
-/** What a fault cost, as a row of the table. */
+/** The effects of a fault, as a row of the table. */
 import { turns } from "../../src/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
 
@@ -8,12 +8,15 @@ export type Tally = {
   requests: number;
   /** Requests with 503 or without a response, whose outcome stays open. */
   unavailable: number;
-  /** Until when the service may refuse what had waited for it, by `performance.now()`, and how often it did: not counted above. */
+  /**
+   * The time, by `performance.now()`, until which the service may refuse requests that waited; and the number of such refusals, which are
+   * not counted above.
+   */
   stallUntilMs: number;
   stalled: number;
   /** Live sessions that were refused. */
   wrong401: number;
-  /** The same, after a request that took longer than half of the reuse interval: outside the promise. */
+  /** The number of wrong 401 responses to requests that took longer than half of the reuse interval, for which nothing is promised. */
   late401: number;
   /** Tokens of ended sessions that were accepted, by introspection or by a verifier. */
   deadAccepted: number;
@@ -24,11 +27,11 @@ export type Tally = {
 
 export type Row = Tally & {
   readonly fault: string;
-  /** How long after the end of the fault every instance served again, ms; undefined: not without a restart. */
+  /** How long after the end of the fault every instance served again, in ms; undefined if that needed a restart. */
   readonly recoveredMs: number | undefined;
   /** Why some of it need not be zero, as docs/faults.md has it. */
   readonly allowed: string | undefined;
-  /** Whether every request was to be served. */
+  /** Whether every request must be served, because nothing really fails. */
   readonly isNoFault: boolean;
 };
 

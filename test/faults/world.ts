@@ -16,7 +16,7 @@ type Env = Readonly<Record<string, string>>;
 /** A store, and the parts of it that a fault strikes. */
 export type Backend<T> = {
   readonly env: Env;
-  /** Of one instance alone, by its number from 0. */
+  /** Returns the environment of one instance, by its number from 0. */
   readonly envOf?: (at: number) => Env;
   readonly parts: T;
   stop(): Promise<void>;
@@ -25,12 +25,12 @@ export type Backend<T> = {
 export type World<T> = {
   readonly parts: T;
   readonly services: Service[];
-  /** Another instance of the service. */
+  /** Starts another instance of the service. */
   add(): Promise<Service>;
   /** Takes an instance out of the fleet, as a load balancer does. */
   remove(service: Service): void;
   serves(service: Service): Promise<boolean>;
-  /** What the service refuses for so long, ms, is not counted as unavailable. */
+  /** Allows the service to refuse requests for this long, in ms, without counting them as unavailable. */
   allowStall(ms: number): void;
 };
 
@@ -39,14 +39,14 @@ export type Fault<T> = {
   open(): Promise<Backend<T>>;
   /** Resolves when it is over. */
   strike(world: World<T>): Promise<void>;
-  /** How many instances it needs; by default as many as the pace has. */
+  /** The number of instances; by default that of the pace. */
   readonly instances?: number;
   readonly reuseIntervalMs?: number;
-  /** Of the services. */
+  /** The environment of the services. */
   readonly env?: Env;
   /** The losses that docs/faults.md allows. */
   readonly allowed?: string;
-  /** Only the machine is busy, so every request has to be served. */
+  /** Whether only the machine is busy, so that every request must be served. */
   readonly isNoFault?: boolean;
   /** Requests are sent at this rate from the ready line on, and wait as long as it takes; by default there are browsers instead. */
   readonly requestsPerSecond?: number;
@@ -152,7 +152,7 @@ async function openWorld<T>(given: Fault<T>, { env, envOf, parts }: Backend<T>, 
   };
   for (let at = 0; at < instances; at++) await add();
   const health = setInterval(() => services.map(check), HEALTH_CHECK_MS);
-  /** Where no instance is ready, any of them is chosen, as load balancers do. */
+  /** If no instance is ready, any of them is chosen, as load balancers do. */
   const pick = () => {
     const ready = services.filter((service) => !out.has(service));
     const among = ready.length > 0 ? ready : services;
@@ -168,7 +168,7 @@ async function openWorld<T>(given: Fault<T>, { env, envOf, parts }: Backend<T>, 
   };
 }
 
-/** How long until every instance serves, ms. */
+/** Returns how long it takes until every instance serves, in ms. */
 async function recovery(world: Awaited<ReturnType<typeof openWorld>>): Promise<number | undefined> {
   const endedAt = performance.now();
   while (performance.now() - endedAt < RECOVERY_LIMIT_MS) {

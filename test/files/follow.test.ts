@@ -1,4 +1,4 @@
-/** What is reported of a followed file, reading by reading. */
+/** The reports about a followed file, reading by reading. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync, watch, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

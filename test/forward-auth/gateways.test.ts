@@ -52,7 +52,7 @@ type Place = {
   readonly changes?: Changes | undefined;
 };
 
-/** What docs/forward-auth.md has in the place of a line, for pages of other origins. */
+/** Returns the lines with which docs/forward-auth.md replaces another one, for pages of other origins. */
 function preflightChanges(name: string): Changes {
   const title = { nginx: "nginx", caddy: "Caddy", haproxy: "HAProxy" }[name];
   const section = readFileSync("docs/forward-auth.md", "utf8").split("## Pages of other origins")[1] ?? "";

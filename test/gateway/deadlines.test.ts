@@ -1,4 +1,4 @@
-/** What an upstream makes of a deadline that has expired. */
+/** How a deadline is reported that has expired at the upstream. */
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { createFetchHandler } from "../../src/http/index.ts";

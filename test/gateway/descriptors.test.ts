@@ -50,7 +50,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** As protoc embeds descriptors in Python, Java, C#, C++ and PHP: only names that differ from the default stay. */
+/** Removes the JSON names that equal the default, as protoc does in descriptors for Python, Java, C#, C++ and PHP. */
 function withoutJsonNames(bytes: Uint8Array): FileDescriptorSet {
   const files = fromBinary(FileDescriptorSetSchema, bytes);
   const strip = ({ field, nestedType }: DescriptorProto) => {

@@ -19,7 +19,7 @@ function dial({ origin }: Running): Socket {
   return socket.on("error", () => {});
 }
 
-/** Everything that a connection receives until it closes. */
+/** Returns everything that a connection receives until it closes. */
 async function received(socket: Socket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -142,7 +142,7 @@ describe.each([V1, V1Alpha])("$typeName", (version) => {
   });
 });
 
-/** As buf writes them and as generated code keeps them: without what descriptors do not need. */
+/** Returns a file as buf writes it and as generated code contains it: without the parts that descriptors do not need. */
 function comparable(file: FileDescriptorProto): Uint8Array {
   const copy = clone(FileDescriptorProtoSchema, file);
   // buf adds facts about its module.

@@ -1,4 +1,4 @@
-/** What all calls of a handler may take together: bodies that are sent slowly or never to their end, and calls that last. */
+/** The resources that all calls of a handler may use together: bodies that arrive slowly or never completely, and long calls. */
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
@@ -17,7 +17,7 @@ const BODY = `{"name":"${"x".repeat(8_989)}"}`;
 const WAITS = BODY.replace('{"name":"xxxxxxxxxxxxx', '{"how":"wait","name":"');
 const MOST = 8_000;
 
-/** What a client receives. */
+/** The response that a client receives. */
 interface Outcome {
   readonly status: number;
   readonly retryAfter: string | null;

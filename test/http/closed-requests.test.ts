@@ -1,4 +1,4 @@
-/** What reading a body makes of a request that its client gives up. */
+/** The result of reading the body of a request whose client disconnects. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { constants, createServer as createHttp2Server } from "node:http2";

@@ -61,7 +61,7 @@ describe("an error detail", () => {
 });
 
 describe("an error detail of google.rpc", () => {
-  /** As Google publishes them, not as this tree declares them. */
+  /** The types are read as Google publishes them, not as this tree declares them. */
   const published = loadGoogleProtos(["google/rpc/error_details.proto"]);
   const types = [...published].filter(({ kind, file }) => kind === "message" && file.name.endsWith("error_details"));
   const wholeMessage = { body: "*", segments: [], variables: [] } as unknown as Route;

@@ -37,7 +37,7 @@ describe("a message encoded as a request is decoded to an equal message", () => 
   });
 });
 
-/** As on the wire: JSON.stringify writes -0 as 0. */
+/** Returns a message as it is on the wire, because JSON.stringify writes -0 as 0. */
 function shown(message: Message): unknown {
   return JSON.parse(JSON.stringify(toJson(EverythingSchema, message as Everything, { registry })));
 }

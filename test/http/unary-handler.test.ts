@@ -123,7 +123,7 @@ const PASSED_ON: Record<string, TestRequest> = {
   "a GET with a content type": get("encoding=json&message={}", { "content-type": "text/plain" }),
 };
 
-/** What a client sees, without what differs by time alone. */
+/** Returns the response that a client sees, without the parts that depend on the time. */
 function seen({ status, headers, text }: TestResponse) {
   const { date: _, ...others } = Object.fromEntries(headers);
   return { status, headers: others, text };

@@ -64,7 +64,7 @@ describe.each(Object.entries({ ...LISTENERS, ...APIS }))("%s", (_, start) => {
     peer.send(request(1));
     peer.acknowledge(ping);
     await peer.take(isHead(1));
-    // Another one, sent just after the response to the PING.
+    // This is another request, sent just after the acknowledgement of the PING.
     peer.send(request(3));
     await acknowledgePing(peer);
     expect(lastStreamOf(await peer.take(isGoaway))).toBe(3);

@@ -22,7 +22,7 @@ async function use(index: number, adminUrl: string): Promise<void> {
     const result = verdict.ok ? "ok" : verdict.reason;
     if (result !== last) process.stdout.write(`${index} ${result}\n`);
     last = result;
-    // Where it does not know, it asks again at once.
+    // If the verdict is unknown, the verifier asks again at once.
     if (result !== "unavailable") await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }

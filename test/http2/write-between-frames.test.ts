@@ -9,7 +9,7 @@ import { dialHttp2, isGoaway } from "../support/http2-peer.ts";
 
 const GREATEST_WINDOW = 2 ** 31 - 1;
 const NOTICE = frame(FRAME.goaway, 0, 0, Buffer.from("7fffffff00000000", "hex"));
-/** More than the buffers of the system take. */
+/** The length of a body that is larger than the buffers of the system. */
 const BODY_BYTES = 32 * 1024 * 1024;
 
 async function serve() {

@@ -13,7 +13,7 @@ import { Loop } from "../clock/loop.ts";
 
 const R = 10_000;
 const TOLERANCE_MS = stallTolerances(R).rotationMs;
-/** How long a step of a loop takes that is not held up, ms. */
+/** How long a step of a loop takes that is not delayed, in ms. */
 const SHORT_MS = 5;
 /** How much older than tolerated a request may be that was sent with its connection: shorter waits before it are not noted. */
 const PROMPT_MS = TOLERANCE_MS / 4;

@@ -1,4 +1,4 @@
-/** What an address may ask by HTTP/2 that is of no use to anybody. */
+/** The limit of HTTP/2 requests of one address that have no authentic credential. */
 import { connect as connectHttp2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
@@ -57,7 +57,7 @@ async function served(
 
 /** RFC 9113 section 7. */
 const ENHANCE_YOUR_CALM = 11;
-/** More than leaks meanwhile, also on a slow machine. */
+/** More requests than the bucket leaks in the meantime, even on a slow machine. */
 const MANY = MAX_FRUITLESS * 10;
 
 describe("an address that makes many HTTP/2 requests", () => {
@@ -78,7 +78,7 @@ describe("an address that makes many HTTP/2 requests", () => {
     const second = client(listener);
     expect(await second.send({ ":path": "/200", cookie: "a=b" }).catch(() => 0)).toBe(0);
     expect(refusals).toEqual(["requests"]);
-    // Another address is served meanwhile.
+    // Another address is served in the meantime.
     const other = client(listener, "127.0.0.9");
     expect(await other.send({ ":path": "/200" })).toBe(200);
     other.session.destroy();
@@ -136,7 +136,7 @@ test("the bucket leaks, and an address is barred for a while", () => {
   now += 1;
   expect(fruitless.isBarred("192.0.2.1")).toBe(false);
   expect(burst(1)).toBe(1);
-  // It leaks from when it is let in again.
+  // The bucket leaks from the time at which the address may connect again.
   now += CALM_MS + 500;
   expect(burst(FRUITLESS_PER_SECOND / 2)).toBe(0);
   expect(burst(1)).toBe(1);

@@ -45,7 +45,7 @@ function dial(listener: Listener): { socket: Socket; closed: Promise<string> } {
 
 async function overHttp2(listener: Listener, authority = listener.url, options = {}): Promise<string> {
   const session = connectHttp2(authority, options);
-  session.on("error", () => {}); // its stream fails with it
+  session.on("error", () => {}); // The stream fails with the same error.
   const stream = session.request({ ":path": "/" });
   stream.setEncoding("utf8");
   let body = "";
@@ -80,9 +80,9 @@ describe("one port", () => {
     socket.setNoDelay(true);
     for (const piece of ["P", "R", "I * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
       await new Promise((resolve) => socket.write(piece, resolve));
-      await overHttp1(listener); // it has arrived once a later request has its response
+      await overHttp1(listener); // When a later request has its response, this one has arrived.
     }
-    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // an empty SETTINGS frame
+    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // These bytes are an empty SETTINGS frame.
     const [settings] = await once(socket, "data");
     expect(Buffer.from(settings, "latin1")[3]).toBe(4);
     socket.destroy();
@@ -240,7 +240,7 @@ describe("closing", () => {
 
   test("does not wait for the rest of a request that has its response", async () => {
     const listener = await opened(async (request, response) => {
-      for await (const _ of request) break; // the first piece is enough to see that it is too large
+      for await (const _ of request) break; // The first piece is enough to see that the body is too large.
       if (!(response instanceof Http2ServerResponse)) throw new Error("asked over HTTP/1.1");
       response.writeHead(200);
       response.addTrailers({ "grpc-status": "8" });

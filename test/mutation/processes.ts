@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 export type Ended = {
   readonly code: number | null;
   readonly output: string;
-  /** It took longer than the limit, and was killed. */
+  /** Whether it took longer than the limit, and was killed. */
   readonly timedOut: boolean;
   readonly tookMs: number;
 };
@@ -28,7 +28,7 @@ export function run(cwd: string, command: string, args: readonly string[], limit
     try {
       process.kill(-(child.pid as number), "SIGKILL");
     } catch {
-      // Nothing is left of it.
+      // The process group no longer exists.
     }
   };
   running.add(end);

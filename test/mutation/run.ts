@@ -76,7 +76,7 @@ const mutants = allMutants();
 const chosen = choose(shares(mutants, { count: Number(values.count), least: Number(values.least), seed: values.seed }));
 const judged: Result[] = [];
 
-/** What the state says of a mutant that is valid. */
+/** Returns the stored result of a valid mutant. */
 function known(mutant: Mutant): Result | undefined {
   const result = results.get(nameOf(mutant));
   if (result === undefined || result.outcome === "invalid") return undefined;

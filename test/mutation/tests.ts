@@ -34,17 +34,17 @@ export interface Tests {
   measure(files: readonly string[]): Promise<boolean>;
   /** @returns whether they pass without a mutant, as far as is known, or by a measurement */
   pass(files: readonly string[]): Promise<boolean>;
-  /** Whether this file has failed without a mutant. */
+  /** Returns whether this file has failed without a mutant. */
   isBroken(file: string): boolean;
 }
 
-/** How long tests may take. The machine may have become busier since their time was measured. */
+/** Returns how long tests may take. The machine may have become busier since their time was measured. */
 export const limitMs = (usualMs = 20_000) => 10_000 + 3 * usualMs;
 
 type Start = (files: readonly string[], limitMs: number) => Promise<Ended>;
 
 export function openTests(root: string, start: Start = startIn(root)): Tests {
-  /** How long tests took that passed, with a mutant that they do not notice or without, ms. */
+  /** How long passing tests took, in ms, without a mutant or with one that they do not notice. */
   const usualMs = new Map<string, number>();
   const passing = new Set<string>();
   const broken = new Set<string>();

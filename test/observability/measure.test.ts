@@ -74,7 +74,8 @@ test("a flood from a foreign origin costs bounded log, and the metrics count all
   const origin = `https://evil.example/${"x".repeat(13_000)}`;
   const send = () => request(flooded.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers: { origin } });
   const begun = performance.now();
-  const mayWrite = () => LINES_PER_SECOND * (Math.ceil((performance.now() - begun) / 1000) + 1); // some of the first and of the last
+  // Returns how many lines may have been written, including those of the incomplete first and last seconds.
+  const mayWrite = () => LINES_PER_SECOND * (Math.ceil((performance.now() - begun) / 1000) + 1);
   let sent = 0;
   // On a slow machine it takes more requests until most of the lines are too many.
   while (sent < 300 || (sent < 3 * mayWrite() && sent < 1_500)) {

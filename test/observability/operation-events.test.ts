@@ -1,4 +1,4 @@
-/** What an operator must hear of: each fault made for real, against a running service. */
+/** The events that an operator must be informed of: each fault really happens to a running service. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -40,7 +40,7 @@ async function unreadService() {
   return { child, publicUrl, adminUrl, adminToken };
 }
 
-/** More log lines than a pipe holds. */
+/** Causes more log lines than a pipe can hold. */
 async function fillPipe(service: { adminUrl: string; adminToken: string }) {
   for (let at = 0; at < 400; at++) await logIn(service, { subject: `${"s".repeat(240)}${at}` });
 }

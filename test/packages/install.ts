@@ -19,7 +19,7 @@ export type PackageJson = {
   readonly engines: { readonly node: string };
   readonly dependencies: Record<string, string>;
   readonly optionalDependencies?: Record<string, string>;
-  /** Those of the dependencies that the package brings with it. */
+  /** The names of the dependencies that the package contains. */
   readonly bundleDependencies?: readonly string[];
   readonly exports?: object;
   readonly bin?: Record<string, string>;

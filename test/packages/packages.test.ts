@@ -219,7 +219,7 @@ export const wrong = () => library.getBook({ name: 1 });
 
 describe("the example of docs/http-layer.md", () => {
   const page = readFileSync("docs/http-layer.md", "utf8");
-  /** Its commands, and what they print. */
+  /** The commands of the README, and their printed output. */
   const [, commands = "", output = ""] = /^```sh\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
   let directory: Directory;
   beforeAll(async () => {

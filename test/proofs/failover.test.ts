@@ -13,7 +13,7 @@ import { long, seconds } from "./support/run-length.ts";
 
 const { refresh, logout } = SessionService.method;
 
-/** A replica that has all that its master has. */
+/** Starts a replica, and waits until it has all data of its master. */
 async function replicaOf(master: RedisServer): Promise<RedisServer> {
   const replica = await startReplica(master);
   onTestFinished(() => replica.stop());
@@ -25,7 +25,7 @@ async function startPair() {
   return { master, replica: await replicaOf(master) };
 }
 
-/** Two services, each behind a proxy of its own to a master with one replica. */
+/** Starts two services, each with its own proxy to a master with one replica. */
 async function startWorld() {
   const { master, replica } = await startPair();
   const proxies = [await CuttingProxy.to(master.port), await CuttingProxy.to(master.port)] as const;
@@ -48,23 +48,23 @@ async function startWorld() {
 
 function clientsOf(services: readonly Service[], adminToken: string) {
   const tryLogIn = (service: Service) => logIn({ ...service, adminToken });
-  /** Logs in, once the service can. */
+  /** Logs a user in as soon as the service is available. */
   const newUser = (service: Service) => until(() => tryLogIn(service));
-  /** @returns `acknowledged`; undefined when the outcome is unknown */
+  /** Logs a user out. @returns `acknowledged`; undefined if the outcome is unknown */
   const logOut = async (service: Service, user: LoggedIn) => {
     const response = await callersOf(service).public.call(logout, {}, bearer(user.accessToken));
     const outcome = outcomeOf(response, () => "acknowledged" as const);
     if (outcome === undefined && !response.ok) expect(response.code).toBe("E503_UNAVAILABLE");
     return outcome;
   };
-  /** A user whose logout was acknowledged. */
+  /** Returns a user whose logout was acknowledged. */
   const acknowledgedLogout = async (service: Service): Promise<LoggedIn> => {
     for (;;) {
       const user = await newUser(service);
       if ((await logOut(service, user)) === "acknowledged") return user;
     }
   };
-  /** Whether a session lives, once the service knows. */
+  /** Returns whether a session is live, as soon as the service can tell. */
   const lives = async (service: Service, user: LoggedIn): Promise<boolean> => {
     for (;;) {
       const response = await callersOf(service).public.call(refresh, {}, cookie(user.refreshToken));
@@ -139,7 +139,7 @@ test("the master is killed under load and its replica promoted", async () => {
     expect(await verifier.verify(accessToken)).toMatchObject({ reason: "revoked" });
   }
 
-  // Without a replica nothing is acknowledged, and it is executed all the same.
+  // Without a replica nothing is acknowledged, although it is executed.
   const [service] = services as [Service];
   const [user, other] = survivors;
   expect(await logOut(service, user)).toBeUndefined();

@@ -18,7 +18,7 @@ function watch(deployment: Deployment, service: Service, cursor = ""): Watcher {
   return watcher;
 }
 
-/** A watcher of an instance that nothing happens to: its heartbeats tell how much time others had, on a busy machine too. */
+/** Starts a watcher of an idle instance. Its heartbeats measure how much time the other watchers had, even on a busy machine. */
 async function startPulse(): Promise<Watcher> {
   const quiet = await deploy(1, {});
   const pulse = watch(quiet, first(quiet));
@@ -46,7 +46,7 @@ test("200 watchers cost Redis no more than one", async () => {
   const one = watch(deployment, first(deployment));
   await one.until(({ caughtUp }) => caughtUp);
 
-  /** Commands of the service during one revocation and some beats. */
+  /** Returns how many commands the service sends during one revocation and some heartbeats. */
   const cost = async () => {
     await redis.admin.config("RESETSTAT");
     const sid = await revokeOne(deployment);
@@ -63,7 +63,7 @@ test("200 watchers cost Redis no more than one", async () => {
   await Promise.all(others.map((watcher) => watcher.until(({ reportedAt }) => reportedAt.has(sid))));
   const forAll = await cost();
   console.log({ forOne, forAll });
-  // The log is read by the clock: a busy machine reads it a few times more for as many beats, not 200 times.
+  // The log is read at intervals: on a busy machine it is read a few times more during as many heartbeats, but not 200 times.
   expect(forAll.scripts).toBeLessThanOrEqual(4 * forOne.scripts);
   expect(forAll.reads).toBeLessThanOrEqual(4 * forOne.reads);
   expect(forAll.published).toBe(forOne.published);
@@ -133,7 +133,7 @@ test("heartbeats go on under load", async () => {
   // An instance without load is as slow as the machine is.
   const fewest = Math.min(...watchers.map((watcher) => beatsOf(watcher).length));
   expect(3 * fewest).toBeGreaterThanOrEqual(beatsOf(pulse).length);
-  // The promise of one second is for a machine of its own.
+  // The promise of one second holds only on an otherwise idle machine.
   if (long) expect(Math.max(...gaps)).toBeLessThan(1_000);
 });
 
@@ -145,7 +145,7 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
   const pulse = await startPulse();
   const before = await eventually(() => revokeOne(deployment));
   await redis.kill();
-  // An instance has noticed the outage once it refuses a new watcher.
+  // An instance that refuses a new watcher has noticed the outage.
   const { adminToken } = deployment;
   for (const { adminUrl } of deployment.services) {
     for (;;) {
@@ -157,7 +157,7 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
       break;
     }
   }
-  await pulse.beats(1); // What the instances sent before has arrived.
+  await pulse.beats(1); // By now, everything that the instances sent before has arrived.
   const received = watchers.map(({ batches }) => batches.length);
   await pulse.beats(5);
   expect(watchers.map(({ batches }) => batches.length)).toEqual(received);
@@ -169,7 +169,7 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
   );
 });
 
-/** Asks for the feed over HTTP/1.1 or HTTP/2 without a client library. @returns the response, of which nothing is read yet */
+/** Requests the feed over HTTP/1.1 or HTTP/2 without a client library. @returns the response, of which nothing has been read yet */
 async function askAndWait(service: Service, adminToken: string, version: 1 | 2): Promise<Readable> {
   const path = "/auth.admin.v1.SessionAdminService/WatchRevocations";
   const headers = { ...bearer(adminToken), "content-type": "application/connect+json" };
@@ -187,7 +187,7 @@ async function askAndWait(service: Service, adminToken: string, version: 1 | 2):
   return new Promise((resolve, reject) => stream.once("response", () => resolve(stream)).once("error", reject));
 }
 
-/** Memory of a process that is its own, MiB. */
+/** Returns the private memory of a process, in MiB. */
 async function memoryOf(service: Service): Promise<number> {
   const status = await readFile(`/proc/${service.pid}/status`, "utf8");
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
@@ -195,7 +195,7 @@ async function memoryOf(service: Service): Promise<number> {
 
 const SLEEPERS = 20;
 
-/** A service whose log is more than the buffers of any connection take, 6 MiB; and a watcher that has read it. */
+/** Starts a service whose log is larger than the buffers of any connection, 6 MiB, and a watcher that has read it. */
 async function startWithLongLog() {
   const redis = await startTestRedis();
   const random = createRandom(systemEntropy());
@@ -220,7 +220,7 @@ async function startWithLongLog() {
   return { service, count, reader, fallAsleep };
 }
 
-/** Reads a Connect stream to its end: how many revocations it reported, and the code that it ended with. */
+/** Reads a Connect stream to its end. Returns how many revocations it reported, and the code with which it ended. */
 async function readAll(stream: Readable): Promise<{ revocations: number; code: string | undefined }> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(chunk as Buffer);

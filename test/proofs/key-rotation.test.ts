@@ -18,10 +18,10 @@ const { refresh, logout } = SessionService.method;
 /** Short lives, so that the ages permit a rotation every few seconds. */
 const IDLE_MS = 4_000;
 const LIVES = { JWKS_MAX_AGE: "1s", ACCESS_TOKEN_TTL: "2s", SESSION_IDLE_TTL: `${IDLE_MS}ms`, REUSE_INTERVAL: "1s" };
-/** Within which an instance has a changed ring in force; it looks every second. The margin is for a busy machine. */
+/** How long it takes until an instance uses a changed ring, in s. It checks every second; the rest is for a busy machine. */
 const PICK_UP_SECONDS = 3;
 
-/** Runs `npm run keys -- …`. @returns whether the ages permitted it */
+/** Runs `npm run keys -- …`. @returns whether the ages of the keys permitted the step */
 async function keys({ env }: Deployment, ...command: readonly string[]): Promise<boolean> {
   const { PATH = "" } = process.env;
   return promisify(execFile)(process.execPath, [PROGRAM, "keys", ...command, "--pick-up", String(PICK_UP_SECONDS)], {
@@ -35,7 +35,7 @@ async function keys({ env }: Deployment, ...command: readonly string[]): Promise
   );
 }
 
-/** The key id in a refresh token. */
+/** Returns the key id in a refresh token. */
 const macKidOf = (refreshToken: string) => Buffer.from(refreshToken, "base64url").toString("hex", 1, 5);
 
 type Verify = (token: string) => Promise<unknown>;
@@ -64,7 +64,7 @@ function keySetKeeper({ services }: Deployment): Verify {
   };
 }
 
-/** The verifier of this project, following the first instance. */
+/** Starts this project's verifier, which follows the first instance. */
 async function feedFollower({ services, adminToken }: Deployment): Promise<Verify> {
   const adminUrl = services[0]?.adminUrl ?? "";
   const verifier = createVerifier({ adminUrl, adminToken, issuer: ISSUER, audience: ISSUER });
@@ -87,13 +87,13 @@ async function untilServed<T extends { readonly ok: boolean; readonly code?: str
   }
 }
 
-/** Sessions that are used while keys rotate, and what became of them. */
+/** Sessions that are used while keys rotate, with the outcomes. */
 class Load {
   readonly kids = { signing: new Set<string>(), mac: new Set<string>() };
   /** Live credentials that were refused. */
   readonly refused: string[] = [];
   calls = 0;
-  /** Tokens that were refused after their expiry do not count, because a busy machine is late. */
+  /** The number of tokens that were refused after their expiry, which is not an error on a busy machine. */
   late = 0;
   over = false;
   readonly #deployment: Deployment;
@@ -131,7 +131,7 @@ class Load {
     }
   }
 
-  /** Notes a refusal before `expiry`, ms since the epoch; after it there may have been one. */
+  /** Notes a refusal before `expiry`, in ms since the epoch. A refusal after that is allowed. */
   async #expect<T>(what: string, expiry: number, call: () => Promise<T>): Promise<T | undefined> {
     this.calls++;
     try {
@@ -182,7 +182,7 @@ test("three services on one Redis, keys rotated as often as their ages permit", 
     const used = [...load.kids[kind]];
     return { used: used.length, gone: used.filter((kid) => !ring[kind].some((key) => key.kid === kid)).length };
   };
-  /** Whether rotations have brought keys into use, and the first of them have gone through their whole life. */
+  /** Returns whether rotations have brought new keys into use, and the first of these have completed their life. */
   const isComplete = async () => {
     const kinds = await Promise.all(KEY_KINDS.map(usedAndGone));
     return kinds.every(({ used, gone }) => used > 2 && gone > 0);

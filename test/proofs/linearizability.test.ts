@@ -151,7 +151,7 @@ const anyInput: fc.Arbitrary<Input> = fc.oneof(
 );
 const anyOutput = fc.constantFrom<(Output | undefined)[]>("live", "dead", 0, 1, 2, [], ["a"], ["b"], undefined);
 
-/** Tries every order, as the definition has it. */
+/** Tries every order, exactly as in the definition. */
 function linearizableByDefinition(operations: readonly SubjectOperation[]): boolean {
   const follow = (state: ReadonlySet<string>, left: readonly SubjectOperation[]): boolean =>
     left.every((each) => each.output === undefined) ||
@@ -237,7 +237,7 @@ test("a session that outlives a revocation of all is found at the end of any of 
         ...operations,
         ...history([end, end + 1, REVOKE_ALL, 0], [end + 2, end + 3, on("refresh", "a"), "live"]),
       ];
-      // A login whose response was lost may still take effect.
+      // A login whose response was lost may take effect later.
       const lost = operations.some(({ input, output }) => output === undefined && input.verb === "create");
       fc.pre(!lost);
       expect(findFault(wrong, subjectModel)).toBeDefined();

@@ -22,10 +22,10 @@ const VERIFIERS = long ? 50 : 20;
 const PROCESSES = long ? 2 : 1;
 const { logout } = SessionService.method;
 
-/** A Redis that keeps what it acknowledged. */
+/** Starts a Redis that keeps everything that it has acknowledged. */
 const durableRedis = () => startTestRedis("--appendonly", "yes", "--appendfsync", "always");
 
-/** 50 verifiers on two services on one store, with a proxy before each service. */
+/** Starts 50 verifiers on two services with one store, with a proxy in front of each service. */
 async function startWorld(store: { readonly REDIS_URL?: string }) {
   const deployment = await deploy(2, { ...store, ACCESS_TOKEN_TTL: "30m" });
   const { services, adminToken } = deployment;
@@ -41,21 +41,21 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
   const dead: string[] = [];
   const events = new EventEmitter<{ dead: [] }>();
 
-  /** Logs in on any instance that can. */
+  /** Logs in on any available instance. */
   const logInSomewhere = () =>
     until(async (): Promise<string> => (await logIn({ ...pick(services), adminToken })).accessToken);
-  /** Logs out, again and again while the outcome is unknown. @returns when it was acknowledged */
+  /** Logs out, and repeats that while the outcome is unknown. @returns when it was acknowledged */
   const logOut = async (token: string): Promise<number> => {
     for (;;) {
       const response = await callersOf(pick(services)).public.call(logout, {}, bearer(token));
-      // The session is dead already, because an earlier attempt was executed.
+      // The session has already ended, because an earlier attempt was executed.
       if (outcomeOf(response, () => "done") !== undefined) return now();
       await pause(10);
     }
   };
 
   /**
-   * Logs so many sessions out, some at a time, and prints how long each verifier took to refuse each.
+   * Logs this many sessions out, several at a time, and prints how long each verifier took to refuse each.
    *
    * @param disturb called before and after each logout
    */
@@ -79,7 +79,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
       }
     });
     await Promise.all(users);
-    // A verifier that accepts a token after that has missed its revocation.
+    // A verifier that accepts a token after this has missed its revocation.
     let refused = 0;
     for (const outcome of outcomes) void outcome.then(() => refused++);
     await Promise.race([Promise.all(outcomes), pause(PATIENCE_MS, undefined, { ref: false })]);
@@ -93,7 +93,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
     });
   };
 
-  /** All verifiers, and a new one, refuse what is dead and accept what lives. */
+  /** Checks that all verifiers, and a new one, refuse ended sessions and accept live ones. */
   const finish = async (): Promise<void> => {
     const live = await Promise.all(Array.from({ length: 5 }, logInSomewhere));
     const wrong = await Promise.all(processes.map((each) => each.check(dead, live)));
@@ -105,7 +105,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
     for (const token of live) expect(await newcomer.verify(token)).toMatchObject({ ok: true });
   };
 
-  /** Ends a service in one of two ways and starts it again behind its proxy. */
+  /** Stops a service in one of two ways and starts it again behind its proxy. */
   const restart = async (at: number, how: "kill9" | "stop"): Promise<void> => {
     const [proxy, service] = [proxies[at], services[at]];
     if (proxy === undefined || service === undefined) throw new Error("no such service");
@@ -116,7 +116,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
     proxy.target = adminPort(successor);
   };
 
-  /** Lets some logouts succeed before the next fault: on a busy machine faults at fixed times would let none. */
+  /** Lets some logouts succeed before the next fault: on a busy machine, faults at fixed times would prevent all of them. */
   const progress = async (ended: Promise<void>): Promise<void> => {
     const enough = dead.length + 10;
     let over = false;
@@ -159,13 +159,13 @@ if (long) {
   });
 }
 
-/** Repeats `again` while `work` goes on, at least once. */
+/** Repeats `again` while `work` is running, at least once. */
 async function whilst(work: Promise<void>, again: (ended: Promise<void>) => Promise<void>): Promise<void> {
   let over = false;
   const done = work.finally(() => {
     over = true;
   });
-  done.catch(() => {}); // awaited below
+  done.catch(() => {}); // The result is awaited below.
   do await again(done);
   while (!over);
   await done;

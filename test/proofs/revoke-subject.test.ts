@@ -41,7 +41,7 @@ async function listSessions(client: SubjectClient): Promise<void> {
   for (let left = 4; left > 0; left--) await client.list();
 }
 
-/** All of it at once, on one subject. */
+/** Runs all operations at once, on one subject. */
 async function contend(deployment: Deployment): Promise<readonly SubjectOperation[]> {
   const client = new SubjectClient(deployment);
   await Promise.all([
@@ -58,7 +58,7 @@ async function contend(deployment: Deployment): Promise<readonly SubjectOperatio
 
 const overlap = (a: SubjectOperation, b: SubjectOperation) => a.invokedAt < b.returnedAt && b.invokedAt < a.returnedAt;
 
-/** Contends about one subject after the other, four at a time: for so long, and until every kind of race was seen. */
+/** Runs them for one subject after the other, four at a time, for at least this time and until every kind of race has occurred. */
 async function contendFor(ms: number, deployment: Deployment, { wantsUnknown = false } = {}) {
   const until = performance.now() + ms;
   const counts = { subjects: 0, operations: 0, unknown: 0, ended: 0, races: { create: 0, refresh: 0 } };

@@ -21,7 +21,7 @@ const REFRESH_MS = 5_000;
 const STEP_MS = (long ? 10 : 30) * MINUTE_MS;
 const LOOKS_PER_STEP = long ? 100 : 15;
 const ENDINGS = long ? 1_000 : 40;
-/** A silent receiver costs 10 s each time. */
+/** The faults of receivers. A silent receiver costs 10 s each time. */
 const FAULTS: readonly Behaviour[] = ["garbage", 500, 302, 404, ...(long ? (["silent"] as const) : [])];
 
 const SERVERS = { redis: startTestRedis, cluster: startTestCluster };
@@ -66,7 +66,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const down = await subscribe();
     await down.receiver.stop();
     const failing = [down, cut, ...(await Promise.all(FAULTS.map((fault) => subscribe(fault))))];
-    clock.pass(10_000); // new subscriptions are looked for at times
+    clock.pass(10_000); // New subscriptions are found at intervals.
     await endings.end(ENDINGS);
     const from = Date.now();
     await passUntil(clock, STEP_MS, async () => {
@@ -104,10 +104,10 @@ test.each(KILLED)("an instance on the %s store is killed while it delivers, and 
     let over = false;
     const running = endings.endUntil(() => over);
     await passUntil(clock, LEASE_MS, async () => quick.receiver.accepted.size > before + ENDINGS / 4);
-    // Its requests are under way when the instance is killed.
+    // The requests to this receiver are under way when the instance is killed.
     held.receiver.behaviour = "silent";
     await until(async () => expect(held.receiver.missing(endings.acknowledged)).not.toEqual([]));
-    // What was accepted is stored meanwhile, and what was only sent must not be.
+    // The cursor of the accepted signals is stored in the meantime, but not that of the signals that were only sent.
     const stored = (await reported()).get(quick.id)?.delivered ?? 0n;
     clock.pass(REFRESH_MS);
     await until(async () => expect((await reported()).get(quick.id)?.delivered).toBeGreaterThan(stored));
@@ -137,7 +137,7 @@ test("two instances take leases from each other while sessions end", async () =>
     const at = turn % 2;
     const service = services[at] as Service;
     if (long) {
-      // It believes to have leases that the other one has taken meanwhile.
+      // The instance believes that it still has leases which the other one has taken in the meantime.
       service.kill("SIGSTOP");
       await sleep(LEASE_MS + 5_000);
       service.kill("SIGCONT");
@@ -172,7 +172,7 @@ if (long)
     await until(async () => expect(quick.receiver.accepted.size).toBeGreaterThan(ENDINGS / 4));
     await master.kill();
     await until(async () => expect(await replica.admin.info("replication")).toContain("role:master"));
-    await master.start(); // Sentinel makes it a replica, after some 10 s
+    await master.start(); // Sentinel makes it a replica after some 10 s.
     const before = endings.acknowledged.size;
     await until(async () => expect(endings.acknowledged.size).toBeGreaterThan(before + ENDINGS / 4));
     over = true;

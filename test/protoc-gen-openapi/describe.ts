@@ -87,7 +87,7 @@ export function testProto(text: string): string {
 
 export const generated = JSON.parse(readFileSync(join(ROOT, "gen/openapi.json"), "utf8")) as Document;
 
-/** One RPC with one annotation, on a message with a few fields. */
+/** Returns a file with one RPC with one annotation, on a message with a few fields. */
 export const service = (option: string, fields = "string name = 1; string other = 2;", comment = "") => `
   ${comment}
   service Shelf { rpc Get(M) returns (M) { option (google.api.http) = {${option}}; } }

@@ -44,7 +44,7 @@ export type Document = {
 
 export type Place = { readonly path: string; readonly method: string; readonly operation: Operation };
 
-/** Every operation, including those of methods outside OpenAPI 3.1. */
+/** Returns every operation, including those of methods outside OpenAPI 3.1. */
 export function operationsOf(document: Document): Place[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).flatMap(([key, value]) => {

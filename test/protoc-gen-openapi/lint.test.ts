@@ -48,7 +48,7 @@ async function lint(name: string, document: object): Promise<Finding[]> {
     "json",
   ];
   const output = await new Promise<string>((resolve) => {
-    // It exits with 1 if there are errors.
+    // The linter exits with 1 if there are errors.
     execFile(process.execPath, [...args, "--max-problems", "1000"], { env, maxBuffer: 2 ** 26 }, (_, stdout) =>
       resolve(stdout),
     );
@@ -62,7 +62,7 @@ const isOfNone = ({ ruleId, location }: Finding) =>
 
 const describeFinding = ({ ruleId, message, location }: Finding) => `${ruleId}: ${location[0]?.pointer}: ${message}`;
 
-/** Everything that the plugin can express, beside the kinds of fields and bindings. */
+/** A file with everything that the plugin can express, except the kinds of fields and bindings. */
 const FEATURES = `
   // Keeps books.
   service Library {

@@ -45,7 +45,7 @@ async function refusal(response: Response): Promise<string | undefined> {
   if (ofRequest.length > 0) return JSON.stringify(ofRequest);
   if (response.ok) return undefined;
   const { type = "" } = (await response.clone().json()) as { readonly type?: string };
-  // It has no server-sent events.
+  // Prism does not support server-sent events.
   return type.endsWith("#NO_COMPLEX_OBJECT_TEXT") ? undefined : `${response.status} ${type}`;
 }
 

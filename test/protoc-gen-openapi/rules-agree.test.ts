@@ -85,7 +85,7 @@ const { document, registry } = compileText(
 const check = schemaChecker(document);
 const validator = createValidator();
 
-/** Whether the schema, and whether protovalidate, accepts a message in JSON. */
+/** Returns whether the schema accepts a message in JSON, and whether protovalidate does. */
 function verdicts(name: string, json: JsonValue): [schema: boolean, protovalidate: boolean] {
   const type = registry.getMessage(`t.v1.${name}`);
   if (type === undefined) throw new Error(name);

@@ -9,7 +9,7 @@ import { describeText } from "./compile.ts";
 
 const RULE = "(buf.validate.field)";
 
-/** What a request declares, and why that is refused. */
+/** The declarations of requests, each with the reason why it is refused. */
 const REFUSED: readonly [declarations: string, fault: string][] = [
   [`string f = 1 [${RULE}.string.email = true];`, "string.email is not supported: add it to src/api/rules/checks.ts"],
   [`string f = 1 [${RULE}.string.max_len = 3];`, "string.max_len is not supported: add it to src/api/rules/checks.ts"],
@@ -53,7 +53,7 @@ const contract = (declarations: string) => `
   message M { ${declarations} }
   message Inner { string g = 1 [${RULE}.string.max_bytes = 1]; }`;
 
-/** All at once, because starting the compiler is slow. */
+/** All texts are compiled at once, because starting the compiler is slow. */
 const all = describeText(`
   service S { ${REFUSED.map((_, index) => `rpc R${index}(M${index}) returns (M${index});`).join("\n")} }
   enum E { E_ZERO = 0; }

@@ -58,7 +58,7 @@ const run = (...args: readonly string[]) => execFileSync(process.execPath, args,
 const compile = () => run("node_modules/typescript/bin/tsc", "-p", "tsconfig.probe.json");
 
 test("two steps add a claim: to tokens, to introspection, to what no session may bring, and to the verifier's type", () => {
-  expect(compile).toThrow(); // the claim has no type
+  expect(compile).toThrow(); // Compilation fails because the claim has no type.
   expect(JSON.parse(run("probe.ts"))).toEqual({ isReserved: false });
   insert("src/session/claims.ts", SOURCE, "} as const satisfies");
   insert("src/verifier/verdict.ts", TYPE, "  readonly [name: string]: unknown;");

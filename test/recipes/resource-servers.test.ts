@@ -50,7 +50,7 @@ const get: Call = async (port, headers) => {
   return { status: response.status, body: await response.text() };
 };
 
-/** By Connect, over HTTP/2 without TLS. */
+/** Calls over Connect, with HTTP/2 without TLS. */
 const rpc: Call = (port, headers) =>
   new Promise((resolve, reject) => {
     const session = connect(`http://127.0.0.1:${port}`).on("error", reject);

@@ -1,4 +1,4 @@
-/** What a relay claims of what its upstream has delivered. The upstream is scripted; the clocks move by hand. */
+/** How a relay describes what its upstream has delivered. The upstream is scripted, and the test moves the clocks. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";

@@ -9,7 +9,7 @@ import { scratch } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const TIMEOUT_MS = 600_000;
-/** What a clone does not have, or what this test makes for itself. */
+/** The directories that a clone does not have, or that this test creates. */
 const LEFT_OUT = new Set(["node_modules", "dist", ".git", "data"]);
 
 test("a release is prepared by one command, and leaves everything for its publication", { timeout: TIMEOUT_MS }, () => {

@@ -4,7 +4,7 @@ import { logIn } from "../support/sessions.ts";
 import { type Edge, present, startEdge } from "./edge.ts";
 
 const TIMES = { pollIntervalMs: 300, maxStalenessMs: 1_000 };
-/** What the service sends as complete may be so old. */
+/** How old a batch may be that the service sends as complete, in ms. */
 const FEED_MS = 2_000;
 
 let edge: Edge;

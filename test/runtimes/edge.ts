@@ -34,9 +34,9 @@ export async function end(service: Service, sessionId: string): Promise<number> 
 }
 
 export type DeadToken = {
-  /** From the acknowledgement of the logout until the last request that was accepted was sent, ms; 0 if none was. */
+  /** The time from the acknowledgement of the logout to the sending of the last accepted request, in ms; 0 if no request was accepted. */
   readonly acceptedForMs: number;
-  /** What the isolate said at last. */
+  /** The last verdict of the isolate. */
   readonly verdict: unknown;
 };
 

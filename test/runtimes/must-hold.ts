@@ -1,4 +1,4 @@
-/** What must hold in every runtime. */
+/** The checks that must succeed in every runtime. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** What runs in each runtime. It imports the packages by name, so that the runtime resolves their conditions. */
+/** The tests that run in each runtime. The packages are imported by name, so that the runtime resolves their conditions. */
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { createVerifier } from "@session-service/verifier";
 import { createRestClient } from "connect-http-routes/client";
@@ -41,7 +41,7 @@ export async function callRoutes(): Promise<object> {
   return { stringValue, int64Value: String(int64Value), numbers, failure };
 }
 
-/** Where a verifier of a running service learns of logouts. */
+/** The running service from which a verifier learns of logouts. */
 export type Live = {
   readonly adminUrl: string;
   readonly adminToken: string;
@@ -54,7 +54,7 @@ export type Live = {
 export const createLiveVerifier = ({ issuer, ...live }: Live) =>
   createVerifier({ ...live, issuer, audience: issuer, policy: "refuse" });
 
-/** Whether the package resolved to the verifier of Node, which alone has options of `node:http2`. */
+/** Returns whether the package resolved to the verifier for Node, which alone has options of `node:http2`. */
 export function isNodeVerifier(): boolean {
   try {
     createVerifier({ issuer: "i", audience: "a", adminUrl: "https://admin.example", nodeOptions: {} }).close();

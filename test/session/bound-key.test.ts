@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.stop());
 
-/** A session that was created with the key, and a client of it that notes what is recorded. */
+/** Creates a session with a key, and a client of it that notes what is recorded. */
 async function boundClient(refreshLimit = NO_LIMIT, more: { readonly dpopJkt?: string } = { dpopJkt: OWN.thumbprint }) {
   const childNonce = nonce();
   const { session } = await store.create(newSession("alice", more), childNonce, 100);
@@ -75,7 +75,7 @@ test("the first proof is recorded once, with the thumbprint of its key", async (
   ]);
 });
 
-/** A limit of one for each key. */
+/** Returns a limit of one use for each key. */
 function once(): RateLimit {
   const taken = new Set<string>();
   return { take: (key) => (taken.has(key) ? 1000 : void taken.add(key)), giveBack() {} };

@@ -8,7 +8,7 @@ import { type ExpireOutcome, StoreUnavailable } from "../../src/session/ports.ts
 const A = { sid: "a" as SessionId, subject: "alice" };
 const B = { sid: "b" as SessionId };
 
-/** @param replies what the store replies, one after the other; then that nothing has expired */
+/** @param replies the replies of the store, one after the other; after them, nothing has expired */
 function open(...replies: (ExpireOutcome | Error)[]) {
   const events: AuditEvent[] = [];
   const errors: unknown[] = [];

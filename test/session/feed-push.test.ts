@@ -86,7 +86,7 @@ test("a watcher that is held up too long is cut off with an error", async () => 
   const held = Promise.withResolvers<void>();
   const { end, until } = await push(world.follow(), heldUp(held.promise));
   await until(await world.end());
-  await new Promise(setImmediate); // the time of a batch begins once it has been passed on
+  await new Promise(setImmediate); // The time limit of a batch begins when it has been passed on.
   world.advanceProcess(10_001);
   held.resolve();
   await expect(end).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });

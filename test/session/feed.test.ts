@@ -80,7 +80,7 @@ test("what has expired is not delivered any more", async () => {
   await open(feed);
   world.advance(MARKER_LIFE + 1);
   const reads = world.reads;
-  while (world.reads < reads + 2) await new Promise(setImmediate); // the first of them has been taken
+  while (world.reads < reads + 2) await new Promise(setImmediate); // This waits until the first of them has been taken.
   const fresh = await world.end();
   const { first, watch } = await open(feed);
   const batch = first.revocations.length > 0 ? first : await until(watch, fresh);
@@ -92,7 +92,7 @@ test("a watch that stays open while revocations expire delivers the next one", a
   const { watch } = await open(world.follow());
   world.advance(MARKER_LIFE + 1);
   const taken = world.reads + 2;
-  // Goes on taking, so that the watcher is not late.
+  // The watcher continues to take batches, so that it is not late.
   while (world.reads < taken) await next(watch);
   const fresh = await world.end();
   expect((await until(watch, fresh)).revocations.map((r) => r.sid)).toEqual([fresh]);
@@ -140,7 +140,7 @@ test("a session that is ended again is delivered again, with its later expiry, a
   entries.splice(0, 1, second);
   hint([second]);
   expect((await until(watch, sid)).revocations).toEqual([second]);
-  // The first one is over: the second is neither forgotten nor delivered once more.
+  // The first ending has expired. The second one is neither forgotten nor delivered again.
   world.advance(MARKER_LIFE - 4000);
   const later = { ...ending(), sid: random.sessionId("alice") };
   entries.push(later);
@@ -192,7 +192,7 @@ test("in an outage news is delivered, and no batch claims to be complete", async
   world.down = true;
   const reads = world.reads;
   while (world.reads < reads + 2) {
-    feed.wakeWatchers(); // as when a key is revoked
+    feed.wakeWatchers(); // This is what happens when a key is revoked.
     await next(watch);
     await new Promise(setImmediate);
   }
@@ -217,7 +217,7 @@ test("no batch claims to be complete once the store has been silent for two seco
   world.stalled = true;
   while (!world.isReading) await new Promise(setImmediate);
   expect((await open(feed)).first.caughtUp).toBe(true);
-  world.advanceProcess(2001); // no error yet: the timeout of the store may be longer
+  world.advanceProcess(2001); // There is no error yet, because the timeout of the store may be longer.
   const { watch, first } = await open(feed);
   expect(first.caughtUp).toBe(false);
   world.stalled = false;

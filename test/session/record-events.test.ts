@@ -15,7 +15,7 @@ const client = { userAgent: "agent", ipAddress: "::1", displayName: "" };
 const session = { sid, subject: "alice", client, clientId: "web" } as Session;
 const ended: AuditEvent = { event: "session_ended", sid, subject: "alice", reason: "logout" };
 
-/** By so much the wall clock is ahead of the store. */
+/** By how many ms the wall clock is ahead of the store's time. */
 const SHIFT_MS = 100;
 
 const NOTHING_DUE = {
@@ -91,7 +91,8 @@ test("events that the store does not take are written later, and beyond a bound 
 
 test("endings beyond what can wait have no line yet: their due records stay, and are found later", async () => {
   const { written, lines, lost, recorder } = setUp();
-  for (let at = 0; at < 9_999; at++) recorder.audit(ended, UNKNOWN_REQUESTER); // all others of a subject, in one turn
+  // These are all other sessions of a subject, ended in one turn.
+  for (let at = 0; at < 9_999; at++) recorder.audit(ended, UNKNOWN_REQUESTER);
   await vi.advanceTimersByTimeAsync(100);
   expect(written.flat()).toHaveLength(5_000);
   expect(lines).toHaveLength(5_000);
@@ -147,7 +148,7 @@ test("while the store has not replied nothing else is sent to it, and at the end
   expect(lost).toEqual([4]);
 });
 
-/** A store in which an ending is due, and what a recorder does about it. */
+/** Creates a store in which an event is due, and a recorder. */
 function withDue() {
   const left: DueRecord = {
     key: sid,
@@ -250,7 +251,7 @@ test("after the process was stopped it leaves endings to be found: another insta
   expect(lines).toHaveLength(4);
 });
 
-/** Time in which no timer of this process ran. */
+/** Suspends this process: time passes in which no timer runs. */
 function stop(ms: number): void {
   const now = performance.now.bind(performance);
   vi.spyOn(performance, "now").mockImplementation(() => now() + ms);

@@ -80,7 +80,7 @@ describe("where the line runs", () => {
         expect(promised(rhythm)).toBeLessThanOrEqual(4 * TICKS);
         expect(line(decide, habit, rhythm)).toBeLessThanOrEqual(promised(rhythm));
       }
-      // And not earlier.
+      // No earlier pause is enough.
       expect(line(decide, habit, 2 * TICKS)).toBe(4 * TICKS);
     },
   );

@@ -2,7 +2,10 @@ import { readFileSync } from "node:fs";
 
 const SESSION = new URL("../../src/session/", import.meta.url);
 
-/** Returns the text of a module of the domain, whose imports lead to the same modules wherever the text is loaded from. */
+/**
+ * Returns the text of a module of the domain. Its imports are rewritten, so that they lead to the same modules wherever the text is
+ * loaded.
+ */
 export function sourceOf(name: string): string {
   const text = readFileSync(new URL(name, SESSION), "utf8");
   return text.replaceAll(/ from "(\.\/[^"]+)"/g, (_, path: string) => ` from "${new URL(path, SESSION)}"`);

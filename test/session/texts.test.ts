@@ -1,4 +1,4 @@
-/** What callers read of the domain, to the letter and to the second. */
+/** The texts that callers read from the domain, exactly. */
 import { expect, test } from "vitest";
 import { introspectToken } from "../../src/api/admin/introspect-token.ts";
 import { ERRORS } from "../../src/session/errors.ts";

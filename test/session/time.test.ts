@@ -21,7 +21,7 @@ const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
   .map((name) => name.replaceAll("\\", "/"));
 const filesWith = (word: RegExp) => files.filter((file) => word.test(readFileSync(join(SRC, file), "utf8"))).sort();
 
-/** Besides the stores, which know the shift because they know both clocks. */
+/** The stores, which know the shift because they know both clocks, are exempt. */
 test("times are converted where tokens are signed and checked, and where times are shown or given", () => {
   const conversions = filesWith(/\bto(?:WallClock|StoreTime)\(/);
   expect(conversions).toEqual([

@@ -31,12 +31,12 @@ type Flight = {
 export type Browser = {
   readonly sid: SessionId;
   jar: PresentedToken;
-  /** Whether it keeps new cookies at all. */
+  /** Whether the browser keeps new cookies at all. */
   readonly adopts: boolean;
   /** The key of its device; absent: it has none. */
   readonly key: DeviceKey | undefined;
   flights: Flight[];
-  /** What was sent and received, to explain a wrong logout. */
+  /** What the browser sent and received, to explain a wrong logout. */
   readonly history: string[];
 };
 
@@ -54,7 +54,7 @@ export class WrongLogout extends Error {
   override readonly name = "WrongLogout";
 }
 
-/** What its requests present beside the token: a browser renews its device cookie by itself. */
+/** Returns the device's part of the browser's requests. A browser renews its device cookie by itself. */
 function deviceOf({ key }: Browser, world: World): DevicePresentation {
   return key === undefined ? WITHOUT : withCookie(key, world.now());
 }

@@ -16,7 +16,7 @@ const PRESENTATIONS = 9;
 
 type Theft = {
   readonly sid: SessionId;
-  /** Who presents, in turn: one bit each. */
+  /** Which holder presents in each turn: one bit per turn. */
   readonly order: number;
   readonly holds: [PresentedToken, PresentedToken];
   last: 0 | 1 | undefined;

@@ -27,7 +27,7 @@ async function collect(stalls = false) {
   return collector;
 }
 
-/** So many refreshes, all served. */
+/** Makes this many refreshes, which must all succeed. */
 async function refreshes(
   service: Service,
   count: number,
@@ -106,8 +106,8 @@ test("no more requests are recorded than the limit, whatever their callers ask f
   const traceId = randomBytes(16).toString("hex");
   await refreshes(service, 20, { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });
   const { body } = await request(service.adminUrl, { path: "/metrics" });
-  expect(body).toMatch(/^session_traces_limited_total 18$/m); // of 21: a login came first
-  await service.stop(); // exports what waits
+  expect(body).toMatch(/^session_traces_limited_total 18$/m); // There are 21 requests, because a login came first.
+  await service.stop(); // Stopping exports the spans that wait.
   const recorded = collector.spans.filter(({ kind, name }) => kind === 2 && name === "POST");
   expect(recorded).toHaveLength(3);
 });

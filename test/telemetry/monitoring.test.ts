@@ -88,20 +88,20 @@ afterAll(async () => {
   await redis.stop();
 });
 
-/** Everything that a panel shows happens at least once. */
+/** Causes every event that a panel displays at least once. */
 async function causeAll(publicApi: Caller): Promise<void> {
   const user = await logIn(service);
   const next = successor(await publicApi.call(refresh, {}, cookie(user.refreshToken)));
   await publicApi.call(refresh, {}, cookie(next ?? ""));
-  await publicApi.call(refresh, {}, cookie(user.refreshToken)); // reuse: it ends the session
+  await publicApi.call(refresh, {}, cookie(user.refreshToken)); // This is reuse, which ends the session.
   const busy = await logIn(service);
-  for (let at = 0; at < 7; at++) await publicApi.call(refresh, {}, cookie(busy.refreshToken)); // over the limit
-  for (let at = 0; at < 15; at++) await publicApi.call(refresh, {}, cookie("malformed")); // more lines than are written
+  for (let at = 0; at < 7; at++) await publicApi.call(refresh, {}, cookie(busy.refreshToken)); // These refreshes exceed the limit.
+  for (let at = 0; at < 15; at++) await publicApi.call(refresh, {}, cookie("malformed")); // These cause more lines than are written.
   await publicApi.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
   await flood();
 }
 
-/** More connections than an address may have; resolves when the listener is free of them again. */
+/** Opens more connections than an address may have. Resolves when the listener has closed all of them. */
 async function flood(): Promise<void> {
   const port = Number(new URL(service.publicUrl).port);
   const sockets = Array.from({ length: SOCKETS_PER_ADDRESS + 5 }, () => connect(port, "127.0.0.1"));

@@ -1,4 +1,4 @@
-/** What the service sends to a collector of OpenTelemetry, and that it sends nothing of what is secret. */
+/** The telemetry that the service sends to an OpenTelemetry collector, which contains no secrets. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";

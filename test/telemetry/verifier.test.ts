@@ -28,7 +28,7 @@ test("the spans of all of them have the right parents", async () => {
     adminToken: service.adminToken,
     issuer: service.publicUrl,
     audience: service.publicUrl,
-    maxStalenessMs: 0, // every token is introspected
+    maxStalenessMs: 0, // With this setting every token is introspected.
     interceptors: [tracingClientInterceptor()],
   });
   const adapter = connectNodeAdapter({

@@ -157,7 +157,7 @@ describe("changing a ring file", () => {
 });
 
 describe("a running instance", () => {
-  const EVERY = 20; // ms between looks; the tests wait for the events, however long it takes
+  const EVERY = 20; // The interval of readings in ms. The tests wait for events, however long that takes.
 
   /** Watches a ring and returns its events one by one. */
   function follow(ring: KeyRing) {
@@ -200,7 +200,7 @@ describe("a running instance", () => {
     const text = writeRing(other);
     for (let length = 0; length < text.length - 2; length += 40) {
       writeFileSync(path, text.slice(0, length));
-      await new Promise(setImmediate); // lets the watcher see it
+      await new Promise(setImmediate); // This turn lets the watcher notice the change.
       expect(ring.current.signing.kid).toBe(first.signing[0]?.kid);
     }
     writeFileSync(path, text);

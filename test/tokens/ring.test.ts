@@ -133,7 +133,7 @@ describe("rotation of keys", () => {
   });
 
   test("changes neither kind when one is too young", () => {
-    const now = NOW + times.pickUpMs; // the MAC key may, the signing key may not
+    const now = NOW + times.pickUpMs; // The MAC key may rotate now, but the signing key may not.
     expect(() => rotate(ring, ["mac", "signing"], generateAt(now), now, times, false)).toThrow(/signing key/);
   });
 
@@ -145,7 +145,7 @@ describe("rotation of keys", () => {
       now += 7 * MINUTE;
       const signing = kidOf(at.signing, "signing");
       at = rotate(at, both, generateAt(now), now, times, false);
-      born.set(signing, now); // when its last token was signed
+      born.set(signing, now); // This is when the key's last token was signed.
       for (const kind of both) {
         expect(inState(at[kind], "signing")).toHaveLength(1);
         expect(inState(at[kind], "published")).toHaveLength(1);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests run or read and nothing imports, in test/tools/node_modules: package.json lists it. Apart from the dependencies of
-# the root, whose installation stays quick. Idempotent; quiet when there is nothing to do.
+# Installs what tests run or read but do not import, in test/tools/node_modules: package.json lists it. It is separate from the root's
+# dependencies, whose installation stays fast. Idempotent; quiet when there is nothing to do.
 set -eu
 cd "$(dirname "$0")"
 to=node_modules/.installed

@@ -13,7 +13,7 @@ const MAX_LENGTH = 16_384;
 const text = JSON.stringify(CLAIMS);
 const toHex = (value: bigint) => value.toString(16).padStart(64, "0");
 const withBytes = (token: string, bytes: Uint8Array) => `${token.slice(0, token.lastIndexOf(".") + 1)}${raw(bytes)}`;
-/** The same bits in another character: the last one of a segment has spare bits. */
+/** Returns the same bits in another character: the last character of a segment has spare bits. */
 const withSpareBit = (segment: string) =>
   segment.slice(0, -1) + ALPHABET[ALPHABET.indexOf(segment.at(-1) as string) ^ 1];
 

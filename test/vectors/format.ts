@@ -3,7 +3,10 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { ProofRefusal, Refusal } from "../../src/verifier/index.ts";
 import { MAIN, type Sign, type VectorKey } from "./keys.ts";
 
-/** It grows when a verifier that reads the file has to change: a new member that changes verdicts, or another meaning of one. */
+/**
+ * The version of the file. It grows when a verifier that reads the file has to change: for a new member that changes verdicts, or a
+ * member with a new meaning.
+ */
 export const VERSION = 2;
 
 /** Options of the verifier, as in `VerifierOptions`. */
@@ -29,7 +32,7 @@ export type VectorCase = {
   readonly options?: Partial<VectorOptions>;
   /** The body of the key set, where it is not that of the file; null: it cannot be read. */
   readonly keys?: unknown;
-  /** When the key set was read, where that was before the first batch or `nowMs`. */
+  /** When the key set was read, if that was before the first batch or `nowMs`. */
   readonly keysReadAtMs?: number;
   /** The batches of one stream, before the verification. Without it, the verifier follows no feed. */
   readonly feed?: readonly FeedEvent[];

@@ -60,7 +60,7 @@ export function publicJwk({ kid, alg, privateJwk: { d: _, ...members } }: Vector
   return { ...members, kid, alg, use: "sig" };
 }
 
-/** What signs a token or a proof. */
+/** A key that signs a token or a proof. */
 export type SigningKey = { readonly alg: string; readonly privateKey: KeyObject };
 export type Sign = (input: string, key: SigningKey) => string;
 

@@ -39,7 +39,7 @@ describe("reading", () => {
     ["refresh_token= \t ", ""],
   ])("%j holds %j", (header, value) => expect(cookie.read(header)).toEqual(value));
 
-  /** What Unicode calls a space, or a browser lets through: any sibling domain may set such a name. */
+  /** Names with characters that Unicode counts as spaces, or that browsers accept: any sibling domain may set such a cookie. */
   const LOOKALIKES = ["\u00a0", "\u0085", "\u000b", "\u000c", "\ufeff", "\u2003", "\u3000", "\u00c2\u00a0"];
 
   test.each(LOOKALIKES)("a name or value with %j around it is another one", (space) => {

@@ -22,7 +22,7 @@ import { describeText } from "../../protoc-gen-rules/compile.ts";
 
 const RULE = "(buf.validate.field)";
 
-/** What the contract has not, or not in every combination: nesting, recursion, presence, groups. */
+/** Rules that the contract does not have, or not in every combination: nesting, recursion, presence, groups. */
 const synthetic = describeText(`
   service S { rpc R(M) returns (M); rpc P(Plain) returns (M); }
   enum E { E_ZERO = 0; E_ONE = 1; E_FAR = 300; }
@@ -96,7 +96,7 @@ function single(field: DescField, depth: number): Arbitrary<unknown> {
   throw new Error(`no values of ${field}`);
 }
 
-/** Any message of a type, each field set or not. */
+/** Generates any message of a type, with each field set or not. */
 function requestOf(type: DescMessage, depth = 2): Arbitrary<Message> {
   const foreign = type.file.proto.package?.startsWith("google.") ?? false;
   if (foreign || depth === 0) return fc.constant(create(type));

@@ -1,4 +1,6 @@
-/** What the scenarios of device binding do: a bound session, refreshes, expired cookies, and what was sent for them. */
+/**
+ * The steps of the scenarios of device binding: a bound session, refreshes, expired cookies, and the requests that were sent for them.
+ */
 import type { Cookie } from "playwright-core";
 import { type MovedClock, movedClock } from "../../support/moved-clock.ts";
 import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
@@ -13,7 +15,7 @@ export const REFRESH = "/v1/auth/refresh";
 export const REGISTER = "/v1/auth/device";
 export const RENEW = "/v1/auth/device/refresh";
 
-/** One life of a device cookie, ms: longer than what makes a browser renew with every request. */
+/** The life of a device cookie, in ms. It is longer than a life with which a browser renews before every request. */
 export const LIFE_MS = 300_000;
 
 /** A request to the service, as it passed the origin. */
@@ -33,20 +35,20 @@ export type User = {
   readonly url: string;
 };
 
-/** Steps of its clock look like a blocked event loop to a service. */
+/** The settings of the service. A test that steps its clock would otherwise look like a blocked event loop. */
 const SERVICE = { OVERLOAD_MAX_LOOP_DELAY: "0" };
 
 export type Bed = {
   readonly origin: Origin;
   readonly clock: MovedClock;
-  /** Emptied by tests. */
+  /** The requests so far; tests empty this list. */
   readonly seen: Seen[];
-  /** The names of the audit events about a user's sessions so far, over restarts. */
+  /** Returns the names of the audit events about a user's sessions so far, including those before restarts. */
   audit(user: Pick<User, "subject">): readonly string[];
-  /** Starts the service again, which is gone or goes now. */
+  /** Stops the service if it still runs, and starts it again. */
   restartService(changes?: Readonly<Record<string, string>>): Promise<void>;
   profile(binds?: boolean): Promise<Profile>;
-  /** A user of a profile, at a site of its own: a browser signs at most six times in nine minutes for a site. */
+  /** Returns a user of a profile, at a separate site, because a browser signs at most six times in nine minutes for one site. */
   user(profile: Profile): User;
   stop(): Promise<void>;
 };
@@ -102,14 +104,14 @@ function eventsOf(output: string): Record<string, unknown>[] {
 
 export const pathsOf = (seen: readonly Seen[]): string[] => seen.map(({ path }) => path);
 
-/** Signs in, in a tab of its own. */
+/** Signs in, in a new tab. */
 export const signIn = ({ profile, url, subject }: User): Promise<ProfileTab> =>
   profile.open(`${url}/login?subject=${subject}`);
 
 export const deviceCookieOf = async ({ profile, host }: User) =>
   (await profile.cookies()).find(({ name, domain }) => name === DEVICE_COOKIE && domain === host);
 
-/** The device cookie, as soon as there is one. */
+/** Returns the device cookie as soon as there is one. */
 export async function deviceCookie(user: User): Promise<Cookie> {
   const found = await eventually(
     () => deviceCookieOf(user),
@@ -124,7 +126,7 @@ export type Refreshed = {
   readonly claims?: Readonly<Record<string, unknown>>;
 };
 
-/** A refresh as a page makes it; status 0 where the network failed. */
+/** Refreshes as a page does. The status is 0 if the network failed. */
 export async function refreshIn(tab: Tab): Promise<Refreshed> {
   const text = await tab.evaluate<string>(
     `fetch("${REFRESH}", { method: "POST" }).then(async (r) => JSON.stringify({ status: r.status, body: await r.json() }), () => '{"status":0}')`,
@@ -150,7 +152,7 @@ export async function bound(user: User, { seen }: Bed): Promise<ProfileTab> {
   return tab;
 }
 
-/** Time passes at the service, which is back from the sleep that this looks like. */
+/** Moves the clock of the service, and waits until the service has recovered from what looks like a sleep. */
 export async function passTime({ origin, clock }: Bed, ms: number): Promise<void> {
   clock.pass(ms);
   const client = openAdmin(origin.service);
@@ -159,7 +161,7 @@ export async function passTime({ origin, clock }: Bed, ms: number): Promise<void
   });
 }
 
-/** One life of a device cookie passes, at the service and in the browser. */
+/** Moves time by the life of a device cookie, at the service and in the browser. */
 export async function passLife({ profile, host }: User, bed: Bed, lifeMs = LIFE_MS): Promise<void> {
   await passTime(bed, lifeMs);
   await profile.deleteCookie(DEVICE_COOKIE, host);

@@ -25,7 +25,7 @@ import {
 } from "./bed.ts";
 import type { Profile } from "./profiles.ts";
 
-/** What Chromium reports of a registration that gets a challenge: it does not try again by itself. */
+/** The result that Chromium reports for a registration that gets a challenge. It does not try again by itself. */
 const REFUSED = "RegistrationAttemptedChallenge";
 
 let bed: Bed;
@@ -47,7 +47,7 @@ afterEach(() => {
 
 const asAdmin = () => ({ client: openAdmin(bed.origin.service), headers: bearer(bed.origin.service.adminToken) });
 
-/** The one session of the user. */
+/** Returns the only session of the user. */
 async function sessionOf({ subject }: User) {
   const { client, headers } = asAdmin();
   const { sessions } = message(await client.call(admin.listSessions, { subject }, headers));
@@ -128,7 +128,7 @@ describe("registration", () => {
   });
 });
 
-/** The offer with another challenge. */
+/** Returns the offer with another challenge. */
 function offerWith(headers: Readonly<Record<string, unknown>>, challenge: string) {
   const offer = String(headers["secure-session-registration"]);
   return { "secure-session-registration": offer.replace(/challenge="[^"]*"/, challenge) };

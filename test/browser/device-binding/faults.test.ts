@@ -31,7 +31,7 @@ afterEach(() => {
   bed.origin.isFaulty = () => true;
 });
 
-/** A bound user with a page of the kit, whose device cookie has just expired. */
+/** Returns a bound user with a page of the kit, whose device cookie has just expired. */
 async function userWithPage(): Promise<{ user: User; page: ProfileTab }> {
   const user = bed.user(profile);
   await bound(user, bed);
@@ -43,7 +43,7 @@ async function userWithPage(): Promise<{ user: User; page: ProfileTab }> {
 
 const expireCookie = ({ host }: User) => profile.deleteCookie(DEVICE_COOKIE, host);
 
-/** The user still has the session, and goes on. */
+/** Checks that the user still has the session. */
 async function expectUnharmed({ user, page }: { user: User; page: ProfileTab }): Promise<void> {
   await page.evaluate("dispatchEvent(new Event('online'))");
   await eventually(() => tokenOf(page), isToken);

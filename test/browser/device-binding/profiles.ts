@@ -21,19 +21,19 @@ export type DeviceEvent = {
 export type ProfileTab = Tab & { readonly devtools: CDPSession };
 
 export type Profile = {
-  /** Since the profile was started, over restarts. */
+  /** The events since the profile was created, including those before restarts. */
   readonly events: readonly DeviceEvent[];
   open(url: string): Promise<ProfileTab>;
   cookies(): Promise<Cookie[]>;
   setCookies(cookies: readonly Cookie[]): Promise<void>;
   deleteCookie(name: string, domain: string): Promise<void>;
-  /** Quits the browser and starts it again; tabs are gone. */
+  /** Quits the browser and starts it again, without tabs. */
   restart(): Promise<void>;
   close(): Promise<void>;
 };
 
 type Options = {
-  /** PEM of the authority to be trusted. */
+  /** The certificate authority to trust, in PEM. */
   readonly authority: string;
   /** Whether the browser binds sessions by itself. */
   readonly binds: boolean;
@@ -61,7 +61,7 @@ export async function startProfile({ authority, binds }: Options): Promise<Profi
       const devtools = await context.newCDPSession(page);
       await devtools.send("Network.enable");
       if (binds) {
-        // Newer than playwright's types.
+        // This is newer than playwright's types.
         const untyped = devtools as unknown as {
           send(method: string, params: object): Promise<unknown>;
           on(event: string, listener: (event: DeviceEvent) => void): void;

@@ -16,7 +16,7 @@ describe.each([
   let bed: Bed;
   let engine: Engine;
   let page: Tab;
-  /** Where the pages of the kit with device binding are. */
+  /** Returns the origin with the address of the pages of the kit with device binding. */
   const scripted = () => ({ ...bed.origin, url: `${bed.origin.url}/scripted` });
   beforeAll(async () => {
     bed = await startBed({ ACCESS_TOKEN_TTL: `${TOKEN_TTL_S}s` });
@@ -31,14 +31,14 @@ describe.each([
 
   const isBound = (tab: Tab) => tab.evaluate<boolean>("session.snapshot.claims?.device_bound === true");
 
-  /** A token that was issued upon a fresh device cookie. */
+  /** Returns whether the token was issued for a request with a fresh device cookie. */
   const proven = (tab: Tab) =>
     eventually(
       async () => isToken(await tokenOf(tab)) && (await isBound(tab)),
       (yes) => yes,
     );
 
-  /** The cookies as a thief has them. */
+  /** Returns the cookies that a thief has copied. */
   async function copyCookies(): Promise<string> {
     bed.seen.length = 0;
     await page.evaluate("fetch('/v1/auth/sessions').then((r) => r.status)");

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => bed?.stop());
 
-/** Every cookie of the user's site, in the other profile; the copy of an expired one stays there. */
+/** Copies every cookie of the user's site to the other profile. A copy stays there even if it has expired. */
 async function copyCookies({ host }: User): Promise<void> {
   const cookies = (await profile.cookies()).filter(({ domain }) => domain === host);
   expect(cookies.map(({ name }) => name)).toContain(DEVICE_COOKIE);
@@ -36,12 +36,12 @@ test.each(Array.from({ length: RUNS }, (_, run) => ({ run: run + 1 })))(
   async ({ run }) => {
     const user = bed.user(profile);
     const tab = await bound(user, bed);
-    // Copied at any time of the cookie's life.
+    // The cookies are copied at varying times of the device cookie's life.
     const ageMs = Math.floor((LIFE_MS * 0.9 * ((run * 7) % RUNS)) / RUNS);
     await passTime(bed, ageMs);
     await copyCookies(user);
     const stolen = await thief.open(`${user.url}/other`);
-    // In every other run it is used within its life, too: that is served, and a later refresh of the user as well.
+    // In every other run the copy is also used within that life: it is accepted, and so is a later refresh of the user.
     if (run % 2 === 0) {
       expect(await refreshIn(stolen)).toMatchObject({ status: 200 });
       await expectServed(tab);

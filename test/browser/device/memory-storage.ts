@@ -3,9 +3,9 @@ import type { KeysRealm } from "../../../src/browser/device/keys.ts";
 
 export type MemoryStorage = {
   readonly indexedDB: KeysRealm["indexedDB"];
-  /** Requests that are under way. */
+  /** The number of requests under way. */
   readonly pending: number;
-  /** All keys are gone, as when a user deletes a site's data. */
+  /** Removes all keys, as when a user deletes the data of a site. */
   clear(): void;
   /** `broken`: it rejects. `stalled`: it never responds. */
   state: "up" | "broken" | "stalled";
@@ -23,7 +23,7 @@ export function createMemoryStorage(): MemoryStorage {
   const databases = new Map<string, Map<number, unknown>>();
   let pending = 0;
   let nextId = 1;
-  /** The transaction that runs now is the first; it is complete when it has made no request for a turn. */
+  /** The first transaction is the running one. It is complete when it has made no request for a turn. */
   const transactions: { waiting: (() => void)[]; isRunning: boolean }[] = [];
 
   function run(): void {

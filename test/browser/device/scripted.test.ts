@@ -10,7 +10,7 @@ const RENEWAL = "/v1/auth/device/refresh";
 const REGISTRATION = "/v1/auth/device";
 const REFRESH = "/v1/auth/refresh";
 
-/** A world in which the session has just been bound. */
+/** Creates a world in which the session has just been bound. */
 async function bound(): Promise<{ world: DeviceWorld; tab: Realm }> {
   const world = new DeviceWorld();
   const tab = world.openTab();
@@ -88,7 +88,7 @@ describe("a browser without device bound sessions", () => {
     world.storage.clear();
     const other = world.openTab();
     world.requests.length = 0;
-    // A response from before the binding still offers it.
+    // A response from before the binding still offers to register a key.
     const before = world.session.key;
     world.session.key = undefined as never;
     await world.refresh(other);
@@ -147,7 +147,7 @@ describe("a browser without device bound sessions", () => {
     const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
     const global = {
       ...platform,
-      // A method, which has no prototype, as functions of browsers have none.
+      // This is a method, which has no prototype, like the functions of browsers.
       setTimeout() {
         if (this.marked !== true) throw new TypeError("Illegal invocation");
         return 1;

@@ -28,13 +28,13 @@ type Reply = { readonly status: number; readonly headers?: Record<string, string
 export class DeviceWorld {
   nowMs = 1_800_000_000_000;
   network: Network = "up";
-  /** Whether refreshes pass nevertheless. */
+  /** Whether refreshes succeed despite the network fault. */
   sparesRefreshes = false;
-  /** Whether the service has device binding on. */
+  /** Whether device binding is on at the service. */
   on = true;
-  /** The name of each request that reached the service. */
+  /** The names of the requests that reached the service. */
   readonly requests: string[] = [];
-  /** Refreshes of a live session that were refused. */
+  /** The number of refused refreshes of a live session. */
   wrongRefusals = 0;
   session: ServiceSession;
   deviceCookie: string | undefined;
@@ -90,7 +90,7 @@ export class DeviceWorld {
     return response?.status ?? 0;
   }
 
-  /** How many more requests fail before the network is up again. */
+  /** Sets how many more requests fail before the network is up again. */
   switchAfter(count: number): void {
     this.#switchAfter = count;
   }

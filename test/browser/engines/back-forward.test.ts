@@ -16,7 +16,7 @@ describe.each([
   let origin: Origin;
   let engine: Engine;
   beforeAll(async () => {
-    // No token is due while a test runs.
+    // With this life no token is due during a test.
     origin = await startOrigin({ ACCESS_TOKEN_TTL: "15m", SESSION_HINT_COOKIE: "signed_in" });
     engine = await start(origin);
   });
@@ -50,7 +50,7 @@ describe.each([
       () => origin.refreshes,
       (count) => count === requests,
     );
-    // Looks spread over half a second.
+    // The pages check within half a second, so this is long enough.
     const endMs = performance.now() + 1_000;
     await eventually(
       () => performance.now(),

@@ -11,14 +11,14 @@ import { until } from "../../support/until.ts";
 export type Tab = {
   goto(url: string): Promise<void>;
   back(): Promise<void>;
-  /** Runs an expression in the page and returns its value, of a promise its result. */
+  /** Runs an expression in the page, and returns its value; for a promise, the result of the promise. */
   evaluate<T>(expression: string): Promise<T>;
   close(): Promise<void>;
 };
 
 export type Engine = {
   open(url: string): Promise<Tab>;
-  /** Forgets the cookies; all tabs are gone. */
+  /** Removes the cookies and closes all tabs. */
   reset(): Promise<void>;
   close(): Promise<void>;
 };
@@ -39,7 +39,7 @@ export const CHROMIUM_FLAGS = [
   "--disable-component-update",
 ];
 
-/** A directory whose NSS database trusts the authority. */
+/** Creates a directory with an NSS database that trusts the authority. */
 export function trustStore(directory: string, authority: string): string {
   mkdirSync(directory, { recursive: true });
   const file = join(scratch(), "authority.pem");
@@ -49,7 +49,7 @@ export function trustStore(directory: string, authority: string): string {
   return directory;
 }
 
-/** Third-party cookies as Chrome has them by default; Debian's build blocks them. */
+/** Creates a profile that allows third-party cookies as Chrome does by default; Debian's build blocks them. */
 function ordinaryProfile(): string {
   const directory = scratch();
   mkdirSync(join(directory, "Default"));
@@ -99,7 +99,7 @@ export async function startChromium(
   };
 }
 
-/** WebKitGTK, by plain WebDriver (W3C). It has no store of its own for authorities: the certificate is not checked. */
+/** Starts WebKitGTK, controlled by plain WebDriver (W3C). It has no own store for authorities, so the certificate is not checked. */
 export async function startWebKit(): Promise<Engine> {
   const port = await freePort();
   const directory = scratch();

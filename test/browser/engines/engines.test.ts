@@ -125,7 +125,7 @@ describe.each([
     origin.refuseTokens = () => true;
     const startedMs = performance.now();
     for (let call = 0; call < 10; call++) expect(await callApi(tab)).toBe(401);
-    // On a slow machine tokens come to their end meanwhile; each new one may be refused and replaced once.
+    // On a slow machine tokens expire during the test, and each new one may be refused and replaced once.
     const due = refreshesDue(performance.now() - startedMs, TOKEN_TTL_S);
     expect(origin.refreshes - before).toBeLessThanOrEqual(1 + 2 * (due + 1));
     origin.refuseTokens = (token) => token === first;

@@ -23,23 +23,23 @@ export type Fault = "up" | "cut" | "lost" | "held" | "html";
 export type Origin = {
   readonly url: string;
   readonly port: number;
-  /** PEM of the authority to be trusted. */
+  /** The certificate authority to trust, in PEM. */
   readonly authority: string;
   service: Service;
   fault: Fault;
-  /** Which requests to the service the fault is for; all of them unless set. */
+  /** Returns whether the fault affects a request to the service; by default it affects all of them. */
   isFaulty: (path: string) => boolean;
   /** Called with each request to the service that reaches the origin. */
   observe: (request: Http2ServerRequest, path: string) => void;
-  /** Whether the login passes the offer to bind the session on. */
+  /** Whether the login passes on the offer to bind the session. */
   offersAtLogin: boolean;
-  /** Response headers of the service, and of the login, as they are passed on. */
+  /** Changes the response headers of the service and of the login before they are passed on. */
   change: (headers: OutgoingHttpHeaders, path: string) => OutgoingHttpHeaders;
-  /** Requests for `/v1/auth/refresh` that reached the origin, whatever became of them. */
+  /** The number of requests for `/v1/auth/refresh` that reached the origin, whatever their outcome. */
   refreshes: number;
   /** `/api` requests with a bearer token, by status. */
   readonly apiCalls: number[];
-  /** Tokens that the API refuses. */
+  /** Returns whether the API refuses a token. */
   refuseTokens: (token: string) => boolean;
   /** Pages and scripts of a test, by path. */
   readonly files: Map<string, { readonly type: string; readonly body: string }>;

@@ -1,9 +1,9 @@
-/** What the scenarios do with pages that hold the kit. */
+/** Steps of the scenarios with pages that contain the kit. */
 import { until } from "../../support/until.ts";
 import type { Engine, Tab } from "./driver.ts";
 import type { Origin } from "./origin.ts";
 
-/** Resolves when `read` fulfils `wanted`; the test's own time limit ends it otherwise. */
+/** Resolves when `wanted` accepts the result of `read`. If that never happens, the time limit of the test ends it. */
 export const eventually = <T>(read: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> =>
   until(async () => {
     const value = await read();
@@ -11,7 +11,7 @@ export const eventually = <T>(read: () => T | Promise<T>, wanted: (value: T) => 
     return value;
   });
 
-/** Signs in, in a tab of its own. */
+/** Signs in, in a new tab. */
 export async function signIn(engine: Engine, origin: Origin, subject = "alice"): Promise<Tab> {
   return engine.open(`${origin.url}/login?subject=${subject}`);
 }
@@ -32,7 +32,7 @@ export async function openPage<T extends Tab>(
   return tab;
 }
 
-/** The token, or the reason why there is none. */
+/** Returns the token, or the reason why there is none. */
 export const tokenOf = (tab: Tab) =>
   tab.evaluate<string>("session.accessToken().catch((error) => error.reason ?? String(error))");
 
@@ -44,7 +44,7 @@ export const becomes = (tab: Tab, state: string) =>
     (now) => now === state,
   );
 
-/** All states that the tab went through. */
+/** Returns all states that the tab went through. */
 export const statesOf = (tab: Tab) => tab.evaluate<string[]>("states");
 
 /** Sends a request of the application to its API. Returns the status, or the reason why there is none. */
@@ -57,6 +57,6 @@ export const stepClock = (tab: Tab, ms: number) =>
 
 export const isToken = (text: string) => text.split(".").length === 3;
 
-/** How many refreshes ahead of expiry fall into a time at the most: lives are shortened by up to 20 %, to whole seconds. */
+/** Returns how many refreshes ahead of expiry fall into a time at most: lives are shortened by up to 20 %, to whole seconds. */
 export const refreshesDue = (ms: number, tokenTtlS: number): number =>
   Math.floor(ms / (Math.floor(tokenTtlS * 0.8) * 880));

@@ -9,7 +9,7 @@ declare const document: { getElementById(id: string): Element };
 const session = createSession({ hintCookie: "signed_in" });
 const notes = { problems: [] as string[], states: [] as string[], subscriptions: 0 };
 
-/** As the page has it, and it counts who listens. */
+/** This is the session of the page, but it counts its listeners. */
 const counted = {
   ...session,
   get snapshot() {
@@ -28,7 +28,7 @@ const counted = {
 const application = (count: number) =>
   createElement(Application, { session: counted, count, rendered: (state) => notes.states.push(state) });
 
-// What React warns of: hydration that does not match, snapshots that are not cached, updates of what is gone.
+// React warns of: hydration that does not match, snapshots that are not cached, and updates of unmounted components.
 console.error = (...texts: unknown[]) => notes.problems.push(texts.join(" "));
 const root = hydrateRoot(document.getElementById("root"), application(1), {
   onRecoverableError: (error) => notes.problems.push(String(error)),

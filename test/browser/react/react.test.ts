@@ -9,7 +9,7 @@ import { type Origin, startOrigin } from "../engines/origin.ts";
 import { becomes, eventually, openPage, signIn } from "../engines/pages.ts";
 import { Application } from "./application.ts";
 
-/** With React's checks. */
+/** Bundles the page with the development version of React, which has more checks. */
 async function bundlePage(): Promise<string> {
   const input = new URL("page.ts", import.meta.url).pathname;
   const define = { "process.env.NODE_ENV": JSON.stringify("development") };
@@ -91,7 +91,7 @@ test("a component that is unmounted listens no more, and the session goes on", a
   await tab.evaluate("session.end()");
   await becomes(tab, "ended");
   expect(await notes(tab)).toMatchObject({ problems: [], states: [] });
-  // Mounted again, it shows what has happened meanwhile.
+  // When it is mounted again, it shows the present state.
   await tab.evaluate("void show(1)");
   await shows(tab, ["ended "]);
 });

@@ -1,4 +1,4 @@
-/** The browser kit beside pages that wish it ill, or know no better: a sibling domain's cookies, messages of other scripts. */
+/** The browser kit together with hostile or faulty pages: cookies of a sibling domain, messages of other scripts. */
 import { describe, expect, test, vi } from "vitest";
 import { TOKEN_LIFE_S, World } from "./world.ts";
 
@@ -6,7 +6,7 @@ const HINT = { hintCookie: "session_hint" };
 const NAME = "session/1:https://app.example";
 const world = () => new World(() => 0.5);
 
-/** A call that virtual time completes. */
+/** Runs virtual time until a call is completed. */
 async function completed<T>(here: World, promise: Promise<T>): Promise<T | string> {
   const outcome = promise.catch(
     (error: { readonly reason?: string; readonly name: string }) => error.reason ?? error.name,
@@ -67,7 +67,7 @@ test("a page sees that somebody else is signed in than before, until it is loade
   expect(tab.session.snapshot).toMatchObject({ state: "active", changed: true, claims: { sub: "mallory" } });
   await here.run(TOKEN_LIFE_S * 1_000);
   expect(tab.session.snapshot.changed).toBe(true);
-  // The same user in a new session is nobody else.
+  // The same user in a new session does not count as another user.
   const other = here.open();
   await completed(here, other.session.accessToken());
   here.signIn();

@@ -8,9 +8,9 @@ import type { HeldToken } from "../../../src/browser/token.ts";
 
 const TABS = [0, 1] as const;
 const SESSIONS = 2;
-/** Tokens that the service gives. What counts is which of two is the newer one. */
+/** How many tokens the service issues. It only matters which of two is newer. */
 const REFRESHES = 2;
-/** Messages on their way to a tab. */
+/** How many messages may be under way to a tab. */
 const MAILBOX = 1;
 
 type Message =
@@ -21,7 +21,7 @@ type Message =
 
 type Tab = {
   readonly known: machine.Known;
-  /** The response that is on its way, and whether the tab still knows what it knew when it asked. */
+  /** The response that is under way, with the tab's knowledge when it sent the request. */
   readonly response?: { readonly sid: string | undefined; readonly iat: number; readonly version: number } | undefined;
   readonly mailbox: readonly Message[];
 };
@@ -37,7 +37,7 @@ type World = {
 const tokenOf = (sid: string, iat: number) => ({ claims: { sid, iat, exp: iat + 300 } }) as unknown as HeldToken;
 const signedIn = ({ begun, over }: World) => (over.includes(`s${begun}`) ? undefined : `s${begun}`);
 
-/** Two situations are the same if what may follow is. */
+/** Returns a key that is equal for two situations if their futures are the same. */
 function keyOf(world: World): string {
   return JSON.stringify(world, (name, value) => {
     if (name === "tabs") return (value as Tab[]).map((tab) => ({ ...tab, isVoid: tab.response && isLate(tab) }));
@@ -62,7 +62,7 @@ function ended(world: World, index: number, known: machine.Known): World {
   return tell(withTab(world, index, { known: over }), index, { type: "ended", sid: over.endedSid });
 }
 
-/** The response arrives. */
+/** Delivers a response. */
 function respond(world: World, index: number): World {
   const { known, response } = world.tabs[index] as Tab;
   const without = withTab(world, index, { response: undefined });
@@ -91,7 +91,7 @@ function* after(world: World, hinted: boolean): Generator<World> {
     if (world.begun + 1 < SESSIONS) {
       const next = { ...world, begun: world.begun + 1 };
       yield tell(withTab(next, index, { known: machine.begin(known) }), index, { type: "began" });
-      // A page without the kit, which tells nobody.
+      // A page without the kit changes the cookie, without notifying anybody.
       yield next;
     }
     if (response === undefined && known.state !== "ended" && (sid === undefined || world.refreshes < REFRESHES)) {
@@ -115,7 +115,7 @@ function* after(world: World, hinted: boolean): Generator<World> {
   }
 }
 
-/** What must not happen between two situations; undefined if all is well. */
+/** Returns what is wrong between two successive situations; undefined if nothing is. */
 function wrong(before: World, now: World, hinted: boolean): string | undefined {
   for (const index of TABS) {
     const [was, is] = [before.tabs[index].known, now.tabs[index].known];

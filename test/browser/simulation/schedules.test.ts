@@ -13,7 +13,7 @@ import { type Network, type Tab, TOKEN_LIFE_S, World } from "./world.ts";
 const RUNS = Number(process.env.SCHEDULES ?? 200);
 /** No call takes longer, in time that its tab was not frozen: three lock waits, a request, and throttled timers. */
 const MAX_CALL_MS = 60_000;
-/** The earliest refresh ahead of expiry. */
+/** The earliest time of a refresh ahead of expiry, in ms. */
 const MIN_DUE_MS = 0.88 * TOKEN_LIFE_S * 1000;
 
 type Step =
@@ -74,7 +74,7 @@ class Schedule {
   readonly wrongEndings: string[] = [];
   readonly shown = new Map<Tab, Snapshot>();
   readonly pending = new Map<object, { readonly tab: Tab; readonly since: number }>();
-  /** When something happened after which one more refresh is right. */
+  /** The times of events after which one more refresh is allowed. */
   readonly costs: number[] = [];
   readonly #options: SessionOptions;
   /** Requests to a network that stays silent end when their callers give up. */
@@ -92,7 +92,7 @@ class Schedule {
     this.open();
   }
 
-  /** @param times how many refreshes it may cost */
+  /** Allows more refreshes from now on. @param times how many */
   cost(times = 1): void {
     for (let time = 0; time < times; time++) this.costs.push(this.world.nowMs);
   }
@@ -144,7 +144,7 @@ class Schedule {
       else world.sleep(one.ms);
     } else if (one.do === "revoke") world.revoke();
     else if (one.do === "forgetCookies") {
-      // From then on the tabs of this browser have no session.
+      // The tabs of this browser have no session from then on.
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();
@@ -216,7 +216,7 @@ class Schedule {
     promise.then(done, done);
   }
 
-  /** All that is still there is woken, on a good network, and used once; one more page is loaded. */
+  /** Wakes all remaining tabs, on a good network, uses each of them once, and loads one more page. */
   async settle(): Promise<void> {
     const { world } = this;
     world.network = "up";
@@ -253,7 +253,10 @@ class Schedule {
     this.#boundRefreshes();
   }
 
-  /** In the life of each token: one refresh, and one for each event that may cost one, with the time that a call takes. */
+  /**
+   * Checks the number of refreshes in the life of each token: one, and one more for each event that may cost one, within the time that a
+   * call takes.
+   */
   #boundRefreshes(): void {
     const { refreshedAtMs, failedAtMs } = this.world;
     const excessive = refreshedAtMs.filter((startMs) => {

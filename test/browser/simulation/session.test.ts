@@ -5,7 +5,7 @@ import { TOKEN_LIFE_S, World } from "./world.ts";
 
 const world = () => new World(() => 0.5);
 
-/** What a promise becomes, without waiting for it. */
+/** Records the outcome of a promise without waiting for it. */
 function outcomeOf<T>(promise: Promise<T>) {
   const outcome: { value?: T; error?: unknown; done: boolean } = { done: false };
   promise.then(
@@ -69,7 +69,7 @@ describe("access tokens", () => {
       parts.push((here.nowMs - lastMs) / (TOKEN_LIFE_S * 1000));
       lastMs = here.nowMs;
     }
-    // The first is the opening.
+    // The first part opens the form.
     const range = parts.slice(1);
     expect(Math.min(...range)).toBeGreaterThan(0.87);
     expect(Math.min(...range)).toBeLessThan(0.9);
@@ -323,7 +323,7 @@ describe("requests of the application", () => {
     caller.abort(new Error("left"));
     await here.run(0);
     expect(response.error).toEqual(new Error("left"));
-    // The refresh is everybody's, and goes on.
+    // The refresh is shared by all callers, so it continues.
     const other = outcomeOf(tab.session.accessToken());
     await here.run(5_000);
     expect(other.value).toBeDefined();
@@ -355,7 +355,7 @@ describe("requests of the application", () => {
     expect(response.error).toEqual(new Error("left"));
   });
 
-  /** Sends something with a token that is refused, and returns what came of it. */
+  /** Sends a request with a token that is refused. Returns the outcome. */
   async function sendRefused(send: (fetch: typeof globalThis.fetch) => Promise<Response>) {
     const here = world();
     const tab = here.open();
@@ -384,7 +384,7 @@ describe("requests of the application", () => {
     clone.mockRestore();
     const [first, second] = here.bodies.slice(-2);
     expect(second?.size).toBeGreaterThan(0);
-    // Boundaries of forms differ, and fit their type.
+    // The boundaries of the two forms differ, but each matches its content type.
     expect(second?.size).toBe(first?.size);
     expect(second?.type.split("boundary=")[0]).toBe(first?.type.split("boundary=")[0]);
   });
@@ -497,7 +497,7 @@ describe("whose token it is", () => {
     await here.run(1_000);
     expect(asked.done).toBe(true);
     expect(after.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
-    // The other tab learns of it.
+    // The other tab is notified.
     expect(before.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
   });
 
@@ -545,7 +545,7 @@ describe("whose token it is", () => {
     const other = here.open();
     for (const tab of tabs) tab.visible = false;
     if (what === "refused refresh") {
-      // Past its due time nobody hands a token over.
+      // When a token is past its due time, no tab sends it to others.
       await here.run(0.97 * TOKEN_LIFE_S * 1000);
       here.revoke();
       void outcomeOf(other.session.accessToken());
@@ -576,7 +576,7 @@ describe("waking and outages", () => {
 
   test.each([
     ["with the cookie", HINT, 1],
-    // It cannot know what it missed.
+    // The tab cannot know which messages it missed.
     ["without it", {}, 2],
   ])("a page from the back/forward cache sees a logout that it missed, %s", async (_, options, attempts) => {
     const here = world();
@@ -636,7 +636,7 @@ describe("waking and outages", () => {
     await here.run(0);
     expect(asked.value).toBeDefined();
     here.network = "up";
-    // Long before the token is due.
+    // This is long before the token is due.
     await here.run(60_000);
     expect(tab.session.snapshot.state).toBe("ended");
   });
@@ -662,7 +662,7 @@ describe("waking and outages", () => {
     await here.run(1_000);
     here.refusedTokens.add(asked.value ?? "");
     void outcomeOf(failing.session.fetch("https://app.example/api"));
-    // The API has refused the token; the refresh is still to come.
+    // The API has refused the token, but the refresh has not been sent yet.
     await here.run(100);
     here.network = "offline";
     await here.run(2_000);

@@ -7,7 +7,7 @@ import { createSession, type Realm, type Session } from "../../../src/browser/in
 type Listener = (event: { readonly type: string; readonly persisted?: boolean }) => void;
 type Event = { readonly at: number; readonly tab: Frame | undefined; readonly run: () => void };
 
-/** What the network does with a request. `lost`: the service acts, and its response never arrives. */
+/** The behaviour of the network. `lost`: the service acts, but its response never arrives. */
 export type Network = "up" | "offline" | "lost" | "silent" | "html" | "unavailable" | "limited";
 
 export const TOKEN_LIFE_S = 300;
@@ -23,10 +23,10 @@ type Frame = {
   cached: boolean;
   visible: boolean;
   dead: boolean;
-  /** Events that came due while the tab was frozen. */
+  /** The events that came due while the tab was frozen. */
   readonly late: (() => void)[];
   readonly listeners: Set<{ readonly type: string; readonly listener: Listener }>;
-  /** Timers, listeners, channels and locks that the tab has. */
+  /** The timers, listeners, channels and locks of the tab. */
   readonly holds: Set<unknown>;
 };
 export type Tab = Frame & { readonly session: Session };
@@ -48,30 +48,30 @@ export class World {
   signedIn: string | undefined = "s0";
   /** The size and the content type of each request to the API. The type has the boundary of a form. */
   readonly bodies: { readonly size: number; readonly type: string }[] = [];
-  /** Requests that never arrive. */
+  /** Returns whether a request never arrives. */
   blocks: (request: Request) => boolean = () => false;
   /** Sessions that were signed out or revoked. */
   readonly over = new Set<string | undefined>([undefined]);
-  /** Who signs in. */
+  /** The subject that signs in next. */
   subject = "alice";
-  /** Cookies that a sibling domain has set, as `document.cookie` has them. */
+  /** The cookies that a sibling domain has set, in the form of `document.cookie`. */
   planted: readonly string[] = [];
   /** Whether `document.cookie` throws. */
   sandboxed = false;
-  /** Whether what is sent to a frozen tab is lost, rather than late. */
+  /** Whether messages to a frozen tab are lost instead of late. */
   dropping = false;
   refreshes = 0;
-  /** When each of them was, in virtual time. */
+  /** The virtual times of the refreshes. */
   readonly refreshedAtMs: number[] = [];
-  /** When requests for a refresh met a fault of the network. */
+  /** The times at which refresh requests failed because of the network. */
   readonly failedAtMs: number[] = [];
-  /** Requests for a refresh that were made, whatever became of them. */
+  /** How many refresh requests were made, whatever their outcome. */
   attempts = 0;
   retryAfter = "30";
   refusedTokens = new Set<string>();
   readonly tabs: Tab[] = [];
   readonly #random: () => number;
-  /** In the order of their time; those of one time are in the order in which they were scheduled. */
+  /** The events in the order of their times; events at the same time are in the order in which they were scheduled. */
   readonly #events: Event[] = [];
   readonly #locks = new Map<string, { held: Held | undefined; waiting: Waiter[] }>();
   readonly channels = new Set<SimulatedChannel>();
@@ -110,12 +110,12 @@ export class World {
     return this.signedIn;
   }
 
-  /** The browser forgets its cookies, and the session goes on. */
+  /** Removes the browser's cookies; the session stays live. */
   forgetCookies(): void {
     this.signedIn = undefined;
   }
 
-  /** Somebody signs in by a page load: no tab announces it, and the session before goes on without its cookie. */
+  /** Signs somebody in by a page load: no tab announces it, and the previous session stays live without its cookie. */
   signInByPage(): string {
     this.signedIn = `s${++this.#sessions}`;
     return this.signedIn;
@@ -175,13 +175,13 @@ export class World {
     this.nowMs = end;
   }
 
-  /** Tokens of live sessions that a service takes. */
+  /** Returns whether a service accepts a token: that of a live session. */
   accepts(authorization: string | null): boolean {
     const token = authorization?.slice("Bearer ".length) ?? "";
     return !this.refusedTokens.has(token);
   }
 
-  /** Runs something of a tab later; of the world, where `tab` is undefined. */
+  /** Schedules a function of a tab, or of the world if `tab` is undefined. */
   schedule(delayMs: number, tab: Frame | undefined, run: () => void): Event {
     const lagMs = tab ? this.lagMs : 0;
     const event = { at: this.nowMs + delayMs + lagMs, tab, run };
@@ -286,7 +286,7 @@ export class World {
         this.schedule(1, tab, () => reject(new TypeError("failed to fetch")));
         return;
       }
-      // The service acts even if the tab that asked is frozen or gone.
+      // The service acts even if the tab that sent the request is frozen or closed.
       this.schedule(LATENCY_MS, undefined, () => {
         const response = this.#serve(request);
         if (response) this.schedule(this.latencyMs, tab, () => resolve(response));
@@ -370,7 +370,7 @@ const sidOf = (authorization: string | null): string =>
 
 const refused = () => Response.json({ error: { code: "E001_AUTH_FAILURE" } }, { status: 401 });
 
-/** Runs until nothing is left to be done before time passes. */
+/** Runs everything that can run before time passes. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

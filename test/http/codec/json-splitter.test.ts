@@ -41,7 +41,7 @@ describe("however the bytes arrive", () => {
   test("texts one after another are its values", () => {
     fc.assert(
       fc.property(values, ends, space, (found, ends, outside) => {
-        // Only an array is taken for the whole; what begins with a bracket is no text here.
+        // A text that begins with a bracket would be taken for an array of all messages, so it is left out here.
         const texts = ["0", ...found.map(([json]) => json)];
         const text = `${outside}${texts.join("\n ")}${outside}`;
         expect(split("json", text, ends)).toEqual(texts);

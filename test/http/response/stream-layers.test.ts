@@ -1,4 +1,4 @@
-/** What lies between a stream of messages and its socket. */
+/** The layers between a stream of messages and its socket. */
 import { constants, gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ResponseStream } from "../../../src/http/call/exchange.ts";

@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0, inclusive, to 1, exclusive. */
+  /** Returns a number from 0, inclusive, to 1, exclusive. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;

@@ -19,7 +19,7 @@ import { encodeRequest } from "../support/rest-client.ts";
 import { Random } from "./random.ts";
 import { isHttpBody, randomRequest, randomResponse } from "./random-request.ts";
 
-/** Where the messages pass through. */
+/** The path that the messages take. */
 export type Form = "in process" | "gateway" | "client";
 
 export interface RoundTripReport {
@@ -29,7 +29,7 @@ export interface RoundTripReport {
   readonly wrong: readonly string[];
 }
 
-/** What the implementation of a service receives and responds. */
+/** The messages that the implementation of a service receives and returns. */
 interface Stage {
   received: Message | undefined;
   response: Message | undefined;

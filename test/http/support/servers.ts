@@ -7,7 +7,7 @@ import type { NodeHandler } from "../../../src/http/index.ts";
 /** The parts of a response that tests check. */
 export interface TestResponse {
   readonly status: number;
-  /** By lower-case name; one element per header line. */
+  /** The headers by lower-case name, with one element per header line. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly body: Buffer;
   readonly text: string;

@@ -1,9 +1,9 @@
-/** What a process of the client is started with. */
+/** The options with which a process of the client is started. */
 export type Orders = {
-  /** Where requests go: the proxy. */
+  /** The URL to which requests are sent: that of the proxy. */
   readonly service: string;
   readonly file: string;
-  /** Has tokens that were ever in the file, a line each. */
+  /** The file with all tokens that were ever stored, one per line. */
   readonly history: string;
   readonly presents: "the file" | "any generation";
   readonly tokenLifeMs: number;

@@ -25,14 +25,14 @@ export type Settings = {
 
 export type Outcome = {
   readonly served: number;
-  /** How often a process has learned that the session is over. It never is. */
+  /** How often a process was informed that the session is over, which never is the case. */
   readonly wrongLogouts: number;
-  /** Refreshes whose requests or responses were lost, or took too long. */
+  /** How many refreshes failed because a request or response was lost, or took too long. */
   readonly unavailable: number;
   readonly kills: number;
   readonly lost: number;
   readonly repeated: number;
-  /** The longest time that a process took from reading the file to writing it. */
+  /** The longest time that a process took from reading the file to writing it, in ms. */
   readonly longestMs: number;
   readonly isLive: boolean;
 };

@@ -1,4 +1,4 @@
-/** A proxy of HTTP that loses, delays and repeats requests and responses. */
+/** An HTTP proxy that loses, delays and repeats requests and responses. */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,9 +7,9 @@ import { setTimeout as pause } from "node:timers/promises";
 
 export type BadProxy = {
   readonly url: string;
-  /** Where requests go from now on. */
+  /** Sets the target of requests from now on. */
   direct(target: string): void;
-  /** How many requests and responses were lost, how many requests were repeated. */
+  /** How many requests and responses were lost, and how many requests were repeated. */
   readonly lost: () => number;
   readonly repeated: () => number;
   stop(): Promise<void>;
@@ -23,7 +23,7 @@ export async function startBadProxy(delayMs: number, lateMs: number): Promise<Ba
   let [lost, repeated, target] = [0, 0, ""];
   const ending = new AbortController();
   const some = (share: number) => Math.random() < share;
-  /** Most take no time, some take very long. */
+  /** Returns a random delay: most are zero, some are very long. */
   const wait = (most: number) =>
     some(0.7) ? undefined : pause(Math.random() * most, undefined, { signal: ending.signal });
   const forward = async (path: string, headers: IncomingHttpHeaders, body: Buffer) => {

@@ -14,7 +14,7 @@ export const ISSUER = "https://issuer.example";
 type Env = Readonly<Record<string, string>>;
 
 export type Deployment = {
-  /** The processes that run now: a restart replaces its entry. */
+  /** The processes that are running. A restart replaces its entry. */
   readonly services: Service[];
   readonly adminToken: string;
   readonly keysFile: string;
@@ -22,13 +22,10 @@ export type Deployment = {
   readonly env: Env;
 };
 
-/**
- * What a busy machine must not turn into 503: no proof is about these limits, but where it sets them itself.
- * Neither a slow Redis nor a late event loop refuses anything.
- */
+/** Settings with which a busy machine causes no 503. No proof is about these limits, unless it sets them itself. */
 const PATIENT: Env = { REDIS_COMMAND_TIMEOUT: "10s", OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" };
 
-/** Starts `count` services with the environment `env`, and `own` of each; they end with the test. */
+/** Starts `count` services with the environment `env`, and the own environment of each. They end with the test. */
 export async function deploy(count: number, env: Env, own: (at: number) => Env = () => ({})): Promise<Deployment> {
   const directory = scratch();
   const adminToken = randomBytes(32).toString("base64url");
@@ -51,14 +48,14 @@ export async function deploy(count: number, env: Env, own: (at: number) => Env =
   return { services, adminToken, keysFile, env: given };
 }
 
-/** A Redis that ends with the test. */
+/** Starts a Redis that ends with the test. */
 export async function startTestRedis(...args: string[]): Promise<RedisServer> {
   const redis = await startRedis(...args);
   onTestFinished(() => redis.stop());
   return redis;
 }
 
-/** A cluster of three masters that ends with the test. */
+/** Starts a cluster of three masters that ends with the test. */
 export async function startTestCluster(): Promise<RedisCluster> {
   const cluster = await startRedisCluster();
   onTestFinished(() => cluster.stop());
@@ -77,13 +74,13 @@ const opened = new WeakMap<Service, Callers>();
 
 /** Callers for both listeners of a service. */
 export function callersOf(service: Service): Callers {
-  const { open } = pick(RPC_PROTOCOLS.slice(0, 2)); // Connect, in JSON or binary
+  const { open } = pick(RPC_PROTOCOLS.slice(0, 2)); // The protocol is Connect, in JSON or binary.
   const listeners = opened.get(service) ?? { public: open(service.publicUrl), admin: open(service.adminUrl) };
   opened.set(service, listeners);
   return listeners;
 }
 
-/** The outcome of a call; undefined when it is unknown whether the call was executed. @throws for any other failure */
+/** Returns the outcome of a call; undefined if it is unknown whether the call was executed. @throws for any other failure */
 export function outcomeOf<O extends DescMessage, T>(
   response: CallResult<O>,
   toOutcome: (message: MessageShape<O>) => T,

@@ -16,7 +16,7 @@ export class Endings {
     this.#adminToken = adminToken;
   }
 
-  /** Ends so many sessions, some at the same time. What fails is repeated with another session. */
+  /** Ends this many sessions, several at the same time. If one fails, another session is ended. */
   async end(count: number, workers = 8): Promise<void> {
     const goal = this.acknowledged.size + count;
     await Promise.all(Array.from({ length: workers }, () => this.#work(() => this.acknowledged.size >= goal)));
@@ -29,7 +29,7 @@ export class Endings {
 
   async #work(isOver: () => boolean, pauseMs = 0): Promise<void> {
     while (!isOver()) {
-      // The outcome is unknown where the service is away, and nothing is expected of that session.
+      // If the service is unavailable, the outcome is unknown, and nothing is expected of that session.
       const sessionId = await this.#endOne().catch(() => undefined);
       if (sessionId !== undefined) this.acknowledged.add(sessionId);
       if (sessionId === undefined || pauseMs > 0) await sleep(Math.max(pauseMs, 20));

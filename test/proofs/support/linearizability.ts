@@ -7,18 +7,18 @@ export type Operation<I, O> = {
   readonly input: I;
   /** Undefined if it is unknown whether the operation was executed, or will be. */
   readonly output: O | undefined;
-  /** On one clock that never jumps. */
+  /** The time of the invocation, on one clock that never jumps. */
   readonly invokedAt: number;
-  /** Infinity where the output is not known. */
+  /** The time of the return; Infinity if the output is not known. */
   readonly returnedAt: number;
 };
 
 /** A sequential specification. */
 export type Model<S, I, O> = {
   readonly initial: S;
-  /** The state after it, or undefined where this input cannot have had this output. An unknown output can be any. */
+  /** Returns the state after the operation, or undefined if this input cannot have this output. An unknown output may be any. */
   step(state: S, input: I, output: O | undefined): S | undefined;
-  /** Equal for equal states. */
+  /** Returns a key that is equal for equal states. */
   key(state: S): string;
 };
 
@@ -29,7 +29,7 @@ export type Stuck<S, I, O> = {
   readonly next: readonly Operation<I, O>[];
 };
 
-/** undefined when the history is linearizable. */
+/** Returns undefined if the history is linearizable. */
 export function findFault<S, I, O>(
   history: readonly Operation<I, O>[],
   model: Model<S, I, O>,
@@ -39,7 +39,7 @@ export function findFault<S, I, O>(
   const order: Operation<I, O>[] = [];
   let longest: Stuck<S, I, O> = { order: [], state: model.initial, next: [] };
 
-  /** Whether the operations that are not in `placed` can follow. */
+  /** Returns whether the operations that are not in `placed` can follow. */
   const search = (placed: bigint, state: S): boolean => {
     const left = operations.flatMap((operation, at) => ((placed >> BigInt(at)) & 1n ? [] : [{ operation, at }]));
     if (left.every(({ operation }) => operation.output === undefined)) return true;
@@ -55,7 +55,7 @@ export function findFault<S, I, O>(
     for (const { operation, at } of next) {
       const after = model.step(state, operation.input, operation.output);
       if (after === undefined) continue;
-      // Where it changes nothing, not having been done explains as much.
+      // If the operation changes nothing, assuming that it was not executed explains as much.
       if (operation.output === undefined && model.key(after) === model.key(state)) continue;
       order.push(operation);
       if (search(placed | (1n << BigInt(at)), after)) return true;

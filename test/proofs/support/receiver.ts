@@ -1,11 +1,11 @@
-/** A receiver of webhooks on loopback that behaves as a test has it, and keeps what it has accepted. */
+/** A receiver of webhooks on loopback whose behaviour the test sets. It stores what it has accepted. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { freePort } from "../../support/free-port.ts";
 
 /** `cut`: it accepts, and its response is lost. `silent`: it never responds. A number is a status. */
 export type Behaviour = "accept" | "slow" | "cut" | "garbage" | "silent" | number;
 
-/** What a slow receiver takes for a response, ms. */
+/** How long a slow receiver takes for a response, in ms. */
 const SLOW_MS = 30;
 
 export class Receiver {
@@ -28,9 +28,9 @@ export class Receiver {
     return `http://127.0.0.1:${this.#port}/signals`;
   }
 
-  /** Listens; on the same port as before `stop`. */
+  /** Listens, on the same port as before `stop`. */
   async start(): Promise<this> {
-    // Nobody else is given the port while the receiver is stopped.
+    // The port is not given to other programs while the receiver is stopped.
     this.#port ||= await freePort();
     this.#server = this.#newServer();
     await new Promise<void>((resolve) => this.#server.listen(this.#port, "127.0.0.1", resolve));

@@ -1,5 +1,5 @@
 /** The proofs have a short form, for every run of the tests, and a long one: `PROOF=long`. */
 export const long = process.env.PROOF === "long";
 
-/** How long to go on, ms. */
+/** Returns how long to continue, in ms. */
 export const seconds = (short: number, longForm: number) => (long ? longForm : short) * 1000;

@@ -101,7 +101,7 @@ export class SubjectClient {
     });
   }
 
-  /** Runs it on a random instance; an operation with unknown outcome has no end. */
+  /** Runs an operation on a random instance, and records it. An operation with an unknown outcome has no end. */
   async #record(input: Input, call: (listeners: Callers) => Promise<Output | undefined>): Promise<Output | undefined> {
     const listeners = callersOf(pick(this.#deployment.services));
     const invokedAt = performance.now();

@@ -1,7 +1,7 @@
 /** The sessions of one subject, when operations run one after the other. */
 import type { Model, Operation } from "./linearizability.ts";
 
-/** Sessions go by a name that their creator chose, known even where the response was lost. */
+/** The operations. Sessions have names that their creator chose, so that they are known even if the response was lost. */
 export type Input =
   | { readonly verb: "create" | "refresh" | "introspect" | "logout" | "revoke" | "revokeOthers"; readonly name: string }
   | { readonly verb: "revokeSubject"; readonly except?: string }
@@ -18,7 +18,7 @@ type State = ReadonlySet<string>;
 const without = (state: State, name: string): State => new Set([...state].filter((each) => each !== name));
 const only = (state: State, name: string | undefined): State => new Set([...state].filter((each) => each === name));
 
-/** The state after an operation, and its output. */
+/** Returns the state after an operation, and its output. */
 function run(state: State, input: Input): { readonly after: State; readonly output: Output } {
   if (input.verb === "list") return { after: state, output: [...state].toSorted() };
   if (input.verb === "revokeSubject") {
@@ -56,7 +56,7 @@ export const subjectModel: Model<State, Input, Output> = {
 
 export type SubjectOperation = Operation<Input, Output>;
 
-/** A history as text. */
+/** Formats a history as text. */
 export function show(operations: readonly SubjectOperation[]): string {
   const start = Math.min(...operations.map(({ invokedAt }) => invokedAt));
   return operations

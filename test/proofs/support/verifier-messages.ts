@@ -3,7 +3,7 @@ export type Order =
   | {
       readonly do: "start";
       readonly count: number;
-      /** Each verifier follows one of these. */
+      /** The URLs of the admin API; each verifier follows one of these. */
       readonly adminUrls: readonly string[];
       readonly adminToken: string;
       readonly issuer: string;
@@ -13,16 +13,16 @@ export type Order =
   /** Verify all of these once more. */
   | { readonly do: "check"; readonly dead: readonly string[]; readonly live: readonly string[] };
 
-/** Of one verifier and one token, ms on the clock that all processes of a machine share. */
+/** The refusal of one token by one verifier, in ms on the clock that all processes of a machine share. */
 export type Refusal = { readonly refusedAt: number; readonly lastAcceptedAt: number };
 
 export type Report =
   | { readonly did: "start" }
-  /** Every verifier has accepted it. */
+  /** Every verifier has accepted the token. */
   | { readonly did: "watch"; readonly token: string }
   | { readonly did: "refuse"; readonly token: string; readonly refusals: readonly Refusal[] }
-  /** Wrong verdicts, as text. */
+  /** The wrong verdicts, as text. */
   | { readonly did: "check"; readonly wrong: readonly string[] };
 
-/** CLOCK_MONOTONIC, ms. */
+/** Returns CLOCK_MONOTONIC in ms. */
 export const now = () => Number(process.hrtime.bigint()) / 1e6;

@@ -27,7 +27,7 @@ async function start({ count, adminUrls, adminToken, issuer }: Extract<Order, { 
   send({ did: "start" });
 }
 
-/** The verdict of a verifier, once it is connected. */
+/** Returns the verdict of a verifier as soon as it is connected. */
 async function settledReason(verifier: Verifier, token: string): Promise<string> {
   for (;;) {
     const reason = await reasonOf(verifier, token);

@@ -21,7 +21,7 @@ export class VerifierProcess {
     await this.#send({ do: "start", ...order }, "start");
   }
 
-  /** Resolves once every verifier has accepted the token; `refused`, once every one has refused it. */
+  /** Resolves when every verifier has accepted the token; `refused` resolves when every one has refused it. */
   async watch(token: string): Promise<{ readonly refused: Promise<readonly Refusal[]> }> {
     const refused = this.#report("refuse", { token }).then((report) =>
       report.did === "refuse" ? report.refusals : [],
@@ -30,7 +30,7 @@ export class VerifierProcess {
     return { refused };
   }
 
-  /** Wrong verdicts of any verifier. */
+  /** Returns the wrong verdicts of all verifiers. */
   async check(dead: readonly string[], live: readonly string[]): Promise<readonly string[]> {
     const report = await this.#send({ do: "check", dead, live }, "check");
     return report.did === "check" ? report.wrong : [];

@@ -9,7 +9,7 @@ export const LIFE = 6;
 /** When a mark was issued. */
 export const NEVER_FRESH = -1000;
 
-/** By name: those of the browser are letters, one for each that anything still knows. */
+/** The name of a key. Those of the browser are letters, one for each key that anything still knows. */
 export type Key = string;
 export const THIEF: Key = "thief";
 export type Cookie = { readonly key: Key; readonly issuedAt: number };
@@ -20,7 +20,7 @@ export type Refresh = {
   readonly cookie: Cookie | undefined;
   readonly skipped: boolean;
   readonly sentAt: number;
-  /** When the child was issued that arrives, should it arrive. */
+  /** The issue time of the child in the response, if the response arrives. */
   readonly response: number | undefined;
   /** Whether the response offers to register a key. */
   readonly offers: boolean;
@@ -31,7 +31,7 @@ export type Call = {
   readonly kind: "register" | "renew";
   readonly key: Key;
   readonly sentAt: number;
-  /** When its cookie was issued, or that there is none to be had; undefined before it has run. */
+  /** The issue time of the device cookie in the response, or "refused"; undefined before the call has run. */
   readonly response: number | "refused" | undefined;
 };
 
@@ -55,6 +55,6 @@ export type World = {
   readonly refreshes: readonly Refresh[];
   readonly call: Call | undefined;
   readonly thief: Thief | undefined;
-  /** What the store falls back to. */
+  /** The earlier state that the store may fall back to. */
   readonly replica: { readonly device: Device | undefined } | undefined;
 };

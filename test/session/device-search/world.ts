@@ -111,7 +111,7 @@ function timePasses(world: World, { slow, registers }: Assumptions): Step<World>
       ...world,
       device: since(device),
       mintedAt: aged(world.mintedAt),
-      offered: registers === "at any time", // a browser registers at once
+      offered: registers === "at any time", // A browser registers as soon as it is offered to.
       jar: { ...jar, issuedAt: aged(jar.issuedAt), cookie: drop(older(jar.cookie)) },
       refreshes: still.map((r) => ({
         ...r,
@@ -140,7 +140,7 @@ function timePasses(world: World, { slow, registers }: Assumptions): Step<World>
   };
 }
 
-/** What a jar sends: the device cookie while it is there, else the mark. */
+/** Returns what a jar sends: the device cookie if it has one, otherwise the mark. */
 const evidenceOf = ({ cookie, mark }: Jar): Cookie | undefined =>
   cookie ?? (mark === undefined ? undefined : { key: mark, issuedAt: NEVER_FRESH });
 
@@ -190,7 +190,7 @@ function served(world: World, verdict: DeviceVerdict): World {
   };
 }
 
-/** What a refresh finds at the instances that it may reach. */
+/** Yields the results of a refresh at each instance that it may reach. */
 function* judgedByAll(world: World, assumptions: Assumptions, ...presented: Presented) {
   const { judge, off } = assumptions;
   yield { at: "", offers: true, verdict: judged(world, judge, ...presented) };
@@ -238,11 +238,11 @@ function* refreshRuns(
   const label = () => `a refresh of the browser runs${at}: ${verdict}`;
   const stolen = device?.key === THIEF && device.state === "bound";
   if (verdict === "two_holders") {
-    if (!stolen) yield { label, world: undefined }; // logged out by binding
-    return; // the theft is detected
+    if (!stolen) yield { label, world: undefined }; // The user is logged out by binding.
+    return; // The theft is detected.
   }
   if (verdict === "missing" || verdict === "required") {
-    if (!refresh.skipped) yield { label, world: undefined }; // refused, although it is the user
+    if (!refresh.skipped) yield { label, world: undefined }; // The request is refused although it is the user's.
     return;
   }
   if (stolen && device.since < -2 * R) {
@@ -311,7 +311,7 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
       }
       if (verdict === "missing" || verdict === "required") continue;
       const bound = isOthers && device.state === "bound";
-      if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined }; // it stays
+      if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined }; // The thief stays.
       const after = served(world, verdict);
       yield { label, world: after };
       yield { label, world: { ...after, thief: { ...thief, issuedAt: after.mintedAt } } };
@@ -323,7 +323,7 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
   const own = registered(world, assumptions, THIEF);
   if (own !== undefined) {
     const label = () => "the thief registers a key, or renews with it";
-    if (device?.state === "bound" && device.key !== THIEF) yield { label, world: undefined }; // it takes over
+    if (device?.state === "bound" && device.key !== THIEF) yield { label, world: undefined }; // The thief takes over.
     yield { label, world: { ...world, device: own, thief: { ...thief, own: { key: THIEF, issuedAt: 0 } } } };
   }
 }

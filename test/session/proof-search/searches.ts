@@ -1,4 +1,4 @@
-/** What is searched for. */
+/** The assumptions of the searches, and what each of them looks for. */
 import { judgeDevice, judgeEnd, shownBy } from "../../../src/session/device-binding.ts";
 import { decide } from "../../../src/session/rotation.ts";
 import type { Assumptions, Rules } from "./world.ts";

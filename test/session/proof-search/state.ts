@@ -14,9 +14,9 @@ export type Key = { readonly owner: Owner; readonly since: number };
 
 export type Request = {
   readonly token: Token;
-  /** The fresh nonce of its script, the same in every run. */
+  /** The fresh nonce of the script's arguments, the same in every run. */
   readonly nonce: string;
-  /** What arrives, should it arrive. */
+  /** The token in the response, if the response arrives. */
   readonly response: Token;
 };
 
@@ -30,7 +30,7 @@ export type World = {
   /** Tokens that the thief has kept. Those of the client it has anyway, once it has come. */
   readonly loot: readonly Token[];
   readonly hasThief: boolean;
-  /** What the replica has: an earlier state, from the time it stopped following. */
+  /** The state of the replica: an earlier one, from the time at which it stopped following. */
   readonly replica: RotationState | undefined;
 };
 
@@ -92,7 +92,7 @@ function mapped(world: World, { time, generation = (g) => g, nonce = (n) => n }:
   };
 }
 
-/** A time that was, half an R later. The creation and NEVER stay where they are. */
+/** Returns a world in which half an R has passed. The creation and NEVER stay where they are. */
 export function aged(world: World): World {
   return mapped(world, { time: (time) => (time > 0 || time <= CREATED ? time : later(storeMs(time), -HALF)) });
 }

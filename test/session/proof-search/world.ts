@@ -157,7 +157,7 @@ function* clientActs(world: World, assumptions: Assumptions): Iterable<Step<Worl
     }
   }
   for (const [at, request] of world.requests.entries()) {
-    if (!proves) continue; // late repetitions of bearer tokens: rotation-search
+    if (!proves) continue; // Late repetitions of bearer tokens are searched in rotation-search.
     const ran = run(world, request.token, request.nonce, prover, assumptions);
     const label = () => `the request with ${named(request.token, world)} runs again: ${ran.outcome}`;
     const others = world.requests.toSpliced(at, 1);

@@ -35,7 +35,7 @@ export type Request = {
   readonly sentAt: number;
   /** The fresh nonce of its script, the same in every run; empty while no run has used it. */
   readonly nonce: string;
-  /** What arrives, should it arrive; undefined before the first run. */
+  /** The token in the response, if it arrives; undefined before the first run. */
   readonly response: Token | undefined;
 };
 
@@ -219,7 +219,7 @@ function shifted({ state, jar, spare, requests, replica, stuck }: World, by: num
   const token = (t: Token): Token => ({ ...t, issuedAt: later(t.issuedAt, -by) });
   const stored = (s: RotationState): RotationState => ({
     ...s,
-    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays
+    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays as it is.
     childMintedAt: later(s.childMintedAt, -by),
     childServedAt: later(s.childServedAt, -by),
   });

@@ -52,7 +52,7 @@ export function holders({ decide, reuseIntervalMs: R, hoards, allowed }: TheftAs
     const decision = decide(aged(world.state, wait), { ...held, issuedAt: later(held.issuedAt, -wait) }, "new", NOW, R);
     const changes = allowed === "any" ? 0 : world.changes + Number(world.last !== undefined && world.last !== holder);
     const label = () => `${wait} ms later the ${holder} presents ${held.generation}${held.nonce}: ${decision.outcome}`;
-    if (decision.outcome === "reuse") return; // dead: nothing of this session is served any more
+    if (decision.outcome === "reuse") return; // The session has ended, so nothing of it is served any more.
     if ((allowed !== "any" && changes > allowed) || held.generation < world.state.generation - 1) {
       yield { label, world: undefined };
       return;
@@ -88,7 +88,7 @@ export function aged(state: RotationState, wait: number): RotationState {
   const { siblingsSince, childMintedAt, childServedAt } = state;
   return {
     ...state,
-    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // NEVER stays
+    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // NEVER stays as it is.
     childMintedAt: later(childMintedAt, -wait),
     childServedAt: later(childServedAt, -wait),
   };

@@ -21,7 +21,7 @@ import { childOf } from "./holders.ts";
 import { canonical, isSame, mapped, tokensOf } from "./pages-canonical.ts";
 import { longAgo, NOW, type Time } from "./time.ts";
 
-/** `undefined`: the browser kit, which asks the service itself. */
+/** The process of the application; `undefined` stands for the browser kit, which calls the service itself. */
 type Process = number | undefined;
 type Request = {
   readonly process: Process;
@@ -138,7 +138,7 @@ function shifted(world: Pages, by: number): Pages {
     world,
     (s) => ({
       ...s,
-      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays
+      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays as it is.
       childMintedAt: later(s.childMintedAt, -by),
       childServedAt: later(s.childServedAt, -by),
     }),

@@ -25,7 +25,7 @@ export type Polling = {
   readonly sinceThief: number;
   /** Whether the thief may still meet the victim's last refresh. */
   readonly open: boolean;
-  /** How many it has missed, one after the other. */
+  /** How many refreshes in a row the thief has missed. */
   readonly missed: number;
 };
 
@@ -66,7 +66,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
   function* victimComes(world: Polling): Iterable<Step<Polling>> {
     for (const token of world.victim) {
       const decision = decide(world.state, token, "new", NOW, R);
-      if (decision.outcome === "reuse") continue; // dead, whatever the thief does
+      if (decision.outcome === "reuse") continue; // The session has ended, whatever the thief does.
       const met = world.sinceThief <= R;
       yield {
         label: () => `the victim presents ${token.generation}${token.nonce}: ${decision.outcome}`,
@@ -118,7 +118,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
     },
     canonical(world) {
       const { state } = world;
-      // What will never be served again need not be kept, nor anything twice.
+      // Tokens that will never be served again, and duplicates, need not be kept.
       const useful = world.thief.filter(
         (t, at) =>
           t.generation >= state.generation - 1 &&

@@ -39,7 +39,7 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   }
   const stolen = childOf(state);
   let victim = present(stolen) ?? stolen;
-  // Some were in time for the first child, and wait.
+  // Some thieves present in time to get the first child, and then wait.
   const waits = thief === "watchful" || thief === "punctual";
   let held = waits ? victim : stolen;
   let newest = victim;

@@ -18,16 +18,16 @@ export type Time = {
 export const DENSE: Time = { dense: true, half: 64 };
 export const grid = (half: number): Time => ({ dense: false, half });
 
-/** What has no part in comparisons with now any more, lies here or before. */
+/** Returns a time so long ago that it has no part in comparisons with the present any more. */
 export const longAgo = ({ half }: Time): StoreMs => storeMs(-5 * half);
 
 /** The present of every world. */
 export const NOW = storeMs(0);
 
-/** Of the age, which is -time. */
+/** Returns the fractional part of the age, which is -time. */
 const fraction = (time: number, half: number) => -time % half;
 
-/** How far the next moment is in which any comparison may come out differently. */
+/** Returns how far away the next moment is at which any comparison may change its result. */
 export function untilNextMoment(times: readonly number[], { dense, half }: Time): number {
   if (!dense) return 1;
   const fractions = times.map((time) => fraction(time, half));

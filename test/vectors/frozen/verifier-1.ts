@@ -9,7 +9,7 @@ type Jwk = Json & { readonly kid: string; readonly kty: string };
 
 const decode = (segment = ""): Json => JSON.parse(Buffer.from(segment, "base64url").toString());
 
-/** What the batches of the feed have said. */
+/** The content of the feed's batches so far. */
 export class Feed1 {
   isComplete = false;
   cursor = "";
