@@ -144,6 +144,19 @@ test.each([true, false])(
   },
 );
 
+test("a PING that is acknowledged shows that the connection is alive for another interval", async () => {
+  const { sessions, accepted } = await start();
+  await once(await send(sessions, "/open"), "response");
+  const [session] = accepted;
+  let pings = 0;
+  session?.on("ping", () => void pings++);
+  const first = once(session as ServerHttp2Session, "ping");
+  await pass(INTERVAL_MS);
+  await first;
+  for (let time = 0; time < 50; time++) await pass(1);
+  expect(pings).toBe(1);
+});
+
 test("a connection that does not open is given up", async () => {
   const silent = createTcpServer(() => {}).listen(0, "127.0.0.1");
   onTestFinished(() => void silent.close());

@@ -48,18 +48,19 @@ async function watch(url: string, windowBytes = 1_000_000) {
   const headers = { ...bearer(TOKEN), "content-type": "application/connect+json" };
   const stream = session.request({ ":method": "POST", ":path": WATCH, ...headers });
   stream.end(Buffer.from("\0\0\0\0\x02{}"));
-  await once(stream, "response");
+  const [head] = await once(stream, "response");
   let text = "";
   const read = () => stream.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
   const seen = async (part: string) => {
     while (!text.includes(part)) await once(stream, "data");
   };
-  return { session, read, seen, text: () => text, ended: once(stream, "end") };
+  return { head, session, read, seen, text: () => text, ended: once(stream, "end") };
 }
 
 test("a watcher that reads nothing holds up no other, and is cut off when it reads on too late", async () => {
   const { url, bugs } = await serve();
   const [slow, fast] = [await watch(url, 100), await watch(url)];
+  expect(fast.head["cache-control"]).toBe("no-store");
   fast.read();
   // More than a response buffers before it has to wait: 64 KiB.
   for (let i = 0; i < 800; i++) await world.end();

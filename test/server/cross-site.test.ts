@@ -207,7 +207,12 @@ describe("CORS", () => {
     for (const { headers } of responses) {
       expect(headers.get("access-control-allow-origin")).toBe(APP);
       expect(headers.get("access-control-allow-credentials")).toBe("true");
-      expect(headers.get("access-control-expose-headers")).toContain("Retry-After");
+      const exposed = headers.get("access-control-expose-headers")?.split(", ");
+      expect(exposed).toEqual(
+        expect.arrayContaining([
+          ...["Retry-After", "WWW-Authenticate", "Secure-Session-Registration", "Secure-Session-Challenge"],
+        ]),
+      );
       expect(varies(headers)).toContain("Origin");
     }
   });

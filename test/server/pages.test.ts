@@ -23,6 +23,8 @@ describe.each(listeners)("of the %s listener", (_, url) => {
     }
     const head = await request(url(), { method: "HEAD", path });
     expect([head.status, head.body, head.headers.get("content-length")]).toEqual([200, "", "3"]);
+    const options = await request(url(), { method: "OPTIONS", path });
+    expect([options.status, options.headers.get("allow")]).toEqual([204, "GET, HEAD, OPTIONS"]);
     const post = await request(url(), { method: "POST", path });
     expect([post.status, post.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
   });

@@ -238,3 +238,44 @@ test("real receivers over real sockets: 500, a redirect and silence are retried 
   sender.close();
   await receiver.close();
 });
+
+test("subscriptions are read again after five seconds", async () => {
+  const { world, store, instance } = worldWith();
+  await instance.round();
+  store.add("late");
+  const round = async (ms: number) => {
+    store.now += ms;
+    store.append(store.now);
+    await instance.round();
+    return world.receipts.filter(({ to }) => to === "late").length;
+  };
+  expect(await round(4_999)).toBe(0);
+  expect(await round(1)).toBeGreaterThan(0);
+});
+
+test("the progress of a partition is stored once at a time", async () => {
+  const { store, world } = worldWith();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const seenBy = store.seenBy.bind(store);
+  let begun = 0;
+  store.seenBy = (life) => {
+    const seen = seenBy(life);
+    const advance: typeof seen.log.advance = async (...args) => {
+      begun++;
+      await promise;
+      return seen.log.advance(...args);
+    };
+    return { ...seen, log: { ...seen.log, advance } };
+  };
+  const instance = world.instance();
+  await instance.round();
+  for (let session = 0; session < 4; session += 2) store.append(session);
+  await instance.round();
+  void instance.delivery.flush();
+  void instance.delivery.flush();
+  await world.quiet();
+  expect(begun).toBe(1);
+  resolve();
+  await instance.delivery.flush();
+  expect(store.subscriptions.get("one")).toMatchObject({ delivered: 2 });
+});

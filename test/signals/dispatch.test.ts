@@ -75,3 +75,17 @@ test("a receiver that got only one request in a turn gets the others in the next
   await turn();
   expect(state.begun).toBe(12);
 });
+
+test("a receiver that has nothing to get is not looked at again", async () => {
+  const { state, dispatch } = openDispatch();
+  const idle = destination("idle", 0);
+  let looks = 0;
+  const { take } = idle.lane;
+  idle.lane.take = (...args) => {
+    looks++;
+    return take.apply(idle.lane, args);
+  };
+  dispatch.wake(idle);
+  for (let time = 0; time < 3; time++) await turn();
+  expect([looks, state.begun]).toEqual([1, 0]);
+});

@@ -41,7 +41,7 @@ export const EDGES: readonly Room[] = [
   {
     name: "forward-auth",
     files: /^src\/forward-auth\/.*\.ts$/,
-    stages: [testsOf("forward-auth")("forward-auth"), testsOf("forward-auth")("gateways")],
+    stages: [testsOf("forward-auth")("forward-auth", "http-endpoint"), testsOf("forward-auth")("gateways")],
   },
   {
     name: "signals",
@@ -130,7 +130,7 @@ export const EDGES: readonly Room[] = [
     name: "server-kit",
     files: /^src\/server-kit\/.*\.ts$/,
     stages: [
-      serverKit("cookies", "initial", "login", "outage", "same-origin", "sessions", "schedules"),
+      serverKit("cookies", "gate", "initial", "login", "outage", "same-origin", "sessions", "schedules"),
       serverKit("adapters"),
     ],
   },
