@@ -6,6 +6,7 @@ export type { ProvingRequest } from "./dpop/bound.ts";
 export { PROOF_REFUSALS, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
 export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";
 export type { VerifierOptions } from "./options.ts";
+export { VerifierClosedError } from "./ready.ts";
 export type { Report, VerifierEvent } from "./report.ts";
 export { type Accepted, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
 export type { Verifier } from "./verifier.ts";

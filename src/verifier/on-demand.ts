@@ -1,5 +1,6 @@
 import { pause } from "../clock/pause.ts";
 import type { PolledRevocations } from "./polled-revocations.ts";
+import { VerifierClosedError } from "./ready.ts";
 
 /** How long `ready` waits between two attempts, in ms. */
 const RETRY_MS = 1000;
@@ -31,7 +32,7 @@ export class OnDemand {
     return due.length === 0 ? undefined : Promise.all(due);
   }
 
-  /** Resolves when keys and revocations are known. @throws an error if the admin token is refused */
+  /** Resolves when keys and revocations are known. @throws an error if the admin token is refused, VerifierClosedError */
   async ready(): Promise<void> {
     const { keys, polls, clock, monotonic, signal } = this.#deps;
     const isKnown = () =>
@@ -39,7 +40,8 @@ export class OnDemand {
     for (;;) {
       await this.refresh();
       if (polls?.fault !== undefined) throw polls.fault;
-      if (signal.aborted || isKnown()) return;
+      if (isKnown()) return;
+      if (signal.aborted) throw new VerifierClosedError();
       await pause(RETRY_MS, signal);
     }
   }

@@ -3,7 +3,6 @@ import type { AdminClient } from "./admin-api.ts";
 import { type ProvingRequest, type VerifyProof, verifyBound } from "./dpop/bound.ts";
 import { PROOF_LIFE_MS, type ProofRefused } from "./dpop/proof.ts";
 import { createReplays } from "./dpop/replays.ts";
-import { holdProcess } from "./hold-process.ts";
 import { Introspection } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet, KeySetDeps } from "./key-set.ts";
@@ -11,6 +10,7 @@ import { ListedRevocations } from "./listed-revocations.ts";
 import { OnDemand } from "./on-demand.ts";
 import { resolveOptions, type Settings, type VerifierOptions } from "./options.ts";
 import { PolledRevocations } from "./polled-revocations.ts";
+import { holdProcess, unlessClosed } from "./ready.ts";
 import { RecentlyUsed } from "./recently-used.ts";
 import { toSafeReport } from "./report.ts";
 import { Revocations } from "./revocations.ts";
@@ -33,8 +33,8 @@ export interface Verifier {
   stalenessMs(): number;
   /**
    * Resolves when keys and revocations are known. Until then `verify` waits for keys and follows the policy.
-   * Rejects when the admin token is refused or lacks the scope `watch`. The verifier still retries, since the token may become valid.
-   * A process that awaits it runs until it is settled or the verifier is closed.
+   * Rejects when the admin token is refused or lacks the scope `watch` (the verifier still retries, since the token may become valid), and
+   * with a VerifierClosedError when the verifier is closed before. A process that awaits it runs until it is settled.
    */
   readonly ready: Promise<void>;
   /** Closes all connections. Later verdicts use the last knowledge for as long as it is fresh. */
@@ -103,7 +103,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const { verifyProof } = runtime;
   const replays = createReplays({ windowMs: PROOF_LIFE_MS, monotonic });
   const bound = { verify: (token: string) => boundCore.verify(token), verifyProof, replays, clock };
-  const followed = onDemand === undefined ? Promise.all([keys.ready, stream?.ready]).then(() => {}) : undefined;
+  const followed = onDemand === undefined ? unlessClosed(Promise.all([keys.ready, stream?.ready]), signal) : undefined;
   followed?.catch(() => {}); // A caller that awaits `ready` gets the error.
   return {
     verify: (token) => core.verify(token),
@@ -111,7 +111,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
     stalenessMs: () => (stream ?? polls ?? lists)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
     get ready() {
       const ready = followed ?? (onDemand as OnDemand).ready();
-      holdProcess(ready, signal);
+      holdProcess(ready);
       return ready;
     },
     close: () => closing.abort(),
