@@ -1,7 +1,7 @@
 /** Runs the endpoint for gateways until a signal ends it. */
 import { once } from "node:events";
 import { type ForwardAuth, serveForwardAuth } from "../../forward-auth/serve.ts";
-import { createVerifier, type VerifierEvent } from "../../verifier/index.ts";
+import { createVerifier, VerifierClosedError, type VerifierEvent } from "../../verifier/index.ts";
 import { connectionOf } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
@@ -40,7 +40,10 @@ export async function forwardAuth(context: Context, options: ForwardAuthOptions)
   });
   try {
     // The gateway may start earlier. Until the verifier is ready, requests that it cannot decide get 503.
-    verifier.ready.catch((error: unknown) => log({ event: "refused_by_service", error: textOf(error) }));
+    verifier.ready.catch((error: unknown) => {
+      // It is no refusal if this process stops before the service could be reached.
+      if (!(error instanceof VerifierClosedError)) log({ event: "refused_by_service", error: textOf(error) });
+    });
     const server = await listen(verifier, options, log);
     context.print(JSON.stringify({ event: "ready", url: server.url }));
     await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
