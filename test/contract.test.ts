@@ -27,7 +27,7 @@ function breaches(directory: string, against: string): string {
   }
 }
 
-/** A copy of the contracts as a buf workspace, with one of the files changed. */
+/** Returns a copy of the contracts as a buf workspace, with one of the files changed. */
 function contracts(change?: { readonly file: string; readonly from: string; readonly to: string }): string {
   const copy = scratch();
   cpSync(join(ROOT, "proto"), join(copy, "proto"), { recursive: true });
@@ -58,7 +58,7 @@ test.each([
 const git = (...args: string[]) =>
   execFileSync("git", args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
 
-/** The states to compare with: what has landed, what is committed, what was there before the last change. */
+/** Returns the states to compare with: the one that has landed, the one that is committed, and the one before the last change. */
 function earlierStates(): readonly string[] {
   try {
     const head = git("rev-parse", "HEAD");
@@ -70,7 +70,7 @@ function earlierStates(): readonly string[] {
   }
 }
 
-/** The contracts of an earlier state, alone: what else was a module of the workspace then is no affair of callers. */
+/** Returns only the contracts of an earlier state. Other modules that the workspace had at that time are not relevant to callers. */
 function contractsOf(ref: string): string {
   const copy = scratch();
   const archive = execFileSync("git", ["archive", ref, "proto"], { cwd: ROOT });

@@ -99,7 +99,7 @@ const examples = [
   ...namesBelow("src", ".ts").flatMap(docstringsOf),
 ];
 
-/** The sources of what consumers import: `@session-service/http/client` and so on. */
+/** Returns the sources of the modules that consumers import: `@session-service/http/client` and so on. */
 function sourcesByImport(): Record<string, string[]> {
   const entries = packageNames().flatMap((folder) => {
     const { name, exports = {} } = readManifest(folder);
@@ -111,7 +111,7 @@ function sourcesByImport(): Record<string, string[]> {
   return Object.fromEntries(entries);
 }
 
-/** A project with all examples as modules, with the packages' sources and the stubs that examples import. */
+/** Creates a project with all examples as modules, with the packages' sources and the stubs that examples import. */
 async function writeProject(): Promise<string> {
   const project = scratch();
   symlinkSync(join(ROOT, "node_modules"), join(project, "node_modules"));

@@ -42,7 +42,7 @@ function usesOf(file: string): string[] {
   return [...named, ...[...text.matchAll(DYNAMIC_IMPORT)].map(([, specifier]) => `${from(specifier)}#*`)];
 }
 
-/** The modules that the users of the packages import. */
+/** Returns the modules that the users of the packages import. */
 function entryPoints(): Set<string> {
   const manifests = readdirSync(join(ROOT, "src")).map((room) => join("src", room, "package.json"));
   return new Set(

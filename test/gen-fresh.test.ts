@@ -32,7 +32,7 @@ function protoCopy(directory: string): string {
   return "proto";
 }
 
-/** A repository with what a clone has for buf. */
+/** Returns a repository with what a clone has for buf. */
 function gitCopy(directory: string): string {
   mkdirSync(directory);
   for (const name of ["proto", "buf.yaml"]) cpSync(join(ROOT, name), join(directory, name), { recursive: true });

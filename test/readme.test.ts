@@ -21,7 +21,7 @@ const PAGES = new Map(
     .map((name) => [name, read(name)]),
 );
 
-/** The rows of the table below a heading of a page, as their cells. */
+/** Returns the rows of the table below a heading of a page, as their cells. */
 function tableOf(page: string, heading: string): string[][] {
   const section = page.split(/^#{2,3} /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   const rows = section.split("\n").filter((line) => line.startsWith("| `"));
@@ -131,7 +131,7 @@ test("the README's table of packages is what is published", () => {
   );
 });
 
-/** The anchors of a page, as GitHub makes them from its headings. */
+/** Returns the anchors of a page, as GitHub makes them from its headings. */
 function anchorsOf(text: string): string[] {
   const headings = [...text.replaceAll(/^```.*?^```/gms, "").matchAll(/^#{1,6} (.+)$/gm)];
   return headings.map(([, title = ""]) =>

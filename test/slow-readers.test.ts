@@ -10,13 +10,13 @@ const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, KiB: 1024, MiB: 1024 ** 2, MB: 1, "": 1 };
 
-/** A value as the page writes it, in the unit of its constant: `30 s`, `64 KiB`, `1,000`. */
+/** Returns the value that the page states, in the unit of its constant: `30 s`, `64 KiB`, `1,000`. */
 function numberOf(text: string): number {
   const [, digits = "", unit = ""] = /^([\d,]+) ?(\w*)$/.exec(text) ?? [];
   return Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? Number.NaN);
 }
 
-/** The number that a file gives a constant or an option; a variable's default where the file is of the configuration. */
+/** Returns the value of a constant or an option in a file; in files of the configuration, the default of a variable. */
 function definedIn(file: string, name: string): number | undefined {
   if (file.startsWith("src/config/"))
     return read(file).includes(`"${name}"`) ? Number(configVariables().get(name)) : undefined;

@@ -25,15 +25,15 @@ export type Manifest = {
   readonly bin?: Readonly<Record<string, string>>;
   readonly engines: { readonly node: string };
   readonly peerDependencies?: Readonly<Record<string, string>>;
-  /** What only the build reads; it is not published. */
+  /** The settings that only the build reads. They are not published. */
   readonly build: {
-    /** Modules that no entry point imports: those that the package's own commands load. From the root. */
+    /** Modules that no entry point imports, because the package's own commands load them. Paths are from the root. */
     readonly modules?: readonly string[];
-    /** Files and directories that are not modules, from the root. */
+    /** Files and directories that are not modules. Paths are from the root. */
     readonly assets: readonly string[];
-    /** From the root. Default: none. */
+    /** The path of the changelog from the root. Default: none. */
     readonly changelog?: string;
-    /** Upper bound of the unpacked size, kB; held by a test. */
+    /** The upper limit of the unpacked size in kB, which a test checks. */
     readonly maxUnpackedKb: number;
   };
 };

@@ -12,15 +12,15 @@ interface StreamOutput {
 
 /** The facts that the listener knows about a request. Each is looked up when it is used. */
 interface RequestSource {
-  /** The origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
+  /** Returns the origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
   origin(): string | null;
-  /** The network address of the client. */
+  /** Returns the network address of the client. */
   address(): string | undefined;
-  /** The certificate that the client presented. */
+  /** Returns the certificate that the client presented. */
   certificate(): ClientCertificate | undefined;
-  /** How long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
+  /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number;
-  /** The ids for the log. */
+  /** Returns the ids for the log. */
   correlation(): Correlation;
   /**
    * Returns an output that takes whole envelopes of a stream without Connect, after Connect has sent the first. Returns undefined if the

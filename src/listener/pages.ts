@@ -51,8 +51,8 @@ async function send(render: Render, request: Request, response: Response) {
 }
 
 /**
- * The liveness page, which reports that the process responds. It does not depend on the store, because otherwise an outage of the store
- * would restart every instance.
+ * Returns the liveness page, which reports that the process responds. It does not depend on the store, because otherwise an outage of the
+ * store would restart every instance.
  */
 export const healthz = (): Page => ({ status: 200, type: "text/plain", body: "ok\n" });
 
@@ -67,7 +67,7 @@ export async function readyz(ping: () => Promise<void>, stopping: () => boolean)
   }
 }
 
-/** A public document, such as the public keys. @param maxAge how many seconds caches may keep it */
+/** Returns a public document, such as the public keys. @param maxAge how many seconds caches may keep it */
 export function publicJson(current: () => string, maxAge: number): Page {
   return {
     status: 200,

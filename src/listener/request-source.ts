@@ -32,7 +32,7 @@ export class NodeRequestSource {
     this.#traceId = traceId;
   }
 
-  /** The origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
+  /** Returns the origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
   origin(): string | null {
     const { headers, socket } = this.#request;
     const authority = headers[":authority"] ?? headers.host;
@@ -42,18 +42,18 @@ export class NodeRequestSource {
     return `${scheme}://${authority.toLowerCase()}`;
   }
 
-  /** The network address of the client. */
+  /** Returns the network address of the client. */
   address(): string | undefined {
     const forwardedFor = forwarded(this.#request, "x-forwarded-for", this.#trustedProxies);
     return parseAddress(forwardedFor) ?? this.#request.socket.remoteAddress;
   }
 
-  /** How long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
+  /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number {
     return waitOf(this.#request);
   }
 
-  /** The ids for the log: `X-Request-Id`, or an id that is created on first use; and the trace that the request belongs to. */
+  /** Returns the ids for the log: `X-Request-Id`, or an id that is created on first use; and the trace that the request belongs to. */
   correlation(): { readonly requestId: string; readonly traceId?: string } {
     const { headers } = this.#request;
     this.#requestId ??= matched(headers["x-request-id"], REQUEST_ID) ?? randomBytes(8).toString("hex");
@@ -61,7 +61,7 @@ export class NodeRequestSource {
     return traceId === undefined ? { requestId: this.#requestId } : { requestId: this.#requestId, traceId };
   }
 
-  /** The certificate that the client presented. */
+  /** Returns the certificate that the client presented. */
   certificate(): PeerCertificate | undefined {
     return clientCertificateOf(this.#request);
   }

@@ -30,7 +30,7 @@ export function describeOperation(
   const { summary = method.name, description } = summaryOf(method);
   return {
     tags: [names.tag],
-    summary: summary.replaceAll("`", ""), // a summary is plain text; a description is CommonMark
+    summary: summary.replaceAll("`", ""), // A summary is plain text, but a description is CommonMark.
     description,
     operationId: names.operationId,
     deprecated: method.deprecated || method.parent.deprecated || undefined,

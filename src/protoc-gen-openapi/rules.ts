@@ -35,7 +35,7 @@ export function isRequired(field: DescField): boolean {
   );
 }
 
-/** The direction in which a field is used, if it is not used in both. */
+/** Returns the direction in which a field is used, if it is not used in both. */
 export function directionOf(field: DescField): Schema {
   const behaviors = getOption(field, behaviorOption);
   if (behaviors.includes(FieldBehavior.OUTPUT_ONLY)) return { readOnly: true };

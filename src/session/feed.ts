@@ -109,7 +109,7 @@ class Feed implements RevocationFeed {
   }
 
   async *watch(from: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined> {
-    this.#parseCursor(from); // an invalid cursor is rejected without waiting
+    this.#parseCursor(from); // An invalid cursor is rejected without waiting.
     this.#watchers++;
     try {
       yield* this.watchHere(from, signal, take);

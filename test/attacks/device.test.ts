@@ -38,7 +38,7 @@ async function bound(alg: "ES256" | "RS256" = "ES256"): Promise<Victim> {
   return { sid, device, challenge: challengeIn(await device.bind()) ?? "" };
 }
 
-/** Why proofs for a session were refused, as the log has it. */
+/** Returns why proofs for a session were refused, from the log. */
 async function reasons(sid: string): Promise<string[]> {
   const found = () =>
     service

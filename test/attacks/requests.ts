@@ -12,7 +12,7 @@ export type Candidate = {
 
 export const NUMBER = "nnnnnnnn";
 
-/** The candidate as it is sent for the `at`th time. */
+/** Returns the candidate as it is sent for the `at`th time. */
 export function numbered(candidate: Candidate, at: number): Candidate {
   const number = String(at).padStart(NUMBER.length, "0");
   const headers = Object.entries(candidate.headers).map(([name, value]) => [name, value.replace(NUMBER, number)]);
@@ -72,7 +72,7 @@ function enveloped(data: Buffer, isCompressed: boolean): Buffer {
 /** A longer request is not sent as it is, since the cost is that of each byte. */
 const MAX_SENT = 70_000;
 
-/** A message in every encoding that may be sent. */
+/** Returns a message in every encoding that may be sent. */
 function bodies(type: string, encodingHeader: string): readonly Pick<Candidate, "headers" | "body">[] {
   const isStream = type.includes("grpc");
   return messages(type.endsWith("json") ? "json" : "proto").flatMap((message) => {

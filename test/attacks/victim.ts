@@ -30,7 +30,7 @@ export type Row = {
 
 export type Attack = {
   readonly service: Service;
-  /** A connection of the attacker; closed when the attack is over. */
+  /** Opens a connection of the attacker, which is closed when the attack is over. */
   dial(url?: string): Socket;
   /** Counts the status of a response. */
   saw(status: number): void;
@@ -53,7 +53,7 @@ async function startVictim(env: Readonly<Record<string, string>> = {}): Promise<
   return service;
 }
 
-/** A victim, and a service beside it that is not under attack. */
+/** Starts a victim, and a service beside it that is not under attack. */
 export async function startVictimAndControl(env: Readonly<Record<string, string>> = {}) {
   const [victim, control] = await Promise.all([startVictim(env), startVictim(env)]);
   controls.set(victim.pid, control);
@@ -65,7 +65,7 @@ function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
 }
 
-/** An honest client at another address: how long each of its requests took, ms, and how many failed. */
+/** Starts an honest client at another address. It measures how long each of its requests took, in ms, and how many failed. */
 function startBystander({ publicUrl, adminUrl }: Service, refreshTokens: readonly string[]) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const times: number[] = [];
@@ -182,7 +182,7 @@ export function written(socket: Socket, bytes: Buffer | string): Promise<void> {
 export const closed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => (socket.destroyed ? resolve() : void socket.once("close", () => resolve())));
 
-/** The table of all attacks so far. */
+/** Returns the table of all attacks so far. */
 export function report(): string {
   const head = ["attack", "sent", "5xx", "others' failures", "RSS growth, MiB", "others' p99, ms", "without attack"];
   const lines = rows.map((row) => [

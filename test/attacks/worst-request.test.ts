@@ -45,7 +45,7 @@ const protocols = [
   ["HTTP/2", overHttp2],
 ] as const;
 
-/** The costs of candidates over both protocols, the dearest first. */
+/** Returns the costs of candidates over both protocols, the dearest first. */
 async function search(which: readonly Candidate[], times: number): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
   for (const [protocol, open] of protocols) {

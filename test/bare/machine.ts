@@ -86,13 +86,13 @@ async function joinNetwork(root: string): Promise<Readonly<Record<string, string
   return { ...variables, npm_config_cafile: "/run/authorities.pem" };
 }
 
-/** A setting of this machine's npm, whatever npm runs the tests. */
+/** Returns a setting of this machine's npm, whatever npm runs the tests. */
 async function npmConfig(name: string): Promise<string> {
   const env = { PATH: process.env.PATH, HOME: process.env.HOME };
   return (await run(ownProgram("node"), [ownProgram("npm"), "config", "get", name], { cwd: "/", env })).stdout.trim();
 }
 
-/** The Node of this machine if it is older than `major`, else the oldest that the repository has. */
+/** Returns the Node of this machine if it is older than `major`, else the oldest that the repository has. */
 export async function nodeOlderThan(major: number): Promise<string> {
   const own = ownProgram("node");
   if (Number.parseInt((await run(own, ["-p", "process.versions.node"])).stdout, 10) < major) return own;

@@ -40,7 +40,7 @@ async function serve(what: Role, port: number): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A gateway as people write it by hand: one route, one call, and the metadata of the request. */
+/** Starts a gateway as people write it by hand: one route, one call, and the metadata of the request. */
 async function serveFastify(port: number): Promise<number> {
   const root = join(import.meta.dirname, "../..");
   const definition = loadSync("relay/v1/relay.proto", {

@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 
 export type Nginx = { readonly port: number; readonly authority: string; stop(): Promise<void> };
 
-/** The `location` of docs/browser.md, for a service that listens elsewhere. */
+/** Returns the `location` of docs/browser.md, for a service that listens elsewhere. */
 function documentedLocation(serviceUrl: string): string {
   const [, block] = /```nginx\n([\s\S]*?)```/.exec(readFileSync("docs/browser.md", "utf8")) ?? [];
   if (!block?.includes("http://127.0.0.1:8080;")) throw new Error("docs/browser.md has no configuration for nginx");

@@ -32,14 +32,17 @@ async function running(DATA_DIR?: string): Promise<Service> {
   return service;
 }
 
-/** The command where no file may have more than 32 blocks of 512 or 1,024 bytes: a store does not fit. */
+/**
+ * Returns a shell command that runs the command with a file size limit of 32 blocks of 512 or 1,024 bytes, which is too small for a
+ * store.
+ */
 function withoutRoom(args: readonly string[], DATA_DIR: string) {
   const env = { PATH: process.env.PATH, DATA_DIR };
   const limited = `ulimit -f 32; exec "$0" "$@"`;
   return spawnSync("sh", ["-c", limited, process.execPath, PROGRAM, ...args], { env, encoding: "utf8" });
 }
 
-/** A backup that was made while the service ran, and what happened before and after it. */
+/** Makes a backup while the service runs. Returns it with the sessions before and after it. */
 async function backedUp() {
   const service = await running();
   const { dataDir: DATA_DIR } = service;

@@ -53,7 +53,7 @@ const isTryingAgain = (running: Running) => expect.poll(running.err).toContain("
 const liveSessions = async () => (await commandHere(["sessions", "list", "--ids", "--limit", "9999"], { env })).out;
 const linesOf = (text: string) => text.split("\n").filter((line) => line !== "");
 
-/** A proxy in front of the admin API that passes `count` calls on and has nothing but its maintenance page then. */
+/** Starts a proxy in front of the admin API that passes on `count` calls, and afterwards only responds with a maintenance page. */
 async function maintained(count: number): Promise<string> {
   let passed = 0;
   const proxy = createServer(async (request, response) => {

@@ -24,7 +24,7 @@ export type Outcome = {
   readonly wrongLogouts: number;
 };
 
-/** A generator of numbers from 0 to 1 (mulberry32). */
+/** Returns a generator of numbers from 0 to 1 (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

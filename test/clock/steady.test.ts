@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { createSteadyClock } from "../../src/clock/steady.ts";
 
-/** A machine whose two clocks began at different moments. */
+/** Returns a machine whose two clocks began at different moments. */
 function machine() {
   let [up, awake] = [500_000, 90_000];
   return {

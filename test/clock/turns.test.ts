@@ -12,7 +12,7 @@ afterEach(() => {
   for (const step of cleanUp.splice(0)) step();
 });
 
-/** A connection within this process: what one side writes is in the hands of the system at once, and unread. */
+/** Opens a connection within this process. What one side writes reaches the system at once, but is not read yet. */
 async function connection() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

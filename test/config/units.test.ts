@@ -7,7 +7,7 @@ const COUNTS = [
   ...["maxSessionsPerSubject", "redisWaitReplicas", "db", "count", "maxWaiting", "samplerRatio", "workers"],
 ];
 
-/** The names of all numbers in a value, however deep. */
+/** Returns the names of all numbers in a value, however deep. */
 function numbersIn(value: object): string[] {
   return Object.entries(value).flatMap(([name, member]) => {
     if (typeof member === "object" && member !== null) return numbersIn(member);

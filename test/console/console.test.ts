@@ -75,7 +75,7 @@ async function signIn(token = FULL, hash = ""): Promise<void> {
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 
-/** A user with a session on each of three devices. */
+/** Returns a user with a session on each of three devices. */
 async function aUser(subject = somebody()) {
   const users = [];
   for (const client of DEVICES) users.push(await logIn(service, { subject, clientId: "web", client }));

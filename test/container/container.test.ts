@@ -166,7 +166,10 @@ describe("a container on a read-only root", () => {
   });
 });
 
-/** A mounted Secret of Kubernetes with `fsGroup`: root's, readable by the group, behind links that change all at once. */
+/**
+ * Writes files as Kubernetes mounts a Secret with `fsGroup`: owned by root, readable by the group, and behind links that all change at
+ * once.
+ */
 async function mountSecret(volume: string, name: string, text: string): Promise<void> {
   const [uid, gid] = [0, Number(image.config.user.split(":")[1])];
   const mount = join(volume, "keys");

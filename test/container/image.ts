@@ -31,7 +31,7 @@ export type Image = {
   readonly baseRoot?: string;
 };
 
-/** Values of an instruction of the last stage. */
+/** Returns the values of an instruction in the last stage of the Dockerfile. */
 function instructions(name: string): string[] {
   const lastStage =
     readFileSync(DOCKERFILE, "utf8")

@@ -25,7 +25,7 @@ const portsOf = (manifests: readonly Manifest[]) =>
     ]),
   );
 
-/** The service's configuration as a pod would read it. */
+/** Returns the service's configuration as a pod would read it. */
 function configOf(manifests: readonly Manifest[]) {
   const { data } = manifests.find(({ kind }) => kind === "ConfigMap") as Manifest;
   const secrets = { REDIS_URL: "redis://redis:6379", ADMIN_TOKENS: "a".repeat(64) };

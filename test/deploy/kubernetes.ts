@@ -31,7 +31,7 @@ export const helmTemplate = (...args: readonly string[]): Manifest[] => document
 /** `ConfigMap` of `v1` is `kubernetes-models/v1/ConfigMap`; `Deployment` of `apps/v1`, `kubernetes-models/apps/v1/Deployment`. */
 const typeOf = ({ apiVersion, kind }: Manifest) => `import("kubernetes-models/${apiVersion}/${kind}").I${kind}`;
 
-/** The faults of manifests by the types of their kinds: missing and unknown fields, wrong types, wrong values of enums. */
+/** Returns the faults of manifests by the types of their kinds: missing and unknown fields, wrong types, wrong values of enums. */
 export function faultsOf(manifests: readonly Manifest[]): string[] {
   const directory = scratch();
   symlinkSync(resolve("test/tools/node_modules"), join(directory, "node_modules"));

@@ -16,7 +16,7 @@ const MAX_EXPOSURE = 12;
 const setting = (name: string): string[] =>
   [...UNIT.matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 
-/** The unit for a machine where the service is elsewhere. */
+/** Returns the unit for a machine where the service is elsewhere. */
 function unitHere(): string {
   const path = join(scratch(), "session-service.service");
   const installed = "/opt/session-service/node_modules/.bin/session-service";
@@ -45,7 +45,7 @@ test("the service starts in its environment", () => {
   expect(readConfig(variables).dataDir).toBe("/var/lib/session-service/data");
 });
 
-/** The system calls of a group, with those of the groups in it. */
+/** Returns the system calls of a group, with those of the groups in it. */
 function callsOf(group: string): string[] {
   const text = execFileSync("systemd-analyze", ["syscall-filter", "--no-pager", group], { encoding: "utf8" });
   const names = [...text.matchAll(/^ {4}([@\w-]+)$/gm)].map(([, name = ""]) => name);

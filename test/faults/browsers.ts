@@ -14,7 +14,7 @@ export type Instance = { readonly publicUrl: string; readonly adminUrl: string }
 export type Fleet = {
   readonly adminToken: string;
   readonly reuseIntervalMs: number;
-  /** An instance that a load balancer would choose. */
+  /** Returns an instance that a load balancer would choose. */
   pick(): Instance;
 };
 

@@ -85,7 +85,7 @@ async function olderSnapshot(redis: RedisServer): Promise<void> {
   await killed(redis);
 }
 
-/** A script of somebody else, which is killed after a while: Redis replies BUSY to everybody, after a time of silence. */
+/** Runs a script of another program, which is killed after a while. Redis first does not reply to anybody, and then replies BUSY. */
 async function foreignScript(redis: RedisServer): Promise<void> {
   await redis.admin.config("SET", "busy-reply-threshold", "300");
   const stranger = redis.admin.duplicate();
@@ -101,7 +101,7 @@ const clientPause = (what: "ALL" | "WRITE", ms: number) =>
     await sleep(ms);
   });
 
-/** The limit follows the memory in use, and is by turns a little above and a little below it. */
+/** Makes the memory limit follow the memory in use, alternately a little above and a little below it. */
 async function edgeOfMemory(redis: RedisServer): Promise<void> {
   for (let at = 0; at < 60; at++) {
     const used = Number(/^used_memory:(\d+)/m.exec(await redis.admin.info("memory"))?.[1]);

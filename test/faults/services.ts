@@ -16,7 +16,7 @@ const onServices = (name: string, strike: (world: World<RedisServer>) => Promise
 
 const instance = ({ services }: World<unknown>, at: number) => services[at] as Service;
 
-/** The first instance is never chosen, because the verifier reads its feed. */
+/** Restarts the instances one after the other, except the first one, because the verifier reads its feed. */
 async function rollingRestart(world: World<unknown>): Promise<void> {
   for (let round = 0; round < 2; round++) {
     const old = instance(world, 1);
@@ -63,7 +63,7 @@ const LIBRARY = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/us
   .map((directory) => join(directory, "faketime/libfaketime.so.1"))
   .find((path) => existsSync(path));
 
-/** The environment of a process that takes its wall clock from a file, and its monotonic clock from the machine. */
+/** Returns the environment of a process that takes its wall clock from a file, and its monotonic clock from the machine. */
 function clockFile(): { readonly env: Readonly<Record<string, string>>; set(offset: string): void } {
   if (LIBRARY === undefined) throw new Error("libfaketime is missing: sh test/setup.sh");
   const file = join(scratch(), "clock");

@@ -32,7 +32,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** An example as it is shipped, for other addresses and files. Each of them must be there to be replaced. */
+/** Returns an example as it is shipped, with other addresses and files. Each text to replace must exist. */
 function example(name: string, replacements: Readonly<Record<string, string>>): string {
   let text = readFileSync(join("examples/forward-auth", name), "utf8");
   for (const [from, to] of Object.entries(replacements)) {

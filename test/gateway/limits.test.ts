@@ -76,7 +76,7 @@ test("a flood of control frames ends its connection", async () => {
 const MIB = 1024 * 1024;
 const BODIES = 150;
 
-/** The most that a process has held, MiB. */
+/** Returns the peak memory of a process, in MiB. */
 function peakMib({ process: { pid } }: Running): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }

@@ -19,7 +19,7 @@ type File = { readonly name: string; readonly imports?: readonly string[]; reado
 /** The files that an upstream sends when it is asked for a name. */
 type Files = (asked: string, context: HandlerContext) => readonly File[];
 
-/** A real gRPC server; returns the names it is asked for, and what becomes of reading its descriptors. */
+/** Starts a real gRPC server. Returns the names that it is asked for, and the result of reading its descriptors. */
 async function reflect(files: Files, limits: ReflectionLimits = {}, responses = 1) {
   const asked: string[] = [];
   const respond = ({ messageRequest }: ServerReflectionRequest, context: HandlerContext) => {

@@ -15,13 +15,13 @@ export interface Running {
   readonly process: ChildProcess;
   readonly origin: string;
   readonly log: readonly Line[];
-  /** The first line, also of those to come, that matches. */
+  /** Returns the first matching line, and waits for it if there is none yet. */
   line(matches: (line: Line) => boolean): Promise<Line>;
 }
 
 export const MAIN = "src/gateway/main.ts";
 
-/** A gRPC server with reflection for the tests of a file, and what a gateway in front of it is started with. */
+/** Starts a gRPC server with reflection for the tests of a file. Returns it with the arguments of a gateway in front of it. */
 export function startRelay() {
   const directory = scratch();
   const set = join(directory, "set.binpb");

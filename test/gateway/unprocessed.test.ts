@@ -19,7 +19,7 @@ function respond(stream: ServerHttp2Stream): void {
   stream.end(REPLY);
 }
 
-/** A server whose streams the test serves: the n-th one, beginning with 1. */
+/** Starts a server whose streams the test serves: the n-th one, beginning with 1. */
 async function start(serve: (stream: ServerHttp2Stream, count: number) => void, maxConcurrentStreams = 100) {
   const sessions: ServerHttp2Session[] = [];
   let count = 0;

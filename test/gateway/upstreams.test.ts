@@ -27,7 +27,7 @@ writeFileSync(ca, authority);
 /** A running server. */
 interface Backend extends AsyncDisposable {
   readonly origin: string;
-  /** How long the last call may take, in milliseconds; the server may have rounded it. */
+  /** Returns how long the last call may take, in milliseconds; the server may have rounded it. */
   timeoutMs(): number | undefined;
   /** Resolves when the next call has ended. */
   ended(): Promise<unknown>;
@@ -43,7 +43,7 @@ async function startGrpc(tls: boolean): Promise<Backend> {
   };
 }
 
-/** A server of connect-node, which speaks gRPC-Web and Connect. */
+/** Starts a server of connect-node, which speaks gRPC-Web and Connect. */
 async function startConnect(tls: boolean, version: "1.1" | "2"): Promise<Backend> {
   let end = Promise.withResolvers<unknown>();
   let timeoutMs: number | undefined;

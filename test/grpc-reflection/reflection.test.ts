@@ -39,7 +39,7 @@ afterAll(() => listener[Symbol.asyncDispose]());
 
 type Question = Exclude<MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"], undefined>;
 
-/** The responses to all questions of one stream. */
+/** Returns the responses to all questions of one stream. */
 async function ask(version: typeof V1 | typeof V1Alpha, ...questions: Question[]): Promise<ServerReflectionResponse[]> {
   const transport = createGrpcTransport({ baseUrl: listener.origin });
   async function* requests() {

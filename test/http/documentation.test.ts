@@ -6,7 +6,7 @@ import { tableRows } from "../support/named-tests.ts";
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 const PAGE = read("docs/http-layer.md");
 
-/** The properties of the interfaces whose names end in `Options`. */
+/** Returns the properties of the interfaces whose names end in `Options`. */
 function optionsIn(path: string): string[] {
   const interfaces = read(path).matchAll(/interface \w*Options\b[^{]*\{\n(.*?)\n\}/gs);
   return [...interfaces].flatMap(([, body = ""]) =>

@@ -42,7 +42,7 @@ function shown(message: Message): unknown {
   return JSON.parse(JSON.stringify(toJson(EverythingSchema, message as Everything, { registry })));
 }
 
-/** A message that a route can carry: fields bound by the path are set and not empty. */
+/** Returns a message that a route can carry: fields bound by the path are set and not empty. */
 function requestFor(route: Route): Arbitrary<Message> {
   const free = route.body === "*" ? () => true : (field: DescField) => field.name === route.body || fitsQuery(field);
   const inPath = route.variables.map(({ field }, index) => fc.tuple(fc.constant(field), pathText(route, field, index)));
@@ -62,7 +62,7 @@ function nestable(route: Route, field: DescField): boolean {
   return route.body === "nested" || route.body === "nesteds" || fitsQuery(field);
 }
 
-/** A value for a path variable: never an empty segment. */
+/** Returns a value for a path variable: never an empty segment. */
 function pathText(route: Route, path: string, index: number): Arbitrary<unknown> {
   const variable = route.variables[index];
   const pattern = variable ? route.segments.slice(variable.start, variable.end) : [];
@@ -116,7 +116,7 @@ function setAt(message: ReflectMessage, [name, ...rest]: string[], value: unknow
   message.set(field, child);
 }
 
-/** an empty message cannot be summary from one that is not there, in a query. */
+/** Removes empty messages, because a query cannot distinguish them from absent ones. */
 function prune(message: ReflectMessage, body: string): void {
   for (const field of message.fields) {
     if (field.fieldKind !== "message" || !message.isSet(field) || field.name === body) continue;

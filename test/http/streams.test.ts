@@ -7,7 +7,7 @@ import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
 import { openHttp1 } from "./support/servers.ts";
 
-/** A service whose stream sends a message each time `send` is called, until `end`. */
+/** Returns a service whose stream sends a message each time `send` is called, until `end`. */
 function controlledStream() {
   const numbers: number[] = [];
   let wake = Promise.withResolvers<void>();

@@ -31,7 +31,7 @@ type World = {
   stop(): Promise<void>;
 };
 
-/** `/` responds, `/open` responds with a head alone. */
+/** Starts a server: `/` responds completely, `/open` responds with only a head. */
 async function startWorld(options: ClientOptions = KEEP_ALIVE): Promise<World> {
   const accepted = new Set<ServerHttp2Session>();
   const server = createServer((request, response) => {
@@ -66,7 +66,7 @@ async function send(sessions: ClientSessions, path = "/"): Promise<ClientHttp2St
   return stream;
 }
 
-/** The status of a response. */
+/** Returns the status of a response. */
 async function get(sessions: ClientSessions, path?: string): Promise<number> {
   const stream = await send(sessions, path);
   const [head] = await once(stream, "response");

@@ -75,7 +75,7 @@ describe.each(Object.entries({ ...LISTENERS, ...APIS }))("%s", (_, start) => {
   });
 });
 
-/** A service that serves TLS on both APIs. */
+/** Returns a service that serves TLS on both APIs. */
 function withTls(): Record<string, string> {
   const { cert, key } = selfSigned();
   const directory = scratch();

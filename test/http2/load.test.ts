@@ -12,7 +12,7 @@ const UNDER_WAY = 50;
 
 type Client = { send(): Promise<string>; close(): void };
 
-/** A client that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
+/** Returns a client that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
 function nodeClient(url: string): Client {
   let session: ClientHttp2Session | undefined;
   const usable = () => {

@@ -18,7 +18,7 @@ type Backend = {
   die(): Promise<void>;
 };
 
-/** `/` responds with the server's name, `/open` with a head alone. */
+/** Starts a server: `/` responds with the server's name, `/open` with only a head. */
 async function startBackend(name: string, { port = 0, maxStreams = 100 } = {}): Promise<Backend> {
   const connections = new Set<ServerHttp2Session>();
   const server: Http2Server = createServer({ settings: { maxConcurrentStreams: maxStreams } }, (request, response) => {

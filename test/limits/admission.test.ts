@@ -23,7 +23,7 @@ function createAdmission(more: Partial<ConstructorParameters<typeof Admission>[0
   });
 }
 
-/** A turn of the event loop that ends so much too late, and how much of that is work. */
+/** Ends a turn of the event loop this many ms too late, some of them spent on work. */
 function tick(lateMs = 0, workMs = lateMs): void {
   now += TURN_MS + lateMs;
   worked += workMs;
@@ -40,7 +40,7 @@ function finish(begun: readonly number[], outcome: "replied" | "slow" | "lost" =
   for (const one of begun) admission.finish(one, outcome);
 }
 
-/** How many of so many calls are accepted. */
+/** Returns how many of this many calls are accepted. */
 function accepted(calls: number): number {
   let count = 0;
   for (let call = 0; call < calls; call++) if (admission.accept() === undefined) count++;
@@ -168,7 +168,7 @@ describe("a store that replies slowly", () => {
     admission.hear(begun);
     expect(admission.accept()).toBeUndefined();
     ticks(1);
-    admission.hear(begun); // the whole log was read
+    admission.hear(begun); // The whole log has been read.
     expect(admission.accept()).toBeUndefined();
   });
 

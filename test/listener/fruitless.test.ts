@@ -25,7 +25,7 @@ async function opened(bounds = true, onRefused = (_: string) => {}): Promise<Lis
   return listener;
 }
 
-/** A client that sends one request after the other. */
+/** Returns a client that sends one request after the other. */
 function client(listener: Listener, localAddress = STRANGER) {
   const socket = connect({ host: "127.0.0.1", port: listener.port, localAddress });
   const session = connectHttp2(listener.url, { createConnection: () => socket }).on("error", () => {});
@@ -44,7 +44,7 @@ function client(listener: Listener, localAddress = STRANGER) {
   return { session, reasons, send };
 }
 
-/** How many of `count` requests got a response. */
+/** Returns how many of `count` requests got a response. */
 async function served(
   send: (headers: OutgoingHttpHeaders) => Promise<number>,
   headers: OutgoingHttpHeaders,

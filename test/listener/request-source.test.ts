@@ -14,7 +14,7 @@ const server = createServer((request, response) => {
 beforeAll(() => once(server.listen(0, "127.0.0.1"), "listening"));
 afterAll(() => server.close());
 
-/** Origin and address that the service takes from a request with these headers, behind so many proxies. */
+/** Returns the origin and the address that the service determines for a request with these headers, behind this many proxies. */
 async function sourceOf(
   proxies: number,
   headers: Record<string, string>,

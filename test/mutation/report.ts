@@ -29,7 +29,7 @@ const quoted = (text: string) => `\`${text.replaceAll(/\s+/g, " ").replaceAll("|
 
 type Of = { readonly seed: string; readonly possible: readonly { readonly room: string }[] };
 
-/** Score by room and the survivors, as Markdown. An excused mutant is neither valid nor killed. */
+/** Returns the score by room and the survivors, as Markdown. An excused mutant counts neither as valid nor as killed. */
 export function report(results: readonly Result[], { seed, possible }: Of): string {
   const lines = [
     `Seed ${seed}`,

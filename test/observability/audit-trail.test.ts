@@ -20,7 +20,7 @@ const lines = (): Line[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Line);
 
-/** The events that an address has caused, once one of them matches: its operation has completed by then. */
+/** Returns the events that an address has caused, once one of them matches: its operation has completed by then. */
 async function recorded(headers: { readonly "x-forwarded-for": string }, last: string): Promise<Line[]> {
   const of = () => lines().filter(({ address }) => address === headers["x-forwarded-for"]);
   await waitFor(service, () => of().find(({ event }) => event === last));

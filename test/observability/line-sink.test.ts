@@ -2,7 +2,7 @@ import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { createLineSink, MAX_BUFFERED_BYTES } from "../../src/observability/line-sink.ts";
 
-/** A stream whose reader takes nothing until `take` is called, or fails with the given error. */
+/** Returns a stream whose reader takes nothing until `take` is called, or fails with the given error. */
 function stalled() {
   const pending: [text: string, done: (error?: Error) => void][] = [];
   const taken: string[] = [];

@@ -29,7 +29,7 @@ function run(args: readonly string[], env: Record<string, string> = {}): ChildPr
   return child;
 }
 
-/** A service whose standard error nobody reads. */
+/** Returns a service whose standard error nobody reads. */
 async function unreadService() {
   const dataDir = join(scratch(), "data");
   const child = run(["src/main.ts"], { PORT: "0", ADMIN_PORT: "0", DATA_DIR: dataDir });

@@ -9,13 +9,13 @@ import { request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, openAdmin, openPublic } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
-/** The value of a series in an exposition. */
+/** Returns the value of a series in an exposition. */
 function valueIn(body: string, series: string): number | undefined {
   const line = body.split("\n").find((one) => one.startsWith(`${series} `));
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
 
-/** Sources that a test changes, on a clock that it moves. */
+/** Returns sources whose values a test changes, with a clock that it moves. */
 function aState(given: Partial<StateSources> = {}) {
   const metrics = createMetrics();
   let now = 1_000_000;

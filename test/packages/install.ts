@@ -81,7 +81,7 @@ export async function installPacked(
   };
 }
 
-/** A consumer's compiler settings: strict, declarations of packages checked too. */
+/** Returns the compiler settings of a consumer. They are strict, and check the declarations of packages, too. */
 export const tsconfig = (include: readonly string[]): string =>
   JSON.stringify({
     compilerOptions: {
@@ -98,7 +98,7 @@ export const tsconfig = (include: readonly string[]): string =>
     include,
   });
 
-/** The Node versions that packages must run on: the pinned one, and the oldest that their manifests promise. */
+/** Returns the Node versions that packages must run on: the pinned one, and the oldest that their manifests promise. */
 export async function nodes(): Promise<readonly string[]> {
   const modules = join(ROOT, "test/oldest-node/node_modules");
   const [name] = (await readdir(modules)).filter((entry) => entry.startsWith("node-"));

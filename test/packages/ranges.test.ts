@@ -77,7 +77,7 @@ test("every package has a first use", () => {
   expect(Object.keys(FIRST_USE).sort()).toEqual([...packageNames()].sort());
 });
 
-/** The directories of all packages below a `node_modules`. */
+/** Returns the directories of all packages below a `node_modules`. */
 function installedBelow(modules: string): string[] {
   if (!existsSync(modules)) return [];
   const names = readdirSync(modules).flatMap((name) =>

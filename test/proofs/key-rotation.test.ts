@@ -40,7 +40,7 @@ const macKidOf = (refreshToken: string) => Buffer.from(refreshToken, "base64url"
 
 type Verify = (token: string) => Promise<unknown>;
 
-/** A third party's verifier: it keeps a key set for its whole `max-age`, even where it lacks a key. */
+/** Returns a third party's verifier: it keeps a key set for its whole `max-age`, even where it lacks a key. */
 function keySetKeeper({ services }: Deployment): Verify {
   let find: ReturnType<typeof createLocalJWKSet> | undefined;
   let loadedAt = 0;

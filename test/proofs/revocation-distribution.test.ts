@@ -129,7 +129,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
   return { proxies, logOutMany, finish, restart, progress };
 }
 
-/** Negative values, refused before it was acknowledged, count as 0. */
+/** Returns the distribution of times. A token that was refused before the acknowledgement has a negative time, which counts as 0. */
 function distribution(values: readonly number[]) {
   const sorted = values.map((value) => Math.max(0, value)).sort((a, b) => a - b);
   const at = (share: number) => Number((sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(1));

@@ -32,7 +32,7 @@ export function compile(sources: Readonly<Record<string, string>>): Generate {
   }
 }
 
-/** A file with one service and some messages to bind. */
+/** Returns a file with one service and some messages to bind. */
 export function protoFile(name: string, rpcs: string): string {
   return `syntax = "proto3";
 package ${name};

@@ -10,7 +10,7 @@ import { type Document, operation, type Parameter } from "./document.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** A directory with .proto files, built as descriptors. */
+/** Returns a directory with .proto files, built as descriptors. */
 function buildDirectory(input: string): FileDescriptorSet {
   const built = spawnSync(
     join(ROOT, "node_modules/.bin/buf"),
@@ -43,7 +43,7 @@ export function describeProtos(sources: Readonly<Record<string, string>>, parame
   return describeFiles(buildProtos(sources), parameter);
 }
 
-/** The descriptors of .proto files by name, with google/api and buf/validate where they are not among them. */
+/** Returns the descriptors of .proto files by name, with google/api and buf/validate where they are not among them. */
 export function buildProtos(sources: Readonly<Record<string, string>>): FileDescriptorSet {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"));
   try {
@@ -58,18 +58,18 @@ export function buildProtos(sources: Readonly<Record<string, string>>): FileDesc
   }
 }
 
-/** A file `test.proto` of the package `t.v1` with the imports that the text needs. */
+/** Returns a file `test.proto` of the package `t.v1` with the imports that the text needs. */
 export function describeText(text: string, parameter = ""): Document {
   return describeProtos({ "test.proto": testProto(text) }, parameter);
 }
 
-/** The document of such a file, and its types. */
+/** Returns the document of such a file, and its types. */
 export function compileText(text: string): { document: Document; registry: FileRegistry } {
   const set = buildProtos({ "test.proto": testProto(text) });
   return { document: describeFiles(set, ""), registry: createFileRegistry(set) };
 }
 
-/** A file of the package `t.v1` with the imports that the text needs. */
+/** Returns a file of the package `t.v1` with the imports that the text needs. */
 export function testProto(text: string): string {
   const imports = [
     "google/api/annotations",

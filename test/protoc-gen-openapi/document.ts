@@ -59,7 +59,7 @@ function isOperation(value: Operation | Readonly<Record<string, Operation>>): va
   return typeof value.operationId === "string";
 }
 
-/** The operation with that id. */
+/** Returns the operation with that id. */
 export function operation(document: Document, operationId: string): Place {
   const found = operationsOf(document).filter((place) => place.operation.operationId === operationId);
   const [place, ...more] = found;

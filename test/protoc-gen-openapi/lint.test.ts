@@ -30,7 +30,7 @@ interface Finding {
   readonly location: readonly { readonly pointer?: string }[];
 }
 
-/** The findings of the recommended rules. */
+/** Returns the findings of the recommended rules. */
 async function lint(name: string, document: object): Promise<Finding[]> {
   const file = join(directory, name);
   writeFileSync(file, JSON.stringify(document));
@@ -100,7 +100,7 @@ const FEATURES = `
   message Query { string text = 1; map<string, string> labels = 2; google.protobuf.FieldMask fields = 3; Kind kind = 4; }
   // What a book is.
   enum Kind {
-    // Not known.
+    // The kind is not known.
     KIND_UNSPECIFIED = 0;
     // Invented.
     KIND_NOVEL = 1;

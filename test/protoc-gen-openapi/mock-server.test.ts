@@ -38,7 +38,7 @@ async function startMock(document: object): Promise<string> {
   throw new Error("Prism has ended");
 }
 
-/** Why Prism does not accept a request; undefined if it does, whatever it makes of the response. */
+/** Returns why Prism does not accept a request; undefined if it does, whatever its opinion of the response is. */
 async function refusal(response: Response): Promise<string | undefined> {
   const violations = JSON.parse(response.headers.get("sl-violations") ?? "[]") as { readonly location: string[] }[];
   const ofRequest = violations.filter(({ location: [place] }) => place === "request");

@@ -15,7 +15,7 @@ const handler = createFetchHandler({
   refuseUnknownQuery: true,
 });
 
-/** A text value that is valid under the schema. */
+/** Returns a text value that is valid under the schema. */
 function sample(schema: Schema): string {
   const {
     type,

@@ -9,7 +9,7 @@ import { operation, resolve } from "./document.ts";
 const RULE = "(buf.validate.field)";
 const BEHAVIOR = "(google.api.field_behavior)";
 
-/** The properties and the required ones of M as a request body. */
+/** Returns the properties and the required ones of M as a request body. */
 function bodyOf(fields: string) {
   const document = describeText(service(`post: "/v1" body: "*"`, fields));
   const { properties, required } = document.components.schemas["t.v1.M"] ?? {};

@@ -93,7 +93,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** A browser as far as a login needs one: cookies, redirects, forms. All servers are on one host, as cookies see it. */
+/** Returns a minimal browser for a login: cookies, redirects, forms. For its cookies, all servers are on one host. */
 function openBrowser(planted = "") {
   const jar = new Map<string, string>();
   async function send(

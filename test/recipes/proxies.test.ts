@@ -31,7 +31,7 @@ afterAll(async () => {
 type Place = { readonly directory: string; readonly https: number; readonly http: number };
 type Started = Place & { readonly program: Program };
 
-/** A recipe as it is shipped, for other addresses and files. Each of them must be there to be replaced. */
+/** Returns a recipe as it is shipped, with other addresses and files. Each text to replace must exist. */
 function recipe(path: string, replacements: Readonly<Record<string, string>>): string {
   const upstreams = {
     "127.0.0.1:8080": new URL(service.publicUrl).host,

@@ -41,7 +41,7 @@ async function serve(ageMs = () => 0) {
   return { ...relay, bugs };
 }
 
-/** A watch that has its first batch. It takes no more than its window until it reads on. */
+/** Returns a watch that has its first batch. It takes no more than its window until it reads on. */
 async function watch(url: string, windowBytes = 1_000_000) {
   const session = connect(url, { ca: pem.cert, settings: { initialWindowSize: windowBytes } });
   onTestFinished(() => session.destroy());

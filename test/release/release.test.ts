@@ -49,7 +49,7 @@ describe("the changelog of a release", () => {
   });
 });
 
-/** The files that name the version, in a directory of their own. */
+/** Returns the files that name the version, in a directory of their own. */
 function copyOfVersions(): string {
   const copy = scratch();
   const { workspaces } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { workspaces: string[] };

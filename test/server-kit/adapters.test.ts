@@ -46,7 +46,7 @@ async function runExpress(sessions: ServerSessions): Promise<Running> {
   return listen(app);
 }
 
-/** The handler alone, called in the same way as by h3. */
+/** Starts the handler alone, called in the same way as by h3. */
 function runNuxt(sessions: ServerSessions): Promise<Running> {
   const handler = sessionHandler(sessions, OPTIONS);
   return listen(async (req, res) => {
@@ -86,7 +86,7 @@ async function runHono(sessions: ServerSessions): Promise<Running> {
   return { send: async (request) => app.fetch(request), close: () => {} };
 }
 
-/** The hook alone, called as SvelteKit calls it. */
+/** Starts the hook alone, called in the same way as by SvelteKit. */
 async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
   const handle = sessionHandle(sessions, OPTIONS);
   const resolve = ({ locals }: { readonly locals: { readonly user?: User } }) =>
@@ -105,7 +105,7 @@ async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
 
 const rendered = (user: User | undefined) => new Response(user?.state, { headers: { "x-application": "yes" } });
 
-/** The middleware alone, called as Astro calls it. */
+/** Starts the middleware alone, called in the same way as by Astro. */
 async function runAstro(sessions: ServerSessions): Promise<Running> {
   const onRequest = forAstro.sessionMiddleware(sessions, OPTIONS);
   const send = (request: Request) => {
@@ -116,7 +116,7 @@ async function runAstro(sessions: ServerSessions): Promise<Running> {
   return { send, close: () => {} };
 }
 
-/** The middleware alone, called as React Router calls it. */
+/** Starts the middleware alone, called in the same way as by React Router. */
 async function runReactRouter(sessions: ServerSessions): Promise<Running> {
   const key = {};
   const middleware = forReactRouter.sessionMiddleware(sessions, key, OPTIONS);

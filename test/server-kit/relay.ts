@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 /** The default of the kit: a token that expires sooner than this is renewed. */
 const MIN_VALIDITY_MS = 10_000;
 
-/** A proxy in front of `target`, which counts refreshes and fails as tests want. */
+/** Starts a proxy in front of `target`, which counts refreshes and fails as tests want. */
 export async function startRelay(target: string) {
   const relay = {
     url: "",

@@ -32,7 +32,7 @@ export class Jar {
   }
 }
 
-/** A verifier of a service that runs while the tests do. */
+/** Creates a verifier of a service that runs during the tests. */
 export function aVerifier(service: Service): { readonly verifier: Verifier } {
   const kept = {} as { verifier: Verifier };
   beforeAll(async () => {

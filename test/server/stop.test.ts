@@ -58,7 +58,7 @@ test("a signal to `npm start` reaches the service", async () => {
 });
 
 describe("the order of a stop", () => {
-  /** A service with two listeners that records its calls. Each step ends when the test calls `end`. */
+  /** Returns a service with two listeners that records its calls. Each step ends when the test calls `end`. */
   function service(drainDelayMs: number) {
     const steps: string[] = [];
     const open: (() => void)[] = [];

@@ -13,7 +13,7 @@ const page = readFileSync(join(import.meta.dirname, "../../docs/browser.md"), "u
 
 type Proxy = string | { readonly target: string; readonly changeOrigin: boolean };
 
-/** The response to a refresh, sent as a page of the development server sends it. */
+/** Refreshes as a page of the development server does. Returns the response. */
 async function refreshThrough(proxy: Proxy) {
   const root = mkdtempSync(join(tmpdir(), "vite-proxy-"));
   const vite = await createViteServer({

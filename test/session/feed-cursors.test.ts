@@ -26,7 +26,7 @@ test("a cursor resumes at the instance that gave it, and at another one", async 
   expect(early).not.toBe(late);
 });
 
-/** A log whose cursors are times, as the one on Redis, and feeds that follow it. */
+/** Creates a log whose cursors are times, as the one on Redis, and feeds that follow it. */
 function createTimedLog() {
   const entries: Revocation[] = [];
   return {

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-/** A watch that has its first batch. `hold` decides what `take` returns or throws. */
+/** Returns a watch that has its first batch. `hold` decides what `take` returns or throws. */
 async function push(feed: RevocationFeed, hold: TakeBatch = () => undefined) {
   await open(feed);
   const abort = new AbortController();

@@ -41,7 +41,9 @@ const IRREGULAR_LINE = 7;
 /** Pauses at which a response changes, or nearly does, in R. */
 const EDGES = [0.05, 0.9, 0.999, 1, 1.01, 1.9, 1.99, 2];
 
-/** How many of `lives` attackers with irregular pauses up to 2 R outlast the next refresh of a victim that comes every `pause` R. */
+/**
+ * Returns how many of `lives` attackers with irregular pauses up to 2 R outlast the next refresh of a victim that comes every `pause` R.
+ */
 function outlasting(thief: Habit, pause: number, lives: number): number {
   let found = 0;
   for (let seed = 0; seed < lives; seed++) {

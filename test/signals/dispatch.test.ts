@@ -10,7 +10,7 @@ import type { Cursor } from "../../src/signals/ports.ts";
 const SUBSCRIPTIONS = 6;
 const SIGNALS = 8;
 
-/** A subscription whose receiver never responds. By default it has as many signals as one receiver gets at the same time. */
+/** Returns a subscription whose receiver never responds. By default it has as many signals as one receiver gets at the same time. */
 function destination(name: string, count = SIGNALS): Destination {
   const lane = new Lane();
   lane.open(0, "0" as Cursor);

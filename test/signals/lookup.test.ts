@@ -42,7 +42,7 @@ async function nameServer(reply: (name: string) => string | number | undefined):
   return `127.0.0.1:${socket.address().port}`;
 }
 
-/** A system resolver that replies when `finish` is called. */
+/** Returns a system resolver that replies when `finish` is called. */
 function system() {
   const asked: { readonly name: string; finish(): void }[] = [];
   const bySystem = ((name: string, _: object, callback: (error: null, found: object[]) => void) => {

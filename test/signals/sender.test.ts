@@ -39,7 +39,7 @@ function sender(options: Partial<SenderOptions> = {}): Sender {
 
 const to = (url: string) => ({ url, headers: { "content-type": "text/plain" }, body: "x" });
 
-/** A resolver that returns each of these lists in turn, then the last one again and again. */
+/** Creates a resolver that returns each of these lists in turn, then the last one again and again. */
 function resolver(...turns: (readonly string[])[]) {
   let asked = 0;
   const find: Find = async () => {

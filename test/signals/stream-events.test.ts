@@ -17,7 +17,7 @@ const MAX_HELD = 8;
 const operator = "operator-".repeat(5);
 const { pauseSubscription, resumeSubscription } = SignalsAdminService.method;
 
-/** A stream whose endpoint keeps requests open until they are released. */
+/** Returns a stream whose endpoint keeps requests open until they are released. */
 async function heldStream() {
   const { service, receiver } = await startTransmitter();
   onTestFinished(async () => {

@@ -5,7 +5,7 @@ import { VerdictMemory } from "../../src/signals/streams/verdict-memory.ts";
 
 const accepted = (...ids: string[]): Verdicts => new Map(ids.map((id) => [id, "accepted"]));
 
-/** A pass that ends when the test calls its function. */
+/** Returns a pass that ends when the test calls its function. */
 function heldPass() {
   const given = Promise.withResolvers<Verdicts>();
   const result = Promise.withResolvers<{ readonly open: Verdicts }>();

@@ -168,7 +168,7 @@ function brief({ generation, nonce, issuedAt }: PresentedToken): string {
 }
 
 /**
- * One chain, and one only: what is in the jar is served, also the next and the one after, and then a token of before
+ * Checks that there is only one chain of tokens: the token in the jar is accepted, and so are the next two, and an earlier token then
  * ends the session for all.
  */
 export async function expectOneChain(world: World, browsers: readonly Browser[]): Promise<void> {

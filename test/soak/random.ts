@@ -1,6 +1,6 @@
 /** A repeatable stream of numbers in [0, 1): mulberry32. */
 export type Dice = {
-  /** An integer in [0, below). */
+  /** Returns an integer in [0, below). */
   below(below: number): number;
   chance(probability: number): boolean;
   pick<T>(of: readonly T[]): T;

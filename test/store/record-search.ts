@@ -48,7 +48,7 @@ const MAX_FAILURES = 3;
 
 type RecordLog = SessionEventLog & Pick<SessionStore, "shiftMs">;
 
-/** The part of a store about records, whose calls fail at random: before or after they have acted. */
+/** Returns the part of a store for records, whose calls fail at random, before or after they have had their effect. */
 function unreliable(log: RecordLog, draw: () => number): RecordLog {
   let failures = 0;
   const cut = async <T>(act: () => Promise<T>): Promise<T> => {

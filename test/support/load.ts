@@ -40,7 +40,7 @@ function overHttp1(url: string, keepAlive: boolean, pauseMs: number): Client {
   };
 }
 
-/** A client that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
+/** Returns a client that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
 function overHttp2(url: string): Client {
   let session: ClientHttp2Session | undefined;
   const usable = () => {

@@ -42,7 +42,7 @@ async function refreshes(
 }
 
 describe("the modules of OpenTelemetry", () => {
-  /** The service's modules, as the process loads them. */
+  /** Returns the service's modules, as the process loads them. */
   async function loadedWith(env: Readonly<Record<string, string>>): Promise<string> {
     const directory = scratch();
     const [hooks, list] = [join(directory, "hooks.mjs"), join(directory, "loaded")];

@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 
 const { refresh, listSessions } = SessionService.method;
 
-/** A caller's context, recorded or not. */
+/** Returns a caller's context, recorded or not. */
 function aCaller(recorded = true) {
   const traceId = randomBytes(16).toString("hex");
   const spanId = randomBytes(8).toString("hex");

@@ -431,7 +431,7 @@ describe("a ring that changes", () => {
 });
 
 describe("a token that is presented again", () => {
-  /** Keys whose checks are counted. */
+  /** Returns keys whose checks are counted. */
   function counted(ring = someKeys()) {
     let checked = 0;
     const count =

@@ -60,7 +60,7 @@ describe("a broken ring is refused with one error that names the fault and no se
     signing: halves.signing.map((key) => ({ ...key, jwk: { ...key.jwk, x: plain.signing[0].jwk.x } })),
   });
 
-  /** The ring with the value at `path` replaced, or removed. */
+  /** Returns the ring with the value at `path` replaced, or removed. */
   function changed(path: (string | number)[], value?: unknown): string {
     const copy = structuredClone(plain);
     const parent = path.slice(0, -1).reduce((at, name) => at[name], copy);

@@ -15,7 +15,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const RELEASES = { "0.1.0": "558fe80" } as const;
 const SESSIONS = 20;
 
-/** The tree of a release, with what it needs to run. */
+/** Returns the tree of a release, with what it needs to run. */
 function checkOut(commit: string): string {
   const tree = join(scratch(), "release");
   mkdirSync(tree);
@@ -71,7 +71,7 @@ async function eachRefreshes(holders: readonly Holder[], service: Service, where
 const logIn = (service: Service) =>
   Promise.all(Array.from({ length: SESSIONS }, (_, i) => Holder.login(service, `user-${i}`)));
 
-/** A rolling upgrade, both versions at once, and the way back. */
+/** Runs a rolling upgrade with both versions at once, and the way back. */
 async function onRedis(version: string, tree: string): Promise<void> {
   console.log(`Redis, ${version} → this version → ${version}`);
   const redis = await startRedis();
@@ -107,7 +107,7 @@ async function onRedis(version: string, tree: string): Promise<void> {
   await redis.stop();
 }
 
-/** The embedded store has one process: stop, start; the way back is the copy from before. */
+/** Upgrades the embedded store, which has one process: it is stopped and started. The way back uses the copy from before. */
 async function onEmbedded(version: string, tree: string): Promise<void> {
   console.log(`embedded store, ${version} → this version → ${version}`);
   const old = await startService({}, tree);

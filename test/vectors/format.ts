@@ -70,11 +70,11 @@ export const CLAIMS = {
 };
 
 export const raw = (text: string | Uint8Array) => Buffer.from(text as string).toString("base64url");
-/** The texts of a file whose signatures are used again. */
+/** Returns the signed texts of a file, so that their signatures are used again. */
 export const signedTexts = (cases: readonly VectorCase[]) =>
   cases.flatMap(({ token, requests = [] }) => [token, ...requests.map(({ proof }) => proof)]);
 export const json = (value: unknown) => raw(JSON.stringify(value));
-/** The claims as a JSON text that begins with other members. */
+/** Returns the claims as a JSON text that begins with other members. */
 export const claimsAfter = (members: string) => raw(`{${members},${JSON.stringify(CLAIMS).slice(1)}`);
 
 /** Functions that make tokens. */

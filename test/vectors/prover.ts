@@ -64,7 +64,7 @@ export function createProver(sign: Sign, forge: Forge) {
     return signed(headerOf(key, header), payloadOf(token, jti, claims), by);
   }
 
-  /** A case of a request with proofs, which are those for the method and URL of all cases. */
+  /** Returns a case of a request with proofs, which are for the method and URL that all cases share. */
   function presented(
     name: string,
     proofs: readonly string[],

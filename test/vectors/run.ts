@@ -40,7 +40,7 @@ export async function runCase(
   }
 }
 
-/** The verdict about a token, with the last of its proofs where it has some. */
+/** Returns the verdict about a token, with the last of its proofs if it has some. */
 export async function verdictOf(
   verifier: Verifier,
   { token, requests }: Pick<VectorCase, "token" | "requests">,
@@ -53,7 +53,7 @@ export async function verdictOf(
   return last;
 }
 
-/** A transport whose feed delivers the batches once, each at its time, and is silent then. */
+/** Returns a transport whose feed delivers the batches once, each at its time, and is silent then. */
 function deliver(events: readonly FeedEvent[], setTime: (atMs: number) => void) {
   const started = Promise.withResolvers<void>();
   const over = Promise.withResolvers<void>();

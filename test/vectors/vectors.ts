@@ -43,7 +43,7 @@ function withClaims(one: VectorCase): VectorCase {
   return isExpressible && payload.length < 4096 ? { ...one, claims } : one;
 }
 
-/** Tokens that the service itself issues. */
+/** Returns tokens that the service itself issues. */
 function serviceCases(sign: Sign): VectorCase[] {
   const day = 86_400_000;
   const session: Session = {
@@ -85,7 +85,7 @@ function serviceCases(sign: Sign): VectorCase[] {
   ];
 }
 
-/** The text of the file: one line for each case. */
+/** Creates the text of the file: one line for each case. */
 export function writeVectors({ cases, ...rest }: VectorFile): string {
   const head = JSON.stringify(rest, null, 2).slice(0, -2);
   return `${head},\n  "cases": [\n${cases.map((one) => `    ${JSON.stringify(one)}`).join(",\n")}\n  ]\n}\n`;

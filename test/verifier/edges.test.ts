@@ -16,7 +16,7 @@ const key = importKey(readyKeys(ring).jwks.keys[0]) as Key;
 const closing = new AbortController();
 afterAll(() => closing.abort());
 
-/** A key set that has been read. */
+/** Returns a key set that has been read. */
 async function readKeySet(): Promise<NodeKeySet> {
   const keys = new NodeKeySet({
     url: "http://127.0.0.1/jwks",

@@ -8,7 +8,7 @@ import {
 import { afterReading } from "../../src/clock/after-reading.ts";
 import { Revocations } from "../../src/verifier/revocations.ts";
 
-/** A feed that sends a batch on demand, and follows the signal of its caller. */
+/** Starts a feed that sends a batch on demand, and follows the signal of its caller. */
 function startFeed() {
   let signal: AbortSignal | undefined;
   let send = () => {};

@@ -16,7 +16,7 @@ import { ADMIN_TOKEN, AUDIENCE, ISSUER, startIssuer } from "../support/verifier/
 const URI = `${ISSUER}/v1/status-lists/abcdefgh`;
 const TTL_S = 10;
 
-/** An issuer with one status list, and verifiers that have no feed. */
+/** Creates an issuer with one status list, and verifiers that have no feed. */
 async function createWorld(create: typeof createVerifier, options: Partial<VerifierOptions> = {}) {
   const issuer = await startIssuer();
   const moved = { wall: 0, monotonic: 0 };

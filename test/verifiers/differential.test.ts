@@ -29,7 +29,10 @@ const file: VectorFile = JSON.parse(readFileSync(join(import.meta.dirname, "../v
 type Mutation = Pick<VectorCase, "token" | "requests">;
 type Run = (mutations: readonly Mutation[]) => Promise<Result[]>;
 
-/** A verifier in this process: a new one for each batch, as in other languages, because it remembers proofs. */
+/**
+ * Returns a function that runs a verifier in this process. Each batch gets a new one, as in other languages, because verifiers remember
+ * proofs.
+ */
 function runHere(create: typeof createVerifier): Run {
   return async (mutations) => {
     const verifier = create({

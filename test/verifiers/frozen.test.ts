@@ -18,7 +18,7 @@ test("each version of the vectors is kept, up to that of today", () => {
   expect(versions.toSorted()).toEqual(Array.from({ length: VERSION }, (_, index) => `${index + 1}.json`));
 });
 
-// All verifiers pass the vectors of today (vectors.test.ts), and with them those that they contain.
+// All verifiers pass today's vectors (vectors.test.ts), and so the frozen vectors that are among them.
 test.each(versions)("the vectors of today contain those of frozen/%s, with their verdicts", (name) => {
   const { version, options, keys, cases } = read(`frozen/${name}`);
   expect(`${version}.json`).toBe(name);

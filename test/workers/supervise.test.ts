@@ -16,7 +16,7 @@ function startReady(): ChildProcess {
   return worker;
 }
 
-/** Two workers, and the function by which the next ones are started. */
+/** Starts two workers. Returns them with the function that starts the next ones. */
 async function startTwo() {
   const workers: ChildProcess[] = [];
   const lines: Line[] = [];

@@ -22,7 +22,7 @@ const AGES = {
 
 export const EMPTY_FILTER: Filter = { subjectPrefix: "", clientId: "", device: "", ipAddress: "", age: "any" };
 
-/** The fields of a ListSessions request that the form fills in. */
+/** Returns the fields of a ListSessions request that the form fills in. */
 export function requestOf({ age, ...filter }: Filter) {
   const before = (ms: number) => timestampFromMs(Date.now() - ms);
   switch (age) {

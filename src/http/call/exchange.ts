@@ -16,7 +16,8 @@ export interface Exchange<Source> {
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
   /**
-   * The decoded body, if middleware has already read it (`request.body`); undefined if it has not been read.
+   * Returns the decoded body, if middleware has already read it (`request.body`); undefined if it has not been read.
+   *
    * @param raw whether the bytes are needed as they were sent
    * @throws Error if the body was read and is lost
    */

@@ -95,7 +95,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   };
 }
 
-/** The fields of each path variable, outermost first. */
+/** Returns the fields of each path variable, outermost first. */
 function pathFields(input: DescMessage, { variables }: Route): ReadonlyMap<string, readonly DescField[]> {
   const paths = new Map<string, readonly DescField[]>();
   for (const { field } of variables) {

@@ -152,7 +152,7 @@ export function failureFrom(reason: unknown): Failure {
   return new RpcFailure(reason);
 }
 
-/** The encoded content of a failure's response. */
+/** Returns the encoded content of a failure's response. */
 export function failurePayload(response: FailureResponse, chosen: ChosenCodec | undefined): Payload {
   if (chosen?.codec.kind === "value") {
     const value = response.body ?? (JSON.parse(jsonOf(response)) as JsonValue);

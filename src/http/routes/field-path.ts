@@ -33,7 +33,7 @@ export function hasOwnJson({ typeName }: DescMessage): boolean {
   return TEXT_MESSAGES.has(typeName) || JSON_MESSAGES.has(typeName) || typeName === "google.protobuf.Any";
 }
 
-/** The type of a singular message field; undefined for other fields. */
+/** Returns the type of a singular message field; undefined for other fields. */
 export function messageType(field: DescField | undefined): DescMessage | undefined {
   return field?.fieldKind === "message" ? field.message : undefined;
 }

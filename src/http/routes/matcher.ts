@@ -77,7 +77,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
     return found && bind(found, path, decodeMulti);
   }
 
-  /** The match of a path without escapes, unless there are several ways through the templates. */
+  /** Returns the match of a path without escapes, unless there are several ways through the templates. */
   function matchDirectly(method: string, path: string): Match | typeof UNDECIDED {
     const tree = trees.get(method);
     const own = tree?.findDirectly(path);

@@ -9,7 +9,7 @@ import { storeMs } from "../../../src/session/time.ts";
 
 const BATCH = { revocations: [], cursor: "a", revokedUntil: storeMs(0), caughtUp: true, asOf: storeMs(1) };
 
-/** A call of a watcher whose connection cannot be written to past Connect. */
+/** Creates the context of a watcher's call whose connection cannot be written to without Connect. */
 function openContext() {
   const source = {
     ...{ origin: () => null, address: () => undefined, certificate: () => undefined, waitMs: () => 0 },

@@ -29,7 +29,7 @@ const tables = [createRoutes(RichService)];
 export default createFetchHandler({ routes: richRoutes, tables, compressStreams: true, streamHeadWaitMs: 0 });
 `;
 
-/** The bundle of a worker; what it imports of Node would fail there. */
+/** Returns the bundle of a worker, and its imports of Node modules, which would fail there. */
 async function bundle(): Promise<{ readonly code: string; readonly imports: readonly string[] }> {
   const build = await rolldown({
     input: "worker",

@@ -8,7 +8,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
 const ROOT = join(import.meta.dirname, "../../tools/node_modules/google-proto-files");
 
-/** All directories but google/protobuf, which has tests of the compiler. */
+/** Returns all directories except google/protobuf, which contains tests of the compiler. */
 export function allDirectories(): string[] {
   const below = readdirSync(join(ROOT, "google")).filter((name) => name !== "protobuf" && !name.includes("."));
   return ["grafeas", ...below.map((name) => `google/${name}`)];

@@ -5,7 +5,7 @@ import { isTextField, isTextMap, TEXT_MESSAGES } from "../../../src/http/routes/
 import type { Random } from "./random.ts";
 import { type Admit, randomMessage, randomScalar, randomText, setRandom } from "./random-message.ts";
 
-/** A request that a route can carry, as http.proto defines it. */
+/** Returns a request that a route can carry, as http.proto defines it. */
 export function randomRequest(random: Random, { input }: DescMethod, route: Route): Message {
   if (route.body === "*" && isHttpBody(input)) {
     const body = reflect(input);
@@ -28,7 +28,7 @@ export function randomRequest(random: Random, { input }: DescMethod, route: Rout
   return message.message;
 }
 
-/** A response that a route can carry. */
+/** Returns a response that a route can carry. */
 export function randomResponse(random: Random, { output }: DescMethod, route: Route): Message {
   if (isHttpBody(output)) {
     const body = reflect(output);
@@ -75,7 +75,7 @@ function fillHttpBody(random: Random, body: ReflectMessage): void {
   }
 }
 
-/** An update mask that is empty would be inferred from the body. */
+/** Sets the update mask, because an empty one would be inferred from the body. */
 function setMask(random: Random, message: ReflectMessage, route: Route): void {
   const mask = message.fields.find(({ name }) => name === "update_mask");
   if (route.method === "PATCH" && mask?.message?.typeName === "google.protobuf.FieldMask") {
@@ -83,7 +83,7 @@ function setMask(random: Random, message: ReflectMessage, route: Route): void {
   }
 }
 
-/** A query cannot tell an empty message from none. */
+/** Removes empty messages, because a query cannot distinguish them from absent ones. */
 function prune(message: ReflectMessage, body: string): void {
   for (const field of message.fields) {
     if (field.fieldKind !== "message" || !message.isSet(field) || field.name === body) continue;

@@ -15,7 +15,7 @@ export class Random {
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** An integer from 0 to below the limit. */
+  /** Returns an integer from 0 to below the limit. */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }
@@ -28,7 +28,7 @@ export class Random {
     return items[this.below(items.length)] as T;
   }
 
-  /** An integer of so many bits. */
+  /** Returns an integer of this many bits. */
   bits(count: number): bigint {
     let value = 0n;
     for (let done = 0; done < count; done += 32) value = (value << 32n) | BigInt(this.below(2 ** 32));

@@ -159,7 +159,7 @@ function differs(type: DescMessage, sent: Message, got: Message | undefined, typ
   return a === b ? undefined : `${type.typeName}\n  sent ${a}\n  got  ${b}`;
 }
 
-/** JSON with sorted keys and the sign of zero. */
+/** Returns JSON with sorted keys and the sign of zero. */
 function shown(type: DescMessage, message: Message, registry: Registry): string {
   return JSON.stringify(toJson(type, message, { registry }), (_, value: unknown) => {
     if (Object.is(value, -0)) return "-0";

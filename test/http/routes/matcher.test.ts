@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createMatcher, type Match, parseTemplate, type Route, type RouteTable } from "../../../src/http/index.ts";
 import { RichService } from "../gen/rich/v1/rich_pb.ts";
 
-/** A table of templates; matching does not need the fields to exist. */
+/** Returns a table of templates; matching does not need the fields to exist. */
 function tableOf(...routes: string[]): RouteTable {
   return {
     service: RichService,
@@ -14,7 +14,7 @@ function tableOf(...routes: string[]): RouteTable {
   };
 }
 
-/** A match in one line: the template and the values. */
+/** Returns a match in one line: the template and the values. */
 function summary(match: Match): string {
   if (match.kind === "method_not_allowed") return `405 ${match.allow.join(",")}`;
   if (match.kind === "malformed") return "malformed";

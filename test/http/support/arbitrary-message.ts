@@ -12,7 +12,7 @@ import { anyPack, DurationSchema, FieldMaskSchema, TimestampSchema } from "@bufb
 import fc, { type Arbitrary } from "fast-check";
 import { type Nested, NestedSchema } from "../gen/rich/v1/rich_pb.ts";
 
-/** An arbitrary message of a type, with the admitted fields, each set or not. */
+/** Returns an arbitrary message of a type, with the admitted fields, each set or not. */
 export function arbitraryMessage(
   type: DescMessage,
   admits: (field: DescField) => boolean,
@@ -33,7 +33,7 @@ export function arbitraryMessage(
   });
 }
 
-/** A value of a field as `put` takes it. */
+/** Generates a value of a field in the form that `put` takes. */
 export function arbitraryValue(
   field: DescField,
   admits: (field: DescField) => boolean,

@@ -32,9 +32,9 @@ type Call = { readonly metadata: Metadata; getDeadline(): Deadline; sendMetadata
 
 export interface GrpcServer extends AsyncDisposable {
   readonly port: number;
-  /** The metadata of the last call. */
+  /** Returns the metadata of the last call. */
   lastMetadata(): Metadata;
-  /** When the last call has to end, ms since the epoch. */
+  /** Returns the deadline of the last call, in ms since the epoch. */
   deadlineMs(): number;
   /** Resolves when the next call is cancelled. */
   cancelled(): Promise<void>;

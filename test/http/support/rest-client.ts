@@ -71,7 +71,7 @@ function valueAt(type: DescMessage, message: Message, path: string, registry: Re
   return textOf(json[field.jsonName] ?? String(value));
 }
 
-/** The text of a JSON value in a query or a path: without quotes. */
+/** Returns the text of a JSON value in a query or a path: without quotes. */
 function textOf(json: JsonValue): string {
   return typeof json === "string" ? json : jsonText(json);
 }

@@ -23,7 +23,8 @@ const KNOWN: Readonly<Record<string, JsonValue>> = {
 };
 
 /**
- * A message with every field set that a route can carry, and one member of each oneof.
+ * Returns a message with every field set that a route can carry, and one member of each oneof.
+ *
  * @param depth how many messages deep
  */
 export function sampleMessage(type: DescMessage, route: Route, depth = 2): Message {

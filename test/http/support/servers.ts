@@ -104,7 +104,7 @@ export async function openHttp2(handler: NodeHandler): Promise<Listener> {
   };
 }
 
-/** A fetch handler as a listener, without a socket. */
+/** Starts a fetch handler as a listener, without a socket. */
 export function openFetch(handler: (request: Request) => Promise<Response>): Listener {
   const origin = "http://127.0.0.1";
   return {

@@ -23,7 +23,7 @@ export function canonical(world: World, exact: boolean): { readonly key: string;
 
 const NAMES = Array.from("abcdefghijklmnopqrstuvwxyz");
 
-/** The keys that anything still knows, in a fixed order; those of the browser. */
+/** Returns the keys of the browser that anything in the world still refers to, in a fixed order. */
 function keysOf({ device, jar, key, refreshes, call, thief, replica }: World): Key[] {
   const cookies = [jar.cookie, ...refreshes.map(({ cookie }) => cookie), thief?.cookie];
   const keys = [
@@ -38,7 +38,7 @@ function keysOf({ device, jar, key, refreshes, call, thief, replica }: World): K
   return [...new Set(keys)].filter((one) => one !== undefined && one !== THIEF) as Key[];
 }
 
-/** A key that nothing knows. */
+/** Returns a key that nothing in the world refers to. */
 export function freshKey(world: World): Key {
   const taken = new Set(keysOf(world));
   const free = NAMES.find((name) => !taken.has(name));
@@ -46,7 +46,7 @@ export function freshKey(world: World): Key {
   return free;
 }
 
-/** Which names keys have does not matter. */
+/** Returns the world with other names of its keys, because the names do not matter. */
 function renamed(world: World): World {
   const names = new Map(keysOf(world).map((key, at) => [key, NAMES[at] ?? key]));
   const name = (key: Key) => names.get(key) ?? key;

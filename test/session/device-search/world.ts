@@ -179,7 +179,7 @@ const presentation = (cookie: Cookie | undefined, skipped: boolean): DevicePrese
   skipped,
 });
 
-/** Serves a refresh: the device and the child after it. */
+/** Returns the world after a successful refresh, with its new device state and child. */
 function served(world: World, verdict: DeviceVerdict): World {
   const mintedAt = world.mintedAt >= -R ? world.mintedAt : 0;
   const first = verdict === "first_use" && world.device !== undefined;
@@ -238,7 +238,7 @@ function* refreshRuns(
   const label = () => `a refresh of the browser runs${at}: ${verdict}`;
   const stolen = device?.key === THIEF && device.state === "bound";
   if (verdict === "two_holders") {
-    if (!stolen) yield { label, world: undefined }; // The user is logged out by binding.
+    if (!stolen) yield { label, world: undefined }; // Binding has logged the user out.
     return; // The theft is detected.
   }
   if (verdict === "missing" || verdict === "required") {
@@ -255,7 +255,7 @@ function* refreshRuns(
   yield { label, world: { ...after, refreshes: world.refreshes.with(index, response) } };
 }
 
-/** The device after a registration, unless it is refused. */
+/** Returns the device after a registration, unless it is refused. */
 function registered({ device }: World, { isReplaceable }: Assumptions, key: Key): Device | undefined {
   if (device?.key === key) return device;
   if (device !== undefined && !isReplaceable(full(device), NOW, R)) return undefined;

@@ -34,7 +34,10 @@ export function canonical(world: World, time: Time, ordered = false): { readonly
   return renamed(ranked(world, forgotten(whole, time)));
 }
 
-/** The order of tokens that look alike otherwise, as a fraction of a tick: no rule can see it. */
+/**
+ * Returns the world with small differences between times of otherwise equal tokens, which keep their order. No rule can see these
+ * differences.
+ */
 function ranked(before: World, after: World): World {
   const looks = tokensOf(after).map(({ generation, issuedAt }) => `${generation}@${issuedAt}`);
   const ages = tokensOf(before).map(({ generation, issuedAt }) => generation * 1e6 + issuedAt);
@@ -78,7 +81,7 @@ function mapped(world: World, stored: (s: RotationState) => RotationState, token
 const isConfirmed = (t: Token, { generation, nonce, siblingsSince }: RotationState) =>
   t.generation === generation && (t.nonce === nonce || t.issuedAt >= siblingsSince);
 
-/** What the rules may still ask about times. */
+/** Returns what the rules may still ask about times. */
 function asked({ state, ...world }: World, { half }: Time) {
   const R = 2 * half;
   const tokens = tokensOf({ state, ...world });
@@ -103,7 +106,7 @@ function asked({ state, ...world }: World, { half }: Time) {
   };
 }
 
-/** The times that matter. */
+/** Returns the times that matter. */
 export function clocks(world: World, time: Time): number[] {
   const { minted, served, since, issued } = asked(world, time);
   const { childMintedAt, childServedAt, siblingsSince } = world.state;
@@ -118,7 +121,9 @@ export function clocks(world: World, time: Time): number[] {
   ];
 }
 
-/** Generations from small numbers on; of times and tokens, nothing but what the rules may still ask. */
+/**
+ * Returns the world with small generation numbers, and with only those facts about times and tokens that the rules may still ask about.
+ */
 function forgotten(world: World, time: Time): World {
   const { state } = world;
   const { minted, served, since, issued, mayRecover } = asked(world, time);
@@ -128,7 +133,10 @@ function forgotten(world: World, time: Time): World {
   const siblingsSince = since ? region(state.siblingsSince) : far;
   const interval = 4 * time.half;
 
-  /** Of a child: whether it is outdated, and what may make it so. One from further ahead may become a child. */
+  /**
+   * Returns the time of issue of a child, reduced to what matters: whether it is outdated, or may become so. A token further ahead may
+   * become a child.
+   */
   function childIssued(token: Token): StoreMs {
     if (token.generation > state.generation + 1) return issued(token) ? region(token.issuedAt) : storeMs(-interval - 1);
     if (token.nonce === state.childNonce || token.issuedAt >= state.childMintedAt) return childMintedAt;
@@ -160,7 +168,10 @@ function forgotten(world: World, time: Time): World {
   return { ...retold, requests: retold.requests.map((r) => ({ ...r, sentAt: region(r.sentAt) })) };
 }
 
-/** With a replica, tokens are measured against both states: distances of four generations, or of 2 R, are as good as more. */
+/**
+ * Returns the world with shorter distances. With a replica, tokens are compared with both states: a distance of four generations, or of 2
+ * R, has the same effect as a longer one.
+ */
 function closer(world: World, time: Time): World {
   if (time.dense) throw new Error("failovers are searched on a grid");
   const all = [...statesOf(world), ...tokensOf(world)].map(({ generation }) => generation);
@@ -191,7 +202,10 @@ function closer(world: World, time: Time): World {
   );
 }
 
-/** Names by first appearance, the requests in an order of their own. Requests that look alike may cost a state twice. */
+/**
+ * Returns the world with names by first appearance, and the requests in a canonical order. If requests look alike, one state may be
+ * counted twice.
+ */
 function renamed(world: World): { readonly key: string; readonly world: World } {
   const used = new Set(noncesOf(world));
   const names = new Map([["", ""]]);

@@ -105,7 +105,7 @@ function* timePasses(world: World, { time, flight = time.half, late }: Assumptio
   }
 }
 
-/** What is stored and issued looks older; when a request was sent stays what it is. */
+/** Returns the world after the clock was set: what is stored and issued looks older, but the times of sending stay. */
 function clockIsSet(world: World, { half }: Time, then: "time follows" | "time goes on as before"): Step<World> {
   const label = () => "the clock is set forward by 3 R";
   if (then === "time goes on as before") return { label, world };
@@ -128,7 +128,8 @@ function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "
 }
 
 /**
- * What a request of now presents. Tokens that look alike to every rule have lost their order (browser-canonical.ts): either may be the newest.
+ * Returns what a request presents now. Tokens that look alike to every rule have lost their order (browser-canonical.ts), so either may
+ * be the newest.
  */
 function presented({ jar, spare }: World, { scopes }: Assumptions): readonly Token[] {
   if (spare === undefined || scopes === undefined) return [jar];
@@ -190,7 +191,7 @@ function* responsesArrive(world: World, assumptions: Assumptions): Iterable<Step
   }
 }
 
-/** The cookies after a response, by where it sets its own. */
+/** Returns the cookies after a response, by where it sets its own. */
 function jarsAfter({ jar, spare }: World, response: Token, { scopes }: Assumptions) {
   const alone = ["", { jar: response, spare: undefined }] as const;
   if (scopes === undefined) return [alone];

@@ -9,7 +9,7 @@ export type Step<World> = {
 
 export type Model<World> = {
   readonly start: World;
-  /** Everything that may happen next, in an order that is a function of the world. */
+  /** Returns everything that may happen next, in an order that is a function of the world. */
   steps(world: World): Iterable<Step<World>>;
   /** Worlds of one key have the same future; `world` is the key's representative. */
   canonical(world: World): { readonly key: string; readonly world: World };
@@ -69,7 +69,7 @@ function retrace<World>(model: Model<World>, index: Map<string, number>, parents
   return lines;
 }
 
-/** `3 × 0.5 R` for three equal lines. */
+/** Returns equal lines as one, such as `3 × 0.5 R` for three. */
 function folded(lines: readonly string[]): string[] {
   const runs: { readonly line: string; times: number }[] = [];
   for (const line of lines) {

@@ -12,7 +12,7 @@ import { NOW } from "./time.ts";
 
 type Refresh = {
   readonly ahead: number;
-  /** What a store in two steps has read and not yet responded to. */
+  /** The state that a store which works in two steps has read, before it has responded. */
   readonly read: RotationState | undefined;
 };
 
@@ -86,7 +86,7 @@ function aged(state: RotationState): RotationState {
   return { ...state, childMintedAt: LONG_AGO, childServedAt: LONG_AGO };
 }
 
-/** Which generation and which nonces they are does not matter here; whether the child is young does. */
+/** Returns the state without its generation and nonces, which do not matter here. Whether the child is young does matter. */
 function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
   const time = (at: number) => (at < -R ? LONG_AGO : NOW);
   return {

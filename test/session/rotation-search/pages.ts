@@ -94,7 +94,7 @@ function* requestsLeave(world: Pages, { inFlight, processes }: PagesAssumptions)
   }
 }
 
-/** The script runs for a request, unless its process has the result. */
+/** Yields the worlds after the service's response: the script runs for a request, unless its process has the result. */
 function* serviceResponds(
   world: Pages,
   at: number,

@@ -13,9 +13,9 @@ import { childOf } from "./holders.ts";
 export const R = 10_000;
 
 /**
- * `v` and `t` present the newest that victim and thief were given, `s` what was stolen.
+ * Plays a script: `v` and `t` present the newest token of the victim and of the thief, `s` the stolen one.
  *
- * @param waits the time before each presentation is the next of these, over and over, ms
+ * @param waits the times before the presentations in ms, used in turn
  */
 export function play(rule: typeof decide, script: string, ...waits: number[]): Decision["outcome"][] {
   const stolen: PresentedToken = { generation: 1, nonce: "stolen", issuedAt: storeMs(0) };
@@ -34,7 +34,7 @@ export function play(rule: typeof decide, script: string, ...waits: number[]): D
   return outcomes;
 }
 
-/** The thief stays on the confirmed token and keeps asking with it, so many times at a rhythm; then the victim comes. */
+/** Plays a thief that keeps presenting the confirmed token, this many times at a rhythm, and then a victim. */
 export function keepsAsking(rule: typeof decide, rhythm: number, times: number, offset: number) {
   return play(rule, `v${"s".repeat(times)}v`, ...Array.from({ length: times + 1 }, () => rhythm), offset).at(-1);
 }

@@ -16,7 +16,7 @@ const R = TICKS * TICK;
 /** Off the ticks, so that nothing happens at exactly R: the rules say "within". */
 const OFF = 1;
 
-/** How often a victim that comes every `pause` ticks is served beside a thief that comes every `rhythm`, at the worst phase. */
+/** Returns how often a victim that comes every `pause` ticks is served beside a thief that comes every `rhythm`, at the worst phase. */
 function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause: number, most: number): number {
   let worst = 0;
   for (let phase = 0; phase < rhythm * 2; phase++) {
@@ -39,14 +39,14 @@ function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause:
   return worst;
 }
 
-/** The shortest pause, in ticks, from which on the theft is seen with the next refresh, whatever the phase. */
+/** Returns the shortest pause, in ticks, from which on the theft is detected at the next refresh, whatever the phase. */
 export function line(rule: typeof decide, thief: Life["thief"], rhythm: number): number {
   let pause = 8 * TICKS;
   while (pause > 1 && worst(rule, thief, rhythm, pause - 1, 1) === 0) pause--;
   return pause;
 }
 
-/** 2 R + m, in ticks. */
+/** Returns 2 R + m, in ticks. */
 export function promised(rhythm: number): number {
   return 2 * TICKS + rhythm * (Math.floor(TICKS / rhythm) + 1);
 }

@@ -25,7 +25,7 @@ export type Life = {
   readonly quiet: number;
 };
 
-/** How many refreshes of the victim are served after the theft, at most `most`. */
+/** Returns how many refreshes of the victim succeed after the theft, at most `most`. */
 export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet }: Life, most: number): number {
   let state = firstState("stolen");
   let now = 1e9;

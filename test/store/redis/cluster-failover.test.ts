@@ -1,4 +1,4 @@
-/** `REDIS_WAIT_REPLICAS` on a cluster: what is acknowledged while masters change, and by whom it is found again. */
+/** `REDIS_WAIT_REPLICAS` on a cluster: acknowledged writes survive changes of masters, and the instances find the new masters. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SessionStore } from "../../../src/session/ports.ts";
 import { TAGS } from "../../../src/store/redis/partitions.ts";

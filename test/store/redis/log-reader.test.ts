@@ -46,7 +46,7 @@ async function end(of = user): Promise<string> {
   return sid;
 }
 
-/** A new log, and a reader that has read it. */
+/** Starts a new log, and a reader that has read it. */
 async function start() {
   await redis.admin.flushall();
   await setClock(now + SECOND);

@@ -13,7 +13,7 @@ export const random = createRandom(systemEntropy());
 
 export type FeedWorld = ReturnType<typeof createFeedWorld>;
 
-/** A real store with a clock that the test moves and an outage that the test switches on and off. */
+/** Creates a real store with a clock that the test moves and an outage that the test switches on and off. */
 export function createFeedWorld() {
   const directory = mkdtempSync(join(tmpdir(), "feed-"));
   let now = Date.now();

@@ -16,7 +16,7 @@ const keys = [EC, clientKey("RS256"), clientKey("RS256", 4096), clientKey("EdDSA
 const proof = ({ claims = {}, ...change }: Change = {}, key = EC) =>
   dpop(key, URL_OF_TOKENS, { ...change, claims: { iat: NOW_S, ...claims } });
 
-/** Both runtimes decide in the same way. */
+/** Judges a proof in both runtimes, which must decide in the same way. */
 async function judge(text: string, expected: Partial<ProofExpectation> = {}) {
   const result = verifyProof(text, { ...EXPECTED, ...expected });
   expect(await verifyOnTheWeb(text, { ...EXPECTED, ...expected })).toEqual(result);
