@@ -55,7 +55,7 @@ describe("the configuration table", () => {
   });
 
   const stated = rows.filter(([, byDefault]) => unquoted(byDefault) !== undefined);
-  // Their defaults follow from other variables: config.test.ts and the tests of the listeners hold them.
+  // The defaults of these variables follow from other variables: config.test.ts and the tests of the listeners check them.
   const derived = ["KEYS_FILE", "ISSUER", "AUDIENCE"];
   test.each(stated.filter(([name]) => !derived.includes(name)))("%s is %s by default", (name, byDefault) => {
     const value = unquoted(byDefault) ?? "";

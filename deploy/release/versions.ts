@@ -37,7 +37,7 @@ export function setVersion(root: string, version: string): void {
     const path = join(root, workspace, "package.json");
     write(path, { ...read(path), version });
   }
-  // Those of our own packages that the service depends on have its version.
+  // The project's own packages on which the service depends have the same version.
   const own = new Set((manifest.workspaces ?? []).map((path) => nameOf(join(root, path))));
   const dependencies = Object.entries(manifest.dependencies ?? {}).map(
     ([name, range]) => [name, own.has(name) ? version : range] as const,

@@ -3,7 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 
 /** The size that is always allowed, in bytes: an empty message such as `{}`, or fields that are ignored. */
 const MAX_EMPTY_BYTES = 512;
-/** Longer than any useful message with fields: a session id, a page token, the name of a service. */
+/** The size limit of small messages with fields. Any useful one (a session id, a page token, the name of a service) is shorter. */
 const MAX_SMALL_BYTES = 4096;
 
 function maxBytesOf({ fields }: DescMessage): number {

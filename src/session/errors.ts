@@ -23,9 +23,9 @@ export type ErrorCode = keyof typeof ERRORS;
 
 /** A field of a request that breaks a rule. */
 export type FieldViolation = {
-  /** Its path by the names of the contract, such as `client.user_agent`; empty for the request as a whole. */
+  /** The path of the field by the names of the contract, such as `client.user_agent`; empty for the request as a whole. */
   readonly field: string;
-  /** What is wrong, for people. */
+  /** A description of the fault, for people. */
   readonly description: string;
   /** The rule, as the contract's rules are named; empty for a rule that only code can check. */
   readonly ruleId: string;

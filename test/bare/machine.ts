@@ -28,8 +28,8 @@ export type Machine = {
 };
 
 /**
- * Arguments: root, user, directory, command. The shell stays, as process 1: it ends, and all others with it, when `unshare` does.
- * One that becomes another user does not (prctl(2), PR_SET_PDEATHSIG).
+ * A script with the arguments root, user, directory and command. The shell stays as process 1, so that it and all other processes end
+ * when `unshare` ends. A process that has changed its user would not end with its parent (prctl(2), PR_SET_PDEATHSIG).
  */
 const ENTER = `set -eu
 /bin/mount --bind "$1" "$1"

@@ -301,7 +301,7 @@ test("a response to an earlier question does not replace that to a later one", a
   const response = page.waitForResponse((arrived) => arrived.request().postData()?.includes(early) ?? false);
   release();
   await (await response).finished();
-  // By the time that this one is shown, the one before has been read.
+  // When the response to this search is displayed, the previous one has been read.
   await ask(last);
   await sessionRows().getByText(last).waitFor();
   expect(await page.title()).toBe("Session console");

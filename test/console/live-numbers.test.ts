@@ -1,4 +1,4 @@
-/** What the live page makes of two readings of the metrics. */
+/** The numbers that the live page computes from two readings of the metrics. */
 import { expect, test } from "vitest";
 import { byLabel, type Live, latencyBetween, total } from "../../src/console/page/live-numbers.ts";
 

@@ -1,4 +1,6 @@
-/** What the service sends to the live page: what is so at the time of the request, and no metric that the page does not show. */
+/**
+ * The data that the service sends to the live page: the state at the time of the request, and no metric that the page does not display.
+ */
 import { expect, test } from "vitest";
 import { liveData } from "../../src/console/live.ts";
 

@@ -1,4 +1,4 @@
-/** What the doctor finds: every fault is really configured. */
+/** The findings of the doctor: every fault is really configured. */
 import { once } from "node:events";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";

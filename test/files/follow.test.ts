@@ -71,7 +71,7 @@ test("a change is taken at once where the file system reports it, and nothing on
       },
       onRefusal: () => {},
     });
-    // Only what is written once the directory is watched is reported.
+    // Only writes after the directory is watched are reported, so the file is written repeatedly.
     const writing = setInterval(() => writeFileSync(path, "{}"), 20);
   });
   await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -23,7 +23,7 @@ function dial({ origin }: Running): Socket {
 async function received(socket: Socket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-  // Not by once(), which rejects where the connection is reset.
+  // The function once() is not used, because it rejects if the connection is reset.
   await new Promise((resolve) => socket.once("close", resolve));
   return Buffer.concat(chunks).toString();
 }

@@ -111,7 +111,7 @@ describe("server reflection", () => {
     const { asked, error } = await reflect(slow, { timeoutMs: 1_000_000, now: () => nowMs });
     expect(ConnectError.from(error).code).toBe(Code.DeadlineExceeded);
     expect(asked).toHaveLength(10);
-    // Each has the rest of the deadline as its timeout, or less, because the server notes the time when a request arrives.
+    // The timeout of each call is the rest of the deadline, or less, because the server notes the time when a request arrives.
     timeouts.forEach((timeoutMs, index) => {
       expect(timeoutMs).toBeLessThanOrEqual(1_000_000 - index * 100_000);
     });

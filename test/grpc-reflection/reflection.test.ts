@@ -168,7 +168,7 @@ test("the descriptors are those that the compiler makes, options and imports inc
     { case: "fileContainingSymbol", value: "relay.v1.RelayService" },
   );
   const reflected = [rich, relay].flatMap((one) => filesOf(one as ServerReflectionResponse));
-  // Those of google.protobuf come from two releases of protobuf.
+  // The files of google.protobuf come from two releases of protobuf, so they are not compared.
   const own = reflected.filter(({ name }) => !name.startsWith("google/protobuf/"));
   expect(own.map(({ name }) => name).sort()).toEqual(
     compiled

@@ -303,7 +303,7 @@ function exchange(bytes: Buffer): Promise<number[]> {
   });
 }
 
-/** Whether the raw path matches a route of the RPC, segment by segment, decoded, without precedence rules. */
+/** Returns whether the raw path matches a route of the RPC, segment by segment and decoded, without precedence rules. */
 function named(rpc: string, rawTarget: string): boolean {
   const origin = rawTarget.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
   const path = Buffer.from(origin.split("?", 1)[0] ?? "", "latin1").toString("latin1");

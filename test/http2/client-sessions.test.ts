@@ -105,7 +105,7 @@ test("requests before and after the end of a silent connection are served by the
   const after = new Promise<number>((resolve, reject) => {
     open.once("error", () => get(sessions).then(resolve, reject));
   });
-  // It waits for the PING under way.
+  // The request waits for the PING that is under way.
   await pass(INTERVAL_MS + 1);
   const before = get(sessions);
   await pass(TIMEOUT_MS);

@@ -79,7 +79,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
     pass();
     loop.iterate((untilMs) => {
       pass();
-      // What had arrived when the poll began, a few at a time; of the new connections one, as in libuv.
+      // The requests that had arrived when the poll began, a few at a time; of the new connections only one, as in libuv.
       const readable = [...accepted.splice(0), ...waiting.filter(({ atMs, isFirst }) => !isFirst && atMs <= untilMs)];
       const next = waiting.find(({ atMs, isFirst }) => isFirst && atMs <= untilMs);
       for (const one of readable) {

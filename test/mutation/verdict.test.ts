@@ -1,4 +1,4 @@
-/** What counts as a kill, on a machine that may have become busy. */
+/** The rules for when a mutant counts as killed, on a machine that may have become busy. */
 import { expect, test } from "vitest";
 import { type Outcome, openTests } from "./tests.ts";
 import { judgeBy } from "./worker.ts";

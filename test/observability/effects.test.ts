@@ -7,7 +7,7 @@ import { missingTests, namedTests, tableRows } from "../support/named-tests.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const DOCUMENT = readFileSync(join(ROOT, "docs/events.md"), "utf8");
 const sources = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
-  // What other programs import has a log of theirs, and commands write to standard output.
+  // Packages that other programs import use the log of those programs, and commands write to standard output.
   .filter((name) => name.endsWith(".ts") && !/^(verifier|browser|http|gateway|cli)\//.test(name))
   // The ready line goes to standard output, not into the log.
   .map((name) => readFileSync(join(ROOT, "src", name), "utf8").replaceAll('event: "ready"', ""))

@@ -1,4 +1,4 @@
-/** What npm runs when it installs a package from a registry. */
+/** Finds the scripts that npm runs when it installs a package from a registry. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -446,7 +446,7 @@ describe("the service", () => {
     }
   });
 
-  // Only /proc tells the memory of another process; elsewhere this one is left out. CI runs on Linux.
+  // The memory of another process is known only from /proc, so the test is left out on other systems. CI runs on Linux.
   test.runIf(process.platform === "linux")("takes at most 100 MB at rest", async () => {
     child = spawn(process.execPath, [command()], {
       cwd: directory.path,

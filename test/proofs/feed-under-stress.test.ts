@@ -261,7 +261,7 @@ if (long) {
     const revocations = ends.reduce((sum, end) => sum + end.revocations, 0);
     console.log({ early, late, revocations });
     expect(new Set(ends.map(({ code }) => code))).toEqual(new Set(["resource_exhausted"]));
-    // They received what was made for them before the error, which is not much more than the buffers of connections hold.
+    // The watchers received the batches that were made before the error, which is not much more than the buffers of connections can hold.
     expect(revocations).toBeLessThan((SLEEPERS * count) / 2);
     expect(late - early).toBeLessThan(32);
   });

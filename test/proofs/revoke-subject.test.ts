@@ -11,7 +11,7 @@ import { seconds } from "./support/run-length.ts";
 import { SubjectClient } from "./support/subject-client.ts";
 import { type SubjectOperation, show, subjectModel } from "./support/subject-model.ts";
 
-/** A user that logs in, refreshes, and sometimes logs out. */
+/** Logs a user in, refreshes, and sometimes logs out. */
 async function browse(client: SubjectClient): Promise<void> {
   for (let login = 0; login < 3; login++) {
     const held = await client.create();

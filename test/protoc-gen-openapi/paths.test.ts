@@ -52,7 +52,7 @@ describe("paths", () => {
     expect(Object.keys(document.paths)).toEqual(["/v1/{name}/x"]);
     const remove = operation(document, "Shelf_Get_2");
     expect(parameterNames(remove.operation.parameters, "path")).toEqual(["name"]);
-    // It binds the field `other`; `name` is a query parameter.
+    // The path binds the field `other`, and `name` is a query parameter.
     expect(parameterNames(remove.operation.parameters, "query")).toEqual(["name"]);
   });
 

@@ -90,7 +90,7 @@ test.each(titled)("%s responds as documented", async (_, place) => {
   const [type = "", text] = [response.headers.get("content-type")?.split(";")[0], await response.text()];
   const content = described.content?.[type] ?? described.content?.["*/*"];
   expect(content, `${type} is not among ${Object.keys(described.content ?? {})}`).toBeDefined();
-  // What has no schema, or one that admits anything, need not be JSON.
+  // Content without a schema, or with one that allows anything, need not be JSON.
   const { schema = {} } = content ?? {};
   if (Object.keys(schema).length === 0) return;
   const values = type === "application/x-ndjson" ? text.split("\n").filter(Boolean) : [text];

@@ -30,7 +30,7 @@ let securedUrl: string;
 const SECURED = "https://app.example";
 
 async function startProvider(): Promise<string> {
-  // It warns of everything that makes it a provider for a test.
+  // The provider warns of everything that makes it unfit for production.
   for (const name of ["info", "warn"] as const) vi.spyOn(console, name).mockImplementation(() => {});
   const issuer = `http://127.0.0.1:${await freePort()}`;
   const app = new Provider(issuer, {
@@ -207,7 +207,7 @@ describe("behind a proxy with TLS", () => {
       expect(await victim.send(`${SECURED}/login/callback?code=x&state=y`)).toMatchObject({ status: 400 });
       expect(await signIn(victim, "dave")).toMatchObject({ url: `${SECURED}/`, status: 200 });
     }
-    // As many cookies of this name as a browser would send if the name had no prefix.
+    // The attacker sets as many cookies of this name as a browser would send if the name had no prefix.
     const victim = openBrowser(`__Host-login=${pending}; `);
     expect(await signIn(victim, "erin")).toMatchObject({ status: 400 });
     expect(await sessionsOf("erin")).toEqual([]);

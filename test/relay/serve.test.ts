@@ -1,4 +1,6 @@
-/** What a relay's watchers see of it by HTTP/2 over TLS: its feed is real, on a store and clocks that the test moves. */
+/**
+ * What the watchers of a relay receive over HTTP/2 with TLS. The feed of the relay is real, with a store and clocks that the test moves.
+ */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { connect } from "node:http2";
@@ -62,7 +64,7 @@ test("a watcher that reads nothing holds up no other, and is cut off when it rea
   const [slow, fast] = [await watch(url, 100), await watch(url)];
   expect(fast.head["cache-control"]).toBe("no-store");
   fast.read();
-  // More than a response buffers before it has to wait: 64 KiB.
+  // These are more endings than a response buffers (64 KiB) before it has to wait.
   for (let i = 0; i < 800; i++) await world.end();
   await fast.seen(await world.end());
   expect(feed.state().watchers).toBe(2);

@@ -1,4 +1,4 @@
-/** What `npm run release` changes in the tree. The whole command: release-whole.test.ts, by `npm run test:packages`. */
+/** The changes that `npm run release` makes in the tree. release-whole.test.ts tests the whole command, with `npm run test:packages`. */
 import { cpSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -89,7 +89,7 @@ describe("while Redis does not respond, no credential is refused", () => {
             expect(response.headers.get("retry-after")).toBe("1");
             expect(response.headers.getSetCookie()).toEqual([]);
           }
-          // What needs no store is known all the same.
+          // Responses that need no store are the same as before.
           expect(await publicListener.call(refresh, {}, cookie("x"))).toMatchObject({ code: "E001_AUTH_FAILURE" });
           publicListener.close();
           adminListener.close();

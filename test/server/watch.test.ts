@@ -127,7 +127,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const tookMs = await quietMs(3 * HEARTBEAT_INTERVAL_MS, async () => {
       expect(await Promise.all(RPC_PROTOCOLS.map(beats))).toEqual(RPC_PROTOCOLS.map(() => [0, 0]));
     });
-    // Their interval is tested with a clock (feed.test.ts). This test only checks that they arrive without a cause.
+    // The interval of heartbeats is tested with a clock (feed.test.ts). This test only checks that heartbeats arrive by themselves.
     expect(tookMs).toBeLessThan(1_000);
   });
 

@@ -1,4 +1,4 @@
-/** Instances that deliver from one store, receivers with faults, and a clock that tests move. */
+/** Instances that deliver signals from one store, receivers with faults, and a clock that tests move. */
 import { wallMs } from "../../src/session/time.ts";
 import { Delivery } from "../../src/signals/delivery/delivery.ts";
 import type { DeliveryError, PauseReason } from "../../src/signals/model.ts";

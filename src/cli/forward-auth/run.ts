@@ -41,7 +41,7 @@ export async function forwardAuth(context: Context, options: ForwardAuthOptions)
   try {
     // The gateway may start earlier. Until the verifier is ready, requests that it cannot decide get 503.
     verifier.ready.catch((error: unknown) => {
-      // It is no refusal if this process stops before the service could be reached.
+      // If this process stops before the service could be reached, that is not logged as a refusal.
       if (!(error instanceof VerifierClosedError)) log({ event: "refused_by_service", error: textOf(error) });
     });
     const server = await listen(verifier, options, log);

@@ -1,4 +1,4 @@
-/** What the stream of revocations does where it is read through Connect. */
+/** The stream of revocations when it is read through Connect. */
 import { create } from "@bufbuild/protobuf";
 import { createHandlerContext } from "@connectrpc/connect";
 import { expect, test } from "vitest";

@@ -112,7 +112,7 @@ export async function startWebKit(): Promise<Engine> {
       LIBGL_ALWAYS_SOFTWARE: "1",
     },
     stdio: "ignore",
-    // It gets a process group of its own, because xvfb-run leaves the X server behind if it alone is killed.
+    // The browser gets a separate process group, because xvfb-run leaves the X server behind if only xvfb-run is killed.
     detached: true,
   });
   const exited = new Promise((resolve) => driver.once("exit", resolve));

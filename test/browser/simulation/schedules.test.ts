@@ -182,7 +182,7 @@ class Schedule {
       this.cost();
       world.resume(tab);
     } else if (action === "freeze" || action === "kill" || action === "cache" || action === "reload") {
-      // It may hold a lock, or be the one whose refresh is under way.
+      // The tab may hold a lock, or its refresh may be under way.
       this.cost();
       if (action === "kill" || action === "reload") world.kill(tab);
       else if (runs) world.freeze(tab, action === "cache");

@@ -1,4 +1,4 @@
-/** What stands between callers and the domain, and the parts that it is composed of. */
+/** The rooms between callers and the domain, and the rooms that compose them. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const browser = testsOf("browser");

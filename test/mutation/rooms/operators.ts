@@ -1,4 +1,4 @@
-/** What starts the service, and what operators run beside it. */
+/** The rooms that start the service, and those of the programs that operators run beside it. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const cli = testsOf("cli");

@@ -8,8 +8,8 @@ export type Input =
   | { readonly verb: "list" };
 
 /**
- * `live` or `dead` (`E001_AUTH_FAILURE`, not active): the session that was named; a number: how many ended;
- * a list: which live.
+ * The outputs: `live` or `dead` (`E001_AUTH_FAILURE`, not active) for the named session; a number for how many sessions ended; a list of
+ * the live ones.
  */
 export type Output = "live" | "dead" | number | readonly string[];
 

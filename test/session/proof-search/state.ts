@@ -146,8 +146,8 @@ const isBoundForGood = ({ key, replica }: World) => replica === undefined || (ke
 const BOUND = storeMs(-5 * R);
 
 /**
- * Of a bound session the rules ask which generation a token has, whether it was issued before the binding, and whether the current child
- * is young. Nonces and the times of siblings are for requests that prove nothing, which do not come as far.
+ * Reduces a token of a bound session to what the rules ask: its generation, whether it was issued before the binding, and whether the
+ * current child is young. Nonces and the times of siblings matter only to requests that prove nothing, which are refused earlier.
  */
 function boundWorld(world: World, key: Key): World {
   const since = key.since <= CREATED ? CREATED : BOUND;

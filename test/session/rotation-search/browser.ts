@@ -45,9 +45,9 @@ export type World = {
   /** The cookie of the same name in the other scope. */
   readonly spare: Token | undefined;
   readonly requests: readonly Request[];
-  /** What the replica has: an earlier state, from the time it stopped following. */
+  /** The state of the replica: an earlier one, from the time at which it stopped following. */
   readonly replica: RotationState | undefined;
-  /** What a command carries whose caller has given up, and that has not run yet. */
+  /** The token in a command whose caller has given up, and which has not run yet. */
   readonly stuck: Token | undefined;
 };
 
@@ -60,7 +60,7 @@ export type Assumptions = {
   readonly flight?: number;
   /** Whether the store may fall back to its replica: what is in flight then is lost, or goes on (`crossed`). */
   readonly failover?: "none" | "lost" | "crossed";
-  /** What the command of a request does that runs after its time; undefined: there are none. */
+  /** The effect of a command that runs after its time; undefined: there are no such commands. */
   readonly late?: "acts" | "does nothing";
   /** Whether the clock of the day is set forward (by 3 R, any number of times), and what the store's time does then. */
   readonly clockIsSet?: "time follows" | "time goes on as before";

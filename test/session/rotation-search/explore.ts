@@ -1,7 +1,7 @@
 /** Breadth-first search over the canonical states of a model: shortest counterexample, or none up to the fixpoint. */
 
 export type Step<World> = {
-  /** Said only in a trace, so it is put into words only then. */
+  /** Returns the description of the step. It is a function, because only a trace needs it. */
   readonly label: () => string;
   /** The world after it; undefined when this very step breaks the property. */
   readonly world: World | undefined;

@@ -38,7 +38,7 @@ export type TheftAssumptions = {
   /** R, ms: any number, 0 included. */
   readonly reuseIntervalMs: number;
   readonly hoards: boolean;
-  /** So many changes of hands may be served, and not one more. "any": presentations may be close together. */
+  /** How many changes of hands may be served at most. "any": presentations may be close together. */
   readonly allowed: number | "any";
 };
 
