@@ -60,7 +60,7 @@ const proto = fc.oneof(
 );
 const messageOf = (codec: (typeof CODECS)[number]) => (codec === "json" ? json : proto);
 
-/** Makes a message, compressed or not, and a header that says so; the two often agree. */
+/** The content encodings of requests. Whether a message is really compressed often, but not always, agrees with its header. */
 const COMPRESSIONS = ["gzip", "gzip", undefined, "identity", "", "br", "GZIP", "gzip, gzip", "deflate", "x\xe9"];
 type Packing = (data: Buffer) => Buffer;
 const PACKINGS: readonly Packing[] = [

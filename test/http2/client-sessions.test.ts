@@ -218,7 +218,7 @@ type Step = (typeof STEPS)[number];
 async function take(step: Step, { sessions, proxy, accepted }: World, onError: () => void): Promise<void> {
   const request = async (path: string) => {
     const stream = await send(sessions, path);
-    // An application that asks again at once.
+    // This stands for an application that sends the next request at once.
     stream.once("error", onError).resume();
   };
   switch (step) {

@@ -120,7 +120,7 @@ function mutate(node: Node, add: Add, text: string): void {
       add("throw removed", start, end, ";");
       return;
     case "ReturnStatement":
-      // The text alone differs between `return undefined;` and `return;`.
+      // `return undefined;` and `return;` differ only in their text, so this would be no mutant.
       if (node.argument !== null && source(node.argument) !== "undefined") add("return emptied", start, end, "return;");
       return;
     case "MemberExpression": {

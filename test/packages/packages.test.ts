@@ -484,7 +484,7 @@ describe("the service", () => {
   test("begins with a file that the oldest Node can parse", async () => {
     const text = await readFile(join(built("service"), "bin/session-service.cjs"), "utf8");
     const code = text.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/"[^"]*"/g, '""');
-    // Syntax that came after ECMAScript 5.
+    // Matches syntax that is newer than ECMAScript 5.
     expect(code).not.toMatch(/=>|`|\b(?:let|const|class|async|await|import|of)\b|\.\.\.|\?\.|\?\?|\*\*/);
   });
 });

@@ -87,7 +87,7 @@ export function schemaChecker(document: Document): (schema: Schema, value: unkno
     strict: true,
     allErrors: true,
     strictTypes: false,
-    // `required` in `oneOf`, beside the properties.
+    // A `oneOf` contains `required` without the properties, which are beside it.
     strictRequired: false,
   });
   addFormats.default(ajv);

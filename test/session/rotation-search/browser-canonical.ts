@@ -53,7 +53,7 @@ function ranked(before: World, after: World): World {
   );
 }
 
-/** In the order in which `mapped` visits them. */
+/** Returns all tokens of a world, in the order in which `mapped` visits them. */
 const tokensOf = ({ jar, spare, requests, stuck }: World): Token[] => [
   jar,
   ...(spare === undefined ? [] : [spare]),

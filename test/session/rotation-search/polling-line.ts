@@ -1,5 +1,6 @@
 /**
- * Where the line runs: from which pause of the victim on an attacker that polls in a steady rhythm is detected with the victim's next refresh.
+ * Computes how long the victim's pause must be so that an attacker which polls in a steady rhythm is detected at the victim's next
+ * refresh.
  *
  * An attacker that polls every P has a child minted every m: the first multiple of P beyond R. The victim's child is outdated by one
  * that is minted more than 2 R later, so that a pause of 2 R + m always lets the victim's next refresh find the theft. For no
