@@ -5,7 +5,7 @@ import { generateProofKey, importProofKey } from "../../src/client/proof-key.ts"
 import { createProofs } from "../../src/client/proofs.ts";
 
 const key = await importProofKey(await generateProofKey());
-const payload = Buffer.from(JSON.stringify({ cnf: { jkt: "a" } })).toString("base64url");
+const payload = Buffer.from(JSON.stringify({ cnf: { jkt: "a" }, sub: "???~~~" })).toString("base64url");
 
 const nonceOf = (header: Headers) => {
   const [, claims = ""] = (header.get("dpop") ?? "").split(".");
@@ -27,6 +27,10 @@ async function nonces(stream: boolean) {
   );
   return { received, outcome };
 }
+
+test("the payload has both characters in which base64url differs from base64", () => {
+  expect(payload).toMatch(/-.*_|_.*-/);
+});
 
 test("a call that is refused for its nonce is made again with the nonce of the refusal", async () => {
   expect(await nonces(false)).toEqual({ received: [undefined, "wanted"], outcome: "served" });

@@ -8,7 +8,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { SessionPool } from "../../src/http2/session-pool.ts";
 
 type Backend = {
@@ -148,4 +148,19 @@ test("a closed pool makes no calls", async () => {
   await ask(pool);
   pool.close();
   await expect(ask(pool)).rejects.toThrow("closed by this client");
+});
+
+test("a server that cannot be reached is left alone for a second while another one serves", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const [dead, alive] = [await startBackend("dead"), await startBackend("alive")];
+  await dead.die();
+  const { pool, failures } = openPool(1, dead, alive);
+  while (failures.length === 0) await ask(pool);
+  for (let time = 0; time < 20; time++) expect((await ask(pool))[0]).toBe("alive");
+  expect(failures).toEqual([dead.url]);
+  vi.advanceTimersByTime(1_000);
+  while (failures.length === 1) await ask(pool);
+  for (let time = 0; time < 20; time++) await ask(pool);
+  expect(failures).toHaveLength(2);
 });

@@ -11,6 +11,20 @@ export type Equivalent = {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
+    file: "src/listener/pages.ts",
+    source: 'if (request.method === "HEAD") respond(response, page.status, headers);',
+    before: '"HEAD"',
+    replacement: '""',
+    reason: "Node sends no body in a response to HEAD, so the page is only written in vain.",
+  },
+  {
+    file: "src/relay/start.ts",
+    source: "...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },",
+    before: "0",
+    replacement: "1",
+    reason: "Each reading waits until there is news, so that a pause of 1 ms between readings changes no result.",
+  },
+  {
     file: "src/client/file-store.ts",
     source: "await file.close();",
     before: "await file.close()",

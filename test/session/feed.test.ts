@@ -238,3 +238,11 @@ test("an aborted watch ends quietly", async () => {
   stop();
   expect(await end).toMatchObject({ done: true });
 });
+
+test("a store that has never responded is no error of the feed: its own part reports the outage", async () => {
+  const errors: unknown[] = [];
+  world.down = true;
+  const feed = world.follow((error) => errors.push(error));
+  await expect(feed.watch("", new AbortController().signal).next()).rejects.toThrow();
+  expect(errors).toEqual([]);
+});

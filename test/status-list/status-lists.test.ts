@@ -128,6 +128,23 @@ describe("a status list", () => {
     expect(uriAt(5_001)).toBe(`${uri}.${(5_000).toString(36)}`);
   });
 
+  test("without a suffix is for sessions that every logout of everyone ended", () => {
+    const revoked = {
+      revokedUntil: storeMs(1),
+      knownAt: () => wallMs(0),
+      of: () => ({ version: 0, indices: new Map() }),
+    };
+    const signClaims = createClaimsSigner(someKeys());
+    const lists = new StatusLists({ issuer: ISSUER, ttlMs: TTL, signClaims, revoked, clock: () => 0 });
+    const { list, index } = placeOf(random.sessionId("alice"));
+    const bitIn = (name: string) => {
+      const { token } = lists.get(name) as SignedList;
+      const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+      return bitOf(claims.status_list.lst, index);
+    };
+    expect([bitIn(list), bitIn(`${list}.1`)]).toEqual([1, 0]);
+  });
+
   test("is made anew once a second at the most, with whichever suffix it is asked for", () => {
     let now = 0;
     const indices = new Map([[7, storeMs(1)]]);

@@ -47,7 +47,7 @@ export const EDGES: readonly Room[] = [
     name: "signals",
     files: /^src\/signals\/streams\/.*\.ts$/,
     stages: [
-      signals("poll-wait", "verdict-memory", "stream-poll", "streams"),
+      signals("poll-pass", "poll-wait", "verdict-memory", "stream-poll", "streams"),
       signals("stream-control", "stream-events", "service"),
     ],
   },
@@ -70,7 +70,11 @@ export const EDGES: readonly Room[] = [
   {
     name: "clock",
     files: /^src\/clock\/.*\.ts$/,
-    stages: [testsOf("clock")("steady", "turns"), limits("stall", "admission"), listener("late-connections")],
+    stages: [
+      testsOf("clock")("after-reading", "steady", "turns"),
+      limits("stall", "admission"),
+      listener("late-connections"),
+    ],
   },
   {
     name: "limits",
@@ -85,7 +89,16 @@ export const EDGES: readonly Room[] = [
     name: "listener",
     files: /^src\/listener\/.*\.ts$/,
     stages: [
-      listener("client-certificate", "fruitless", "late-connections", "recent-check", "request-source", "warm-up"),
+      listener(
+        "client-certificate",
+        "fruitless",
+        "late-connections",
+        "recent-check",
+        "request-source",
+        "resources",
+        "unread",
+        "warm-up",
+      ),
       listener("listener", "shared-port"),
       server("http", "tls", "admin-hosts", "response-headers", "cross-site"),
       [...server("limits", "rough", "stop", "pages", "warnings", "drain", "process"), "test/http2/end-session.test.ts"],
