@@ -20,7 +20,7 @@ const [verifiers, rounds] = [Number(values.verifiers), Number(values.rounds)];
 
 const nowMs = () => performance.timeOrigin + performance.now();
 
-/** A stream of the feed without a verifier. Returns a function that waits for the next batch with a revocation, for its arrival. */
+/** Opens a stream of the feed without a verifier. Returns a function that waits for the arrival of the next batch with a revocation. */
 async function readFeed(adminUrl: string, adminToken: string): Promise<() => Promise<number>> {
   const message = Buffer.from("{}");
   const head = Buffer.from([0, 0, 0, 0, message.length]);

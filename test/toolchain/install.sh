@@ -18,7 +18,7 @@ link() {
   if ! cmp -s "$lock" "$to/package-lock.json" || [ ! -x "$to/bin/node" ]; then
     node test/toolchain/unpack.js "$lock" "$to" >&2 || exit 1
     [ -x "$to/bin/node" ] || return 1
-    # Last: what ended before this is done again.
+    # The lock file is copied last, so that an installation which was interrupted before is done again.
     cp "$lock" "$to"
   fi
   if ! reason=$("$to/bin/node" --version 2>&1); then return 1; fi

@@ -220,7 +220,10 @@ function feedCases({ bound, proof, presented }: Prover): VectorCase[] {
   ];
 }
 
-/** Faults in the order in which they are reported; those with the same subject cannot be in one proof. */
+/**
+ * Faults in the order in which verifiers report them. Two faults with the same subject change the same part, so one proof cannot have
+ * both.
+ */
 const FAULTS: readonly (readonly [name: string, subject: string, change: ProofChange, verdict: Verdict])[] = [
   ["crit", "crit", { header: { crit: [] } }, "proof_malformed"],
   ["another type", "typ", { header: { typ: "jwt" } }, "proof_wrong_type"],

@@ -55,7 +55,10 @@ type Part = { readonly done: boolean; readonly count: number; readonly ended: re
 /** `begun`: the end is under way. `busy`: another end, with this id, must be finished first. */
 type Begun = { readonly state: "begun" | "busy"; readonly id: string };
 
-/** The session was created, or a step was done before it; the caller then repeats the call. */
+/**
+ * The result of one step of a creation: either the session was created, or sessions had to be ended first and the caller must run the
+ * next step.
+ */
 export type CreateStep =
   | { readonly state: "created"; readonly session: Session; readonly evicted: readonly SessionId[] }
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }

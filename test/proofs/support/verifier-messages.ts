@@ -10,7 +10,7 @@ export type Order =
     }
   /** Verify this token until all verifiers refuse it as revoked. */
   | { readonly do: "watch"; readonly token: string }
-  /** Verify all of these once more. */
+  /** Verify all of these tokens once more. */
   | { readonly do: "check"; readonly dead: readonly string[]; readonly live: readonly string[] };
 
 /** The refusal of one token by one verifier, in ms on the clock that all processes of a machine share. */
