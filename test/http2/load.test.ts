@@ -1,8 +1,8 @@
 /** Many concurrent requests over HTTP/2 while the instance that serves them stops: none is refused, none fails. */
-import { type ClientHttp2Session, connect } from "node:http2";
 import { expect, onTestFinished, test } from "vitest";
 import { startBalancer } from "../support/balancer.ts";
 import { healthClient } from "../support/health-client.ts";
+import { http2Client } from "../support/http2-client.ts";
 import { startService } from "../support/service.ts";
 
 const CONNECTIONS = 4;
@@ -12,33 +12,15 @@ const UNDER_WAY = 50;
 
 type Client = { send(): Promise<string>; close(): void };
 
-/** Returns a client that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
 function nodeClient(url: string): Client {
-  let session: ClientHttp2Session | undefined;
-  const usable = () => {
-    if (session === undefined || session.closed || session.destroyed) {
-      const opened = connect(url).on("error", () => {});
-      opened.once("goaway", () => {
-        if (session === opened) session = undefined;
-      });
-      session = opened;
-    }
-    return session;
-  };
+  const client = http2Client(url);
   return {
-    close: () => session?.destroy(),
+    close: () => client.close(),
     send: () =>
-      new Promise((resolve) => {
-        const stream = usable().request({ ":path": "/healthz" });
-        let status = 0;
-        stream.on("response", (head) => {
-          status = Number(head[":status"]);
-        });
-        stream.on("error", () => {}).resume();
-        stream.once("close", () =>
-          resolve(status === 200 && stream.rstCode === 0 ? "served" : `${status}, ${stream.rstCode}`),
-        );
-      }),
+      client.send({ ":path": "/healthz" }).then(
+        ({ status }) => (status === 200 ? "served" : String(status)),
+        (error: Error) => error.message,
+      ),
   };
 }
 

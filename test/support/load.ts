@@ -1,9 +1,8 @@
 /** Clients that refresh their session in a loop until they are stopped. They differ in how they connect. */
 
-import { once } from "node:events";
 import { Agent, type IncomingMessage, request as send } from "node:http";
-import { type ClientHttp2Session, connect } from "node:http2";
 import { text } from "node:stream/consumers";
+import { http2Client } from "./http2-client.ts";
 
 export type Load = {
   /** Descriptions of all failures. */
@@ -40,40 +39,14 @@ function overHttp1(url: string, keepAlive: boolean, pauseMs: number): Client {
   };
 }
 
-/** Returns a client that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
 function overHttp2(url: string): Client {
-  let session: ClientHttp2Session | undefined;
-  const usable = () => {
-    if (session === undefined || session.closed || session.destroyed) {
-      const opened = connect(url);
-      opened.on("error", () => {});
-      opened.once("goaway", () => {
-        if (session === opened) session = undefined;
-      });
-      session = opened;
-    }
-    return session;
-  };
+  const client = http2Client(url);
   return {
     pauseMs: 0,
-    close: () => session?.destroy(),
+    close: () => client.close(),
     async refresh(cookie) {
-      const stream = usable().request({ ":method": "POST", ":path": PATH, cookie }, { endStream: true });
-      // GOAWAY was in the same packet as the end of the last response, so that Node never sent this request. Sending it on another
-      // connection is allowed. A request that was sent and then refused is a failure.
-      let wasSent = true;
-      stream.once("frameError", () => {
-        wasSent = false;
-      });
-      try {
-        const [headers] = await once(stream, "response");
-        const body = await text(stream);
-        return { status: Number(headers[":status"]), next: nextCookie(headers["set-cookie"]), body };
-      } catch (error) {
-        if (wasSent) throw error;
-        session = undefined;
-        return this.refresh(cookie);
-      }
+      const { status, headers, body } = await client.send({ ":method": "POST", ":path": PATH, cookie });
+      return { status, next: nextCookie(headers["set-cookie"]), body };
     },
   };
 }
