@@ -130,13 +130,16 @@ const JOINED = [
   ...["prom-client", "bintrees", "tdigest", "@opentelemetry/api", "structured-headers"],
 ];
 
+/** A line of a comment. Comments name modules that the code does not import. */
+const COMMENT_LINE = /^\s*(?:\/\*\*|\*|\/\/).*$/gm;
+
 /** Returns the packages that compiled modules import, including those that only their types import. */
 function importedPackages(directory: string): Set<string> {
   const found = new Set<string>();
   for (const file of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
     if (!/\.(js|d\.ts)$/.test(file)) continue;
-    const text = readFileSync(join(directory, file), "utf8");
-    for (const [, specifier] of text.matchAll(
+    const code = readFileSync(join(directory, file), "utf8").replaceAll(COMMENT_LINE, "");
+    for (const [, specifier] of code.matchAll(
       /(?:\bfrom|\bimport|\bimport\(|\.resolve\()\s*["'`]([^."'`][^"'`]*)["'`$]/g,
     )) {
       const [, name] = /^((?:@[^/]+\/)?[^/:]+)(?:\/|$)/.exec(specifier as string) ?? [];
