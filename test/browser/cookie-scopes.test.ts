@@ -5,8 +5,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { freePort } from "../support/free-port.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
-import { type Engine, startChromium, startWebKit, type Tab } from "./engines/driver.ts";
+import { type Engine, startChromium, type Tab } from "./engines/driver.ts";
 import { startFirefox } from "./engines/firefox.ts";
+import { startWebKit } from "./engines/webkit.ts";
 import { type Nginx, startNginx } from "./nginx.ts";
 
 const HOST = "auth.site.localhost";

@@ -5,10 +5,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../support/free-port.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
-import { type Engine, startChromium, startWebKit, type Tab } from "./engines/driver.ts";
+import { type Engine, startChromium, type Tab } from "./engines/driver.ts";
 import { startFirefox } from "./engines/firefox.ts";
 import { bundleKit } from "./engines/origin.ts";
 import { becomes, eventually, isToken, tokenOf } from "./engines/pages.ts";
+import { startWebKit } from "./engines/webkit.ts";
 import { type Nginx, startNginx } from "./nginx.ts";
 
 // Browsers resolve names below localhost themselves. `site.localhost` and `other.localhost` are sites, as example.com is.

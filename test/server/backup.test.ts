@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { freePort } from "../support/free-port.ts";
 import { RedisServer } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 const PAGE = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");
 const MODULES = join(import.meta.dirname, "../../node_modules/.bin");
@@ -141,6 +142,10 @@ test("a snapshot of a Redis is restored, with its append-only file on", async ()
 test("a copy of the append-only directory of a Redis is restored", async () => {
   const { redis, env, service, directory, alice, bob } = await redisWithSessions();
   await redis.admin.config("SET", "auto-aof-rewrite-percentage", 0);
+  // Redis postpones its writes to the file while the disk is busy.
+  await until(async () => {
+    expect(await redis.admin.info("persistence")).toMatch(/^aof_rewrite_in_progress:0\r$.*^aof_buffer_length:0\r$/ms);
+  });
   const copy = join(scratch(), "appendonlydir");
   mkdirSync(dirname(copy), { recursive: true });
   cpSync(join(directory, "appendonlydir"), copy, { recursive: true });

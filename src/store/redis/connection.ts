@@ -40,13 +40,26 @@ export function disconnect(client: Client): void {
   client.disconnect();
 }
 
+/** Prepares a client of one server for its silence and its demotion. */
+function guard(client: Redis, commandTimeoutMs: number): void {
+  giveUpWhenSilent(client, commandTimeoutMs);
+  let isLeaving = false;
+  // A server that was demoted refuses all commands in flight. The first refusal makes the client look for the new master.
+  client.options.reconnectOnError = ({ message }) => {
+    if (isLeaving || !message.startsWith("READONLY")) return false;
+    isLeaving = true;
+    return true;
+  };
+  client.on("close", () => (isLeaving = false));
+}
+
 /** @param commandTimeoutMs in ms */
 export function connect(target: RedisTarget, commandTimeoutMs: number): Client {
   const client = createClient(target, commandTimeoutMs);
-  if (client instanceof Redis) giveUpWhenSilent(client, commandTimeoutMs);
+  if (client instanceof Redis) guard(client, commandTimeoutMs);
   else {
     client.on("+node", (node: Redis) => {
-      giveUpWhenSilent(node, commandTimeoutMs);
+      guard(node, commandTimeoutMs);
       node.connect().catch(() => {});
     });
   }
@@ -56,7 +69,7 @@ export function connect(target: RedisTarget, commandTimeoutMs: number): Client {
 /** Connects to one node of a cluster, and again whenever that connection is lost. @param commandTimeoutMs ms */
 export function connectNode(node: Redis, commandTimeoutMs: number): Redis {
   const own = node.duplicate({ lazyConnect: false, readOnly: false, retryStrategy: backoff } as RedisOptions);
-  giveUpWhenSilent(own, commandTimeoutMs);
+  guard(own, commandTimeoutMs);
   return own.on("end", revive);
 }
 
@@ -100,8 +113,6 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
-    // The node was demoted, so the new master must be found.
-    reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   };
   if (target.kind === "single") return new Redis({ ...common, retryStrategy: backoff, host, port });
   if (target.kind === "sentinel") {

@@ -1,9 +1,10 @@
 /** Pages that browsers keep in their back/forward cache, as they were, and bring back. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Engine, startChromium, startWebKit, type Tab } from "./driver.ts";
+import { type Engine, startChromium, type Tab } from "./driver.ts";
 import { startFirefox } from "./firefox.ts";
 import { type Origin, startOrigin } from "./origin.ts";
 import { becomes, eventually, isToken, openPage, signIn, statesOf, tokenOf } from "./pages.ts";
+import { startWebKit } from "./webkit.ts";
 
 /** `npm run test:browser`: every scenario in every engine. */
 const LONG = process.env.BROWSERS === "long";

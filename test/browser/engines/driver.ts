@@ -1,12 +1,10 @@
-/** Three browser engines behind one interface, each as its own protocol drives it. */
-import { execFileSync, spawn } from "node:child_process";
-import { globSync, mkdirSync, writeFileSync } from "node:fs";
+/** Browser engines behind one interface, each as its own protocol drives it. Firefox and WebKitGTK have files of their own. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CDPSession, chromium } from "playwright-core";
 import { patient } from "../../support/browser-context.ts";
-import { freePort } from "../../support/free-port.ts";
 import { scratch } from "../../support/service.ts";
-import { until } from "../../support/until.ts";
 
 export type Tab = {
   goto(url: string): Promise<void>;
@@ -95,78 +93,6 @@ export async function startChromium(
     async close() {
       await context.close();
       await browser?.close();
-    },
-  };
-}
-
-/** Starts WebKitGTK, controlled by plain WebDriver (W3C). It has no own store for authorities, so the certificate is not checked. */
-export async function startWebKit(): Promise<Engine> {
-  const port = await freePort();
-  const directory = scratch();
-  const driver = spawn("xvfb-run", ["-a", "WebKitWebDriver", `--port=${port}`], {
-    env: {
-      PATH: process.env.PATH,
-      HOME: directory,
-      TMPDIR: directory,
-      XDG_RUNTIME_DIR: directory,
-      LIBGL_ALWAYS_SOFTWARE: "1",
-    },
-    stdio: "ignore",
-    // The browser gets a separate process group, because xvfb-run leaves the X server behind if only xvfb-run is killed.
-    detached: true,
-  });
-  const exited = new Promise((resolve) => driver.once("exit", resolve));
-  const root = `http://127.0.0.1:${port}`;
-  const call = async (method: string, path: string, body?: unknown): Promise<unknown> => {
-    const response = await fetch(root + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
-    const { value } = (await response.json()) as { value: unknown };
-    if (!response.ok) throw new Error(`${method} ${path}: ${JSON.stringify(value)}`);
-    return value;
-  };
-  await until(() => call("GET", "/status"));
-  const newSession = async () => {
-    const [binary] = globSync("/usr/lib/*/webkit2gtk-4.1/MiniBrowser");
-    const browserOptions = { binary, args: ["--automation"] };
-    const alwaysMatch = { acceptInsecureCerts: true, "webkitgtk:browserOptions": browserOptions };
-    const { sessionId } = (await call("POST", "/session", { capabilities: { alwaysMatch } })) as { sessionId: string };
-    return `/session/${sessionId}`;
-  };
-  let session = await newSession();
-  // Only one window can have the focus, so commands wait for each other.
-  let queue: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(step: () => Promise<T>): Promise<T> => {
-    const result = queue.then(step);
-    queue = result.catch(() => {});
-    return result;
-  };
-  return {
-    open: async (url) => {
-      const handle = await inTurn(async () => {
-        const { handle } = (await call("POST", `${session}/window/new`, { type: "tab" })) as { handle: string };
-        return handle;
-      });
-      const command = <T>(method: string, path: string, body?: unknown) =>
-        inTurn(async () => {
-          await call("POST", `${session}/window`, { handle });
-          return (await call(method, session + path, body)) as T;
-        });
-      const tab: Tab = {
-        goto: (next) => command("POST", "/url", { url: next }),
-        back: () => command("POST", "/back", {}),
-        evaluate: (expression) => command("POST", "/execute/sync", { script: `return (${expression})`, args: [] }),
-        close: () => command("DELETE", "/window"),
-      };
-      await tab.goto(url);
-      return tab;
-    },
-    async reset() {
-      await call("DELETE", session);
-      session = await newSession();
-    },
-    async close() {
-      await call("DELETE", session).catch(() => {});
-      if (driver.pid !== undefined) process.kill(-driver.pid, "SIGTERM");
-      await exited;
     },
   };
 }

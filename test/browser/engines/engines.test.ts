@@ -1,6 +1,6 @@
 /** The kit in real browsers against the real service: what must hold in every engine. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Engine, startChromium, startWebKit } from "./driver.ts";
+import { type Engine, startChromium } from "./driver.ts";
 import { startFirefox } from "./firefox.ts";
 import { type Origin, startOrigin } from "./origin.ts";
 import {
@@ -17,6 +17,7 @@ import {
   stepClock,
   tokenOf,
 } from "./pages.ts";
+import { startWebKit } from "./webkit.ts";
 
 /** `npm run test:browser`: every scenario in every engine. Otherwise all of them in one, and the first ones in the others. */
 const LONG = process.env.BROWSERS === "long";

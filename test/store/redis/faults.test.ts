@@ -160,6 +160,23 @@ describe("a Redis that refuses", () => {
     await until(() => login(store));
   });
 
+  test("all commands in flight are refused by a demoted server, which ends the connection once", async () => {
+    const [master, redis] = [await server("--repl-diskless-sync-delay", "0"), await server()];
+    const store = await open(redis.url);
+    const warnings: Error[] = [];
+    const note = (warning: Error) => void warnings.push(warning);
+    process.on("warning", note);
+    onTestFinished(() => void process.off("warning", note));
+    await redis.admin.replicaof("127.0.0.1", master.port);
+    redis.pause(); // All replies then arrive together.
+    const logins = Array.from({ length: 20 }, () => login(store).catch((error: unknown) => error));
+    redis.resume();
+    for (const error of await Promise.all(logins)) expect(error).toBeInstanceOf(StoreUnavailable);
+    await redis.admin.call("REPLICAOF", "NO", "ONE");
+    await until(() => login(store));
+    expect(warnings).toEqual([]);
+  });
+
   test("a script that blocks Redis", async () => {
     const redis = await server("--busy-reply-threshold", "10");
     const store = await open(redis.url);
