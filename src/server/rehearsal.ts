@@ -10,7 +10,7 @@ import { duplexPair } from "node:stream";
 import type { Config } from "../config/config.ts";
 import type { Handler } from "../listener/exchange.ts";
 import { createAudit } from "../observability/audit.ts";
-import { createLogger, type Logger } from "../observability/logger.ts";
+import { createSilentLog, type Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { systemClock } from "../session/time.ts";
 import { IN_MEMORY } from "../store/embedded/options.ts";
@@ -43,7 +43,7 @@ const UNLIMITED = {
 /** Runs the rehearsal. It never rejects: without it the start continues, only without the benefit. Failures are logged as bugs. */
 export async function rehearse({ config, ring, entropy, log }: Deps): Promise<void> {
   try {
-    const silent = createLogger("silent");
+    const silent = createSilentLog();
     const metrics = createMetrics(undefined, { ofProcess: false });
     const token = entropy.text(43);
     const store = createEmbeddedStore({ path: IN_MEMORY, clock: systemClock, reuseIntervalMs: 0, markerLifeMs: 1 });
@@ -51,14 +51,14 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
     const apis = createApis({
       signIns: () => undefined,
       config: unlimited,
-      log: silent.log,
+      log: silent,
       metrics,
-      audit: createAudit(silent.log, metrics, () => store.shiftMs()),
+      audit: createAudit(silent, metrics, () => store.shiftMs()),
       entropy,
       ring,
       access: await loadAdminAccess([{ name: "rehearsal", token }], undefined),
       store,
-      overload: openOverloadControl(unlimited, silent.log, metrics),
+      overload: openOverloadControl(unlimited, silent, metrics),
       storeKind: "embedded",
       feed: { watch: notRehearsed, watchHere: notRehearsed, state: notRehearsed },
       issuer: config.issuer ?? "http://localhost",
