@@ -22,9 +22,15 @@ export const getUser = (request: object): User => users.get(request) ?? { state:
  */
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
   const gate = createGate(sessions, options);
-  return async (request: Request, response: NodeResponseLike, next: () => void): Promise<void> => {
-    const passage = await gate(pageRequestOf(request, request.originalUrl), request.socket.remoteAddress);
-    const user = await writePassage(passage, response);
+  return async (request: Request, response: NodeResponseLike, next: (error?: unknown) => void): Promise<void> => {
+    let user: User | undefined;
+    try {
+      const passage = await gate(pageRequestOf(request, request.originalUrl), request.socket.remoteAddress);
+      user = await writePassage(passage, response);
+    } catch (error) {
+      // Express 4 does not await its middleware: a rejection would end the process.
+      return next(error);
+    }
     if (!user) return;
     users.set(request, user);
     next();

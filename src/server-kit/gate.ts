@@ -1,5 +1,6 @@
 /** Checks each request before the application handles it. All adapters use this gate. */
 import { loginLocation } from "./login.ts";
+import { pathForms, requestTarget } from "./paths.ts";
 import { isSafe, isSameOrigin } from "./same-origin.ts";
 import type { Authentication, PageRequest, ServerSessions } from "./sessions.ts";
 
@@ -9,8 +10,9 @@ export type GateOptions = {
   /** The name of the query parameter with the path to which the login page returns. Read it with `returnPath`. Default: `next`. */
   readonly returnParameter?: string;
   /**
-   * Returns whether a path is only for users who are signed in. It is called with the path as it was sent, decoded, and in lower case.
-   * Default: no path is.
+   * Returns whether a path is only for users who are signed in. It is called with each form in which a framework may match the path: as
+   * it was sent, decoded, in lower case, without a slash at its end, with `..` resolved. One form that is protected suffices. Default:
+   * no path is.
    */
   readonly isProtected?: (path: string) => boolean;
   /**
@@ -45,8 +47,8 @@ export function createGate(
       return { authentication: nothing, response: new Response("cross-site request", { status: 403 }) };
     }
     const authentication = await sessions.authenticate(request, address);
-    const { pathname } = new URL(request.url, "http://application.invalid");
-    if (authentication.user.state !== "ended" || !pathsOf(pathname).some((path) => isProtected(path)))
+    const { path } = requestTarget(request.url);
+    if (authentication.user.state !== "ended" || !pathForms(path).some((form) => isProtected(form)))
       return { authentication };
     const location = loginLocation(request.url, login, returnParameter);
     if (location === undefined) return { authentication };
@@ -55,17 +57,6 @@ export function createGate(
     headers.set("location", location);
     return { authentication, response: new Response(null, { status: 303, headers }) };
   };
-}
-
-/** Returns a path in the forms in which a framework may match its routes: most decode it first, and Express ignores case. */
-function pathsOf(pathname: string): readonly string[] {
-  let decoded = pathname;
-  try {
-    decoded = decodeURI(pathname);
-  } catch {
-    // A path that cannot be decoded stays as it is, because frameworks do not decode it either.
-  }
-  return [pathname, decoded, decoded.toLowerCase()];
 }
 
 function isNavigation({ method, headers }: PageRequest): boolean {

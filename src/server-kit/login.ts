@@ -1,4 +1,5 @@
 /** Builds the redirects to the login and back. */
+import { requestTarget } from "./paths.ts";
 
 /** The base to resolve addresses against. An address that resolves to another origin is no path of the application. */
 const BASE = "http://application.invalid";
@@ -21,9 +22,9 @@ export function returnPath(wanted: unknown, login: string, fallback = "/"): stri
 
 /** Returns the address of the login with the path to return to, or undefined if the request is for the login already. */
 export function loginLocation(url: string, login: string, parameter: string): string | undefined {
-  const { pathname, search } = new URL(url, BASE);
-  if (isLogin(pathname, login)) return undefined;
-  const wanted = returnPath(pathname + search, login);
+  const { path, search } = requestTarget(url);
+  if (isLogin(path, login)) return undefined;
+  const wanted = returnPath(path + search, login);
   return `${login}?${new URLSearchParams({ [parameter]: wanted })}`;
 }
 

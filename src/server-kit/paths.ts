@@ -1,0 +1,54 @@
+/**
+ * The path of a request. Frameworks change it before they look for its route, each in its own way: they decode it, ignore its case or a
+ * slash at its end, resolve `..`. A path that is protected in one of these forms is protected.
+ */
+
+const BASE = "http://application.invalid";
+
+/** Returns the path and the query of a request as they were sent. @param url a path, or an absolute URL */
+export function requestTarget(url: string): { readonly path: string; readonly search: string } {
+  const absolute = url.startsWith("/") ? undefined : URL.parse(url, BASE);
+  const target = absolute ? absolute.pathname + absolute.search : url;
+  const [, path = "/", search = ""] = /^([^?#]*)(\?[^#]*)?/.exec(target) ?? [];
+  return { path, search };
+}
+
+/** What frameworks change in a path before they match it with their routes. Each makes some of these changes, in this order. */
+const CHANGES: readonly ((path: string) => string)[] = [
+  decode,
+  // `new URL("//host/account", base)`, which some frameworks call, takes `host` for one. It reads a backslash as a slash.
+  (path) => path.replace(/^[/\\]{2,}[^/\\]*/, ""),
+  (path) => path.replaceAll("\\", "/"),
+  (path) => path.replaceAll(/;[^/]*/g, ""),
+  (path) => path.replaceAll(/\/{2,}/g, "/"),
+  resolveDots,
+  (path) => path.replace(/(.)\/+$/, "$1"),
+  (path) => path.toLowerCase(),
+];
+
+/** Returns a path in all forms in which a framework may match it with its routes. For most paths this is the path alone. */
+export function pathForms(path: string): readonly string[] {
+  const forms = new Set([path]);
+  for (const change of CHANGES) for (const form of [...forms]) forms.add(change(form));
+  return [...forms];
+}
+
+/** Decodes what can be decoded, as Hono does, where `decodeURI` would refuse the whole path for one wrong octet. */
+function decode(path: string): string {
+  return path.replaceAll(/(?:%[0-9a-f]{2})+/gi, (octets) => {
+    try {
+      return decodeURI(octets);
+    } catch {
+      return octets.replaceAll(/%[0-7]./g, decodeURI);
+    }
+  });
+}
+
+function resolveDots(path: string): string {
+  const segments: string[] = [];
+  for (const segment of path.split("/").slice(1)) {
+    if (segment === "..") segments.pop();
+    else if (segment !== ".") segments.push(segment);
+  }
+  return `/${segments.join("/")}`;
+}

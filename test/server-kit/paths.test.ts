@@ -1,0 +1,96 @@
+/** A protected path is protected however it is written: paths that no browser sends, over raw connections, to real frameworks. */
+import { once } from "node:events";
+import { createServer, request as send } from "node:http";
+import type { AddressInfo } from "node:net";
+import express from "express";
+import Fastify from "fastify";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sessionMiddleware } from "../../src/server-kit/express.ts";
+import { sessionHook } from "../../src/server-kit/fastify.ts";
+import type { ServerSessions } from "../../src/server-kit/index.ts";
+import { pathForms } from "../../src/server-kit/paths.ts";
+import { aService } from "../support/every-protocol.ts";
+import { aServer, aVerifier, COOKIES } from "./world.ts";
+
+/** The narrowest predicate that a user would write for a page and what is below it. */
+const OPTIONS = { isProtected: (path: string) => path === "/account" || path.startsWith("/account/") };
+const SECRET = "the account";
+
+async function runExpress(sessions: ServerSessions) {
+  const app = express();
+  app.use(sessionMiddleware(sessions, OPTIONS));
+  app.use("/account", (_request, response) => void response.send(SECRET));
+  app.use((_request, response) => void response.send("open"));
+  const server = createServer(app).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, close: () => server.close() };
+}
+
+async function runFastify(sessions: ServerSessions) {
+  const routerOptions = {
+    ...{ ignoreDuplicateSlashes: true, ignoreTrailingSlash: true, caseSensitive: false, useSemicolonDelimiter: true },
+  };
+  const app = Fastify({ routerOptions });
+  app.addHook("onRequest", sessionHook(sessions, OPTIONS));
+  app.get("/account", () => SECRET);
+  app.get("/account/*", () => SECRET);
+  app.get("/*", () => "open");
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  return { port: (app.server.address() as AddressInfo).port, close: () => app.close() };
+}
+
+/** Sends a path as it is. `fetch` would resolve it. */
+async function get(port: number, path: string) {
+  const request = send({ port, path, headers: { accept: "text/html" }, agent: false }).end();
+  const [response] = await once(request, "response");
+  return { status: response.statusCode as number, body: (await response.setEncoding("utf8").toArray()).join("") };
+}
+
+const WRITTEN = [
+  ...["/account", "/account/", "/account//", "//account", "///account/x", "/./account", "/x/../account", "/account/.."],
+  ...[
+    "/account/../login",
+    "/account/%2e%2e/x",
+    "/account/..;/x",
+    "/account;x=1",
+    "/account?x=/..",
+    "/account#/..",
+    "/AcCount/",
+  ],
+  ...[
+    "/%61ccount/../x",
+    "/%61ccount/%zz",
+    "/%61ccount/%ff/..",
+    "/%41ccount;",
+    "//account/../x",
+    "//x/account",
+    "http://a/account",
+  ],
+  ...["/account/%2f..%2f..", "/account\\..", "/\\account"],
+];
+const STRANGE = ["/", "//", "///", "//[", "//:99999999/", "/\\", "http://", "/%", "/%ff", "*"];
+
+describe.each([
+  ["Express", runExpress],
+  ["Fastify", runFastify],
+])("%s", (_, run) => {
+  const service = aService(COOKIES);
+  const kept = aVerifier(service);
+  let running: Awaited<ReturnType<typeof run>>;
+  beforeAll(async () => {
+    running = await run(aServer(service, kept.verifier).sessions);
+  });
+  afterAll(() => running.close());
+
+  test.each(WRITTEN)("%s does not lead a stranger to the account", async (path) => {
+    expect((await get(running.port, path)).body).not.toBe(SECRET);
+  });
+
+  test.each(STRANGE)("%s is no fault of the kit", async (path) => {
+    expect((await get(running.port, path)).status).toBeLessThan(500);
+  });
+});
+
+test("a part of a path that stays encoded stays one segment", () => {
+  expect(pathForms("/a%2Fb/%61ccount")).toContain("/a%2Fb/account");
+});
