@@ -27,6 +27,9 @@ export function createFileStore(link: string): TokenStore {
       });
       await removeLeftovers(path);
     },
+    async prepare(tokens) {
+      await rm(await writeTemporary(await fileOf(link), tokens), { force: true });
+    },
     async clear() {
       const path = await fileOf(link);
       await rm(path, { force: true });
@@ -58,15 +61,8 @@ async function load(path: string): Promise<StoredTokens | undefined> {
 }
 
 async function write(path: string, tokens: StoredTokens, replacing: string | undefined): Promise<void> {
-  const temporary = `${path}.${randomUUID()}.tmp`;
+  const temporary = await writeTemporary(path, tokens);
   try {
-    const file = await open(temporary, "wx", MODE);
-    try {
-      await file.writeFile(`${JSON.stringify(tokens)}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
     // Only the rename comes between this check and the replacement.
     const isCurrent = replacing === undefined || (await load(path))?.refreshToken === replacing;
     if (isCurrent) {
@@ -74,6 +70,22 @@ async function write(path: string, tokens: StoredTokens, replacing: string | und
       await syncDirectory(dirname(path));
     } else await rm(temporary, { force: true });
   } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** Writes tokens to a temporary file, and returns its path. The tokens are on the disk then. */
+async function writeTemporary(path: string, tokens: StoredTokens): Promise<string> {
+  const temporary = `${path}.${randomUUID()}.tmp`;
+  const file = await open(temporary, "wx", MODE);
+  try {
+    await file.writeFile(`${JSON.stringify(tokens)}\n`);
+    await file.sync();
+    await file.close();
+    return temporary;
+  } catch (error) {
+    await file.close().catch(() => {});
     await rm(temporary, { force: true });
     throw error;
   }

@@ -26,6 +26,11 @@ export interface TokenStore {
    * nothing may be replaced. Compare it as late as possible
    */
   save(tokens: StoredTokens, replacing?: string): Promise<void>;
+  /**
+   * Rejects if tokens of the size of these cannot be stored now, for example because the disk is full. It changes nothing, and is called
+   * before each refresh: if the service has replaced a refresh token and nobody can store its successor, the session is lost.
+   */
+  prepare?(tokens: StoredTokens): Promise<void>;
   /** Deletes the stored tokens. */
   clear(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import type { ProofKey } from "./proof-key.ts";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
 
 type Deps = {
-  readonly store: Pick<TokenStore, "load" | "save">;
+  readonly store: Pick<TokenStore, "load" | "save" | "prepare">;
   readonly endpoints: Pick<Endpoints, "refresh">;
   /** Returns the key of a session; undefined if it has none. */
   readonly keyOf: (stored: StoredTokens) => Promise<ProofKey | undefined>;
@@ -33,10 +33,28 @@ export function freshToken({ access }: StoredTokens, timeMs: number, refused?: s
 }
 
 /**
- * Returns another access token than the one that was refused: one that another process has stored, or a new one.
+ * Returns another access token than the one that was refused: one that another process has stored, a new one, or, if the service does not
+ * decide, the present one while it is valid.
  * @throws SessionEnded, SessionUnavailable
  */
 export async function refreshTokens(deps: Deps, refused: string | undefined): Promise<string> {
+  const { store, now } = deps;
+  const stored = await loadTokens(deps);
+  const fresh = freshToken(stored, now(), refused);
+  if (fresh !== undefined) return fresh;
+  try {
+    await inStore(store.prepare?.(stored));
+    return await presentTokens(deps, refused);
+  } catch (error) {
+    if (!(error instanceof SessionUnavailable)) throw error;
+    const { access } = await loadTokens(deps);
+    if (access === undefined || access.token === refused || now() >= access.expiresAtMs) throw error;
+    return access.token;
+  }
+}
+
+/** Presents the stored refresh token, and those that other processes store in the meantime. */
+async function presentTokens(deps: Deps, refused: string | undefined): Promise<string> {
   const { endpoints, now, keyOf } = deps;
   let presented: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -46,15 +64,8 @@ export async function refreshTokens(deps: Deps, refused: string | undefined): Pr
     if (fresh !== undefined) return fresh;
     if (stored.refreshToken === presented) throw new SessionEnded("the session is over");
     presented = stored.refreshToken;
-    try {
-      const granted = await endpoints.refresh(presented, await keyOf(stored));
-      if (granted !== undefined) return await keep(deps, presented, granted);
-    } catch (error) {
-      const { access } = stored;
-      const isValid = access !== undefined && access.token !== refused && now() < access.expiresAtMs;
-      if (!isValid || !(error instanceof SessionUnavailable)) throw error;
-      return access.token;
-    }
+    const granted = await endpoints.refresh(presented, await keyOf(stored));
+    if (granted !== undefined) return keep(deps, presented, granted);
   }
   throw new SessionUnavailable("other processes keep replacing the tokens");
 }
@@ -68,7 +79,16 @@ async function keep({ store, now }: Deps, presented: string, granted: Granted): 
   const stored = await store.load();
   if (stored?.refreshToken === presented) {
     const access = { token, obtainedAtMs, refreshAtMs, expiresAtMs };
-    await store.save({ ...stored, refreshToken, access }, presented);
+    await inStore(store.save({ ...stored, refreshToken, access }, presented));
   }
   return token;
+}
+
+/** @throws SessionUnavailable if the store fails */
+async function inStore(change: Promise<void> | undefined): Promise<void> {
+  try {
+    await change;
+  } catch (cause) {
+    throw new SessionUnavailable("the tokens cannot be stored", undefined, { cause });
+  }
 }

@@ -61,6 +61,26 @@ test("one refresh serves all callers of a process, and other processes find its 
   expect(readdirSync(directory).filter((name) => name.endsWith(".tmp"))).toEqual([]);
 });
 
+test("a refresh token is not spent while its successor could not be stored", async () => {
+  const { user } = await signedIn();
+  const requests: unknown[] = [];
+  const noted: typeof fetch = (url, init) => {
+    requests.push(url);
+    return fetch(url, init);
+  };
+  // The name of a temporary file is longer, and no file system takes it. The file itself can be read.
+  const path = join(directory, "s".repeat(240));
+  writeFileSync(path, JSON.stringify({ refreshToken: user.refreshToken }));
+  const options = { service: service.publicUrl, clientId: "cli", requestTimeoutMs: PATIENCE_MS, fetch: noted };
+  const session = (store: TokenStore) => createTokenSession({ ...options, store });
+  await expect(session(createFileStore(path)).accessToken()).rejects.toThrow(SessionUnavailable);
+  expect(requests).toEqual([]);
+  const other = createFileStore(join(directory, `${++count}.json`));
+  await other.save({ refreshToken: user.refreshToken });
+  await session(other).accessToken();
+  expect(requests).toHaveLength(1);
+});
+
 test("fetch sends the token to known origins only, and replaces one that is refused", async () => {
   const seen: (string | undefined)[] = [];
   const api = createServer((request, response) => {
