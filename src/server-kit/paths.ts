@@ -22,6 +22,9 @@ const CHANGES: readonly ((path: string) => string)[] = [
   (path) => path.replaceAll(/;[^/]*/g, ""),
   (path) => path.replaceAll(/\/{2,}/g, "/"),
   resolveDots,
+  // Scripts of frameworks fetch the data of a page from an address beside it: `/account.data`, `/account/_.data` and `/_root.data`
+  // (React Router), `/account.rsc` (Next.js), `/account/__data.json` (SvelteKit).
+  (path) => path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/__data\.json$/i, "") || "/",
   (path) => path.replace(/(.)\/+$/, "$1"),
   (path) => path.toLowerCase(),
 ];

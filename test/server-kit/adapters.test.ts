@@ -18,7 +18,9 @@ import { sessionHandle } from "../../src/server-kit/sveltekit.ts";
 import { aService } from "../support/every-protocol.ts";
 import { aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
 
-const OPTIONS = { isProtected: (path: string) => path.startsWith("/account") || path === "/login" };
+const OPTIONS = {
+  isProtected: (path: string) => path === "/account" || path.startsWith("/account/") || path === "/login",
+};
 type Send = (request: Request) => Promise<Response>;
 type Running = { readonly send: Send; close(): Promise<unknown> | unknown };
 
@@ -189,11 +191,15 @@ describe.each([
     expect([open.status, await open.text()]).toEqual([200, "ended"]);
   });
 
-  test.each(["/%61ccount", "/ACCOUNT", "/%61ccount/%ff"])("%s is protected as /account is", async (path) => {
-    // Hono and others decode a path before they look for its route, even if a part cannot be decoded, and Express ignores its case.
-    const response = await running.send(new Jar().request(path, PAGE));
-    expect(response.headers.get("x-application")).toBeNull();
-  });
+  test.each(["/%61ccount", "/ACCOUNT", "/%61ccount/%ff", "/account.data"])(
+    "%s is protected as /account is",
+    async (path) => {
+      // Hono and others decode a path before they look for its route, even if a part cannot be decoded. Express ignores its case.
+      // React Router 8 passes on requests for the data of a page as they are.
+      const response = await running.send(new Jar().request(path, PAGE));
+      expect(response.headers.get("x-application")).toBeNull();
+    },
+  );
 
   test("a script gets 401 in place of a redirect", async () => {
     expect((await running.send(new Jar().request("/account", { accept: "application/json" }))).status).toBe(401);

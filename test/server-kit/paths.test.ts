@@ -91,6 +91,13 @@ describe.each([
   });
 });
 
+test.each(["/account.data", "/account/_.data", "/account.rsc", "/account/__data.json", "/x/../%61ccount.DATA"])(
+  "%s is for the data of the account",
+  (path) => {
+    expect(pathForms(path)).toContain("/account");
+  },
+);
+
 test("a part of a path that stays encoded stays one segment", () => {
   expect(pathForms("/a%2Fb/%61ccount")).toContain("/a%2Fb/account");
 });
