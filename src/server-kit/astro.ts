@@ -1,5 +1,5 @@
 /** The adapter for Astro. */
-import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 /** The parts of `APIContext` that are used. */
@@ -29,8 +29,6 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
     const { authentication, response } = await gate(context.request, context.clientAddress);
     if (response) return response;
     (context.locals as { user?: User }).user = authentication.user;
-    const rendered = await next();
-    addResponseHeaders(rendered.headers, authentication);
-    return rendered;
+    return withResponseHeaders(await next(), authentication);
   };
 }

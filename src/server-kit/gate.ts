@@ -80,3 +80,15 @@ export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }:
   }
   for (const line of own) to.append("set-cookie", line);
 }
+
+/** Returns a response with the headers for the browser. The headers of a response that the application has fetched cannot be changed. */
+export function withResponseHeaders(response: Response, authentication: Authentication): Response {
+  try {
+    addResponseHeaders(response.headers, authentication);
+    return response;
+  } catch {
+    const own = new Response(response.body, response);
+    addResponseHeaders(own.headers, authentication);
+    return own;
+  }
+}

@@ -1,11 +1,11 @@
 /** The adapter for Hono. */
-import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 /** The parts of Hono's context that are used. */
 type Context = {
   readonly req: { readonly raw: Request };
-  readonly res: Response;
+  res: Response;
   set(name: "user", user: User): void;
 };
 
@@ -26,7 +26,11 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
     if (response) return response;
     context.set("user", authentication.user);
     await next();
-    addResponseHeaders(context.res.headers, authentication);
+    const own = withResponseHeaders(context.res, authentication);
+    if (own === context.res) return undefined;
+    // Otherwise Hono would add the headers of the response that is replaced, and put its cookies in the place of ours.
+    (context as { res: Response | undefined }).res = undefined;
+    context.res = own;
     return undefined;
   };
 }

@@ -1,5 +1,5 @@
 /** The adapter for React Router in framework mode. */
-import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 /** The used arguments of a middleware. */
@@ -27,8 +27,6 @@ export function sessionMiddleware<Key>(sessions: ServerSessions, userContext: Ke
     const { authentication, response } = await gate(request);
     if (response) return response;
     context.set(userContext, authentication.user);
-    const rendered = await next();
-    addResponseHeaders(rendered.headers, authentication);
-    return rendered;
+    return withResponseHeaders(await next(), authentication);
   };
 }

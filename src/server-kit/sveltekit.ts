@@ -1,5 +1,5 @@
 /** The adapter for SvelteKit. */
-import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 /** The parts of the input of a SvelteKit `handle` that are used. */
@@ -39,10 +39,6 @@ export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {
       : await gate(request, event.getClientAddress());
     if (response) return response;
     (event.locals as { user?: User }).user = authentication.user;
-    const resolved = await resolve(event);
-    // The headers of a fetched response cannot be changed.
-    const own = new Response(resolved.body, resolved);
-    addResponseHeaders(own.headers, authentication);
-    return own;
+    return withResponseHeaders(await resolve(event), authentication);
   };
 }

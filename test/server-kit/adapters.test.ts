@@ -77,6 +77,12 @@ async function runFastify(sessions: ServerSessions): Promise<Running> {
   return { send: over((app.server.address() as AddressInfo).port), close: () => app.close() };
 }
 
+/** A response that the application has fetched from elsewhere. Its headers cannot be changed. */
+const fetched = () => fetch("data:,proxied");
+
+const rendered = async (request: Request, user: User | undefined) =>
+  request.url.endsWith("/proxied") ? fetched() : new Response(user?.state, { headers: { "x-application": "yes" } });
+
 /** The types of the parts of Hono that are used here. Hono is not among the packages of the root. */
 type HonoLike = new () => {
   use(middleware: ReturnType<typeof forHono.sessionMiddleware>): void;
@@ -85,7 +91,7 @@ type HonoLike = new () => {
     handler: (context: {
       get(name: "user"): User;
       text(text: string, status: 200, headers: object): Response;
-    }) => Response,
+    }) => Response | Promise<Response>,
   ): void;
   fetch(request: Request): Promise<Response>;
 };
@@ -95,6 +101,7 @@ async function runHono(sessions: ServerSessions): Promise<Running> {
   const { Hono } = (await import(resolve("hono"))) as { readonly Hono: HonoLike };
   const app = new Hono();
   app.use(forHono.sessionMiddleware(sessions, OPTIONS));
+  app.all("/proxied", () => fetched());
   app.all("*", (context) => context.text(context.get("user").state, 200, { "x-application": "yes" }));
   return { send: async (request) => app.fetch(request), close: () => {} };
 }
@@ -102,8 +109,8 @@ async function runHono(sessions: ServerSessions): Promise<Running> {
 /** Starts the hook alone, called in the same way as by SvelteKit. */
 async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
   const handle = sessionHandle(sessions, OPTIONS);
-  const resolve = ({ locals }: { readonly locals: { readonly user?: User } }) =>
-    new Response(locals.user?.state, { headers: { "x-application": "yes" } });
+  const resolve = ({ request, locals }: { readonly request: Request; readonly locals: { readonly user?: User } }) =>
+    rendered(request, locals.user);
   return {
     send: (request) => {
       const url = new URL(request.url);
@@ -116,15 +123,13 @@ async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
   };
 }
 
-const rendered = (user: User | undefined) => new Response(user?.state, { headers: { "x-application": "yes" } });
-
 /** Starts the middleware alone, called in the same way as by Astro. */
 async function runAstro(sessions: ServerSessions): Promise<Running> {
   const onRequest = forAstro.sessionMiddleware(sessions, OPTIONS);
   const send = (request: Request) => {
     const locals: { user?: User } = {};
     const context = { request, locals, isPrerendered: false, clientAddress: "192.0.2.7" };
-    return onRequest(context, async () => rendered(locals.user));
+    return onRequest(context, () => rendered(request, locals.user));
   };
   return { send, close: () => {} };
 }
@@ -135,7 +140,7 @@ async function runReactRouter(sessions: ServerSessions): Promise<Running> {
   const middleware = forReactRouter.sessionMiddleware(sessions, key, OPTIONS);
   const send = (request: Request) => {
     const context = new Map<object, User>();
-    return middleware({ request, context }, async () => rendered(context.get(key)));
+    return middleware({ request, context }, () => rendered(request, context.get(key)));
   };
   return { send, close: () => {} };
 }
@@ -200,6 +205,14 @@ describe.each([
       expect(response.headers.get("x-application")).toBeNull();
     },
   );
+
+  test("a response that the application has fetched is sent on with the headers of the session", async () => {
+    const jar = await signIn(service);
+    jar.cookies.delete("access_token");
+    const response = await running.send(jar.request("/proxied", PAGE));
+    expect([response.status, response.headers.get("cache-control")]).toEqual([200, "private, no-store"]);
+    expect(response.headers.getSetCookie()).toHaveLength(2);
+  });
 
   test("a script gets 401 in place of a redirect", async () => {
     expect((await running.send(new Jar().request("/account", { accept: "application/json" }))).status).toBe(401);
