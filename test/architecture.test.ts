@@ -55,7 +55,7 @@ const WALLS: Record<string, readonly string[]> = {
     ...["verifier/admin-client.ts", "verifier/freshness.ts", "verifier/report.ts", "verifier/revocations.ts"],
   ],
   browser: [],
-  "server-kit": [],
+  "server-kit": ["net/cookie-values.ts"],
   client: ["browser/fetch.ts", "browser/interceptor.ts"],
   config: [],
   console: ["session", "gen", "net", "listener"],
@@ -211,9 +211,9 @@ test("no wall lets through what nobody imports", () => {
 /**
  * A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth, one is the kit that
  * the client library shares with browsers, one is that of the workers,
- * three are those of signals, two are those of the status lists, nine are those of the relay.
+ * three are those of signals, two are those of the status lists, nine are those of the relay, one is the parser of cookies in the server kit.
  */
-const MAX_ARROWS = 82;
+const MAX_ARROWS = 83;
 
 test("the rooms know few of each other", () => {
   const arrows = new Set(

@@ -4,7 +4,7 @@
  * Removes SP and HTAB around a text (RFC 6265bis section 5.6). `trim()` would remove everything that Unicode calls a space. Then
  * `\u00a0__Host-…`, which any sibling domain may set, would become this service's name.
  */
-function trimmed(text: string, start: number, end: number): string {
+export function trimmed(text: string, start = 0, end = text.length): string {
   let from = start;
   let to = end;
   while (from < to && isPadding(text.charCodeAt(from))) from++;

@@ -1,17 +1,15 @@
 /** Reads and builds `Cookie` and `Set-Cookie` header fields (RFC 6265bis). */
+import { cookieValues, trimmed } from "../net/cookie-values.ts";
 
 /** Returns the parts before and after a separator, without SP and HTAB around them. */
 function splitPair(pair: string): readonly [name: string, value: string] {
   const equals = pair.indexOf("=");
-  const trim = (text: string) => text.replace(/^[ \t]+|[ \t]+$/g, "");
-  return equals < 0 ? ["", trim(pair)] : [trim(pair.slice(0, equals)), trim(pair.slice(equals + 1))];
+  return equals < 0 ? ["", trimmed(pair)] : [trimmed(pair, 0, equals), trimmed(pair, equals + 1)];
 }
 
 /** Returns the distinct values of a cookie. There are several if the cookie was set for several paths or domains. */
-export function cookieValues(header: string | null, name: string): readonly string[] {
-  const pairs = (header ?? "").split(";").map(splitPair);
-  const values = pairs.filter(([key, value]) => key === name && value !== "").map(([, value]) => value);
-  return [...new Set(values)];
+export function distinctValues(header: string | null, name: string): readonly string[] {
+  return [...new Set(cookieValues(header ?? "", name))].filter((value) => value !== "");
 }
 
 /** Returns the `Cookie` header that the browser would send after receiving these `Set-Cookie` lines. */

@@ -1,5 +1,5 @@
 /** Builds the redirects to the login and back. */
-import { requestTarget } from "./paths.ts";
+import { requestTarget, withoutSlashAtEnd } from "./paths.ts";
 
 /** The base to resolve addresses against. An address that resolves to another origin is no path of the application. */
 const BASE = "http://application.invalid";
@@ -29,6 +29,6 @@ export function loginLocation(url: string, login: string, parameter: string): st
 }
 
 const isLogin = (pathname: string, login: string) => {
-  const comparable = (path: string) => path.replace(/\/+$/, "").toLowerCase();
+  const comparable = (path: string) => withoutSlashAtEnd(path).toLowerCase();
   return comparable(pathname) === comparable(login);
 };

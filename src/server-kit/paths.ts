@@ -25,7 +25,7 @@ const CHANGES: readonly ((path: string) => string)[] = [
   // Scripts of frameworks fetch the data of a page from an address beside it: `/account.data`, `/account/_.data` and `/_root.data`
   // (React Router), `/account.rsc` (Next.js), `/account/__data.json` (SvelteKit).
   (path) => path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/__data\.json$/i, "") || "/",
-  (path) => path.replace(/(.)\/+$/, "$1"),
+  withoutSlashAtEnd,
   (path) => path.toLowerCase(),
 ];
 
@@ -54,4 +54,11 @@ function resolveDots(path: string): string {
     else if (segment !== ".") segments.push(segment);
   }
   return `/${segments.join("/")}`;
+}
+
+/** Removes all slashes at the end. A regular expression would take quadratic time for a path of slashes. */
+export function withoutSlashAtEnd(path: string): string {
+  let end = path.length;
+  while (end > 1 && path[end - 1] === "/") end--;
+  return path.slice(0, end);
 }

@@ -1,5 +1,5 @@
 /** The session of a browser, for servers that render pages. */
-import { cookieValues, withSetCookies } from "./cookies.ts";
+import { distinctValues, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
 
@@ -125,7 +125,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
 
   /** Returns the access token if there is only one. One of several may have been set by a sibling domain. */
   function accessTokenOf(headers: Pick<Headers, "get">): string | undefined {
-    const values = cookieValues(headers.get("cookie"), accessCookie);
+    const values = distinctValues(headers.get("cookie"), accessCookie);
     return values.length === 1 ? values[0] : undefined;
   }
 
@@ -134,7 +134,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       const { headers } = request;
       const user = await presentedUser(headers);
       const isFresh = user.state === "active" && user.claims.exp * 1000 - clock() > minValidityMs;
-      const tokens = cookieValues(headers.get("cookie"), refreshCookie);
+      const tokens = distinctValues(headers.get("cookie"), refreshCookie);
       if (isFresh || user.state === "unavailable" || tokens.length === 0) return outcome(request, user);
       const unknown = user.state === "active" ? user : UNAVAILABLE;
       if (!mayRefresh(headers)) return outcome(request, unknown);
@@ -142,7 +142,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (refreshed.state === "unavailable") return outcome(request, unknown);
       if (refreshed.state === "ended") {
         // The refresh cookie is kept, because this response may arrive after that of a new login.
-        const stale = cookieValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
+        const stale = distinctValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
         return outcome(request, ENDED, refreshed.headers, [...refreshed.headers.getSetCookie(), ...stale]);
       }
       // The service has just issued this token. Unless the user has signed out in the meantime, a verifier that refuses it is configured
@@ -157,7 +157,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (user.state !== "ended") return user;
       const found = headers.get(STATE_HEADER);
       if (found !== null) return found === "ended" ? ENDED : UNAVAILABLE;
-      return cookieValues(headers.get("cookie"), refreshCookie).length > 0 ? UNAVAILABLE : ENDED;
+      return distinctValues(headers.get("cookie"), refreshCookie).length > 0 ? UNAVAILABLE : ENDED;
     },
 
     async signOut(request, address) {

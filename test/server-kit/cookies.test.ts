@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cookieValues, withSetCookies } from "../../src/server-kit/cookies.ts";
+import { distinctValues, withSetCookies } from "../../src/server-kit/cookies.ts";
 
 test.each([
   [null, []],
@@ -8,7 +8,7 @@ test.each([
   ["xa=1; A=2; a", []],
   ["\u00a0a=planted", []],
   ["a=b=c", ["b=c"]],
-])("%j holds %j", (header, values) => expect(cookieValues(header, "a")).toEqual(values));
+])("%j holds %j", (header, values) => expect(distinctValues(header, "a")).toEqual(values));
 
 test.each<[string | null, string[], string]>([
   [null, [], ""],
