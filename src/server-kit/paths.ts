@@ -16,15 +16,14 @@ export function requestTarget(url: string): { readonly path: string; readonly se
 /** What frameworks change in a path before they match it with their routes. Each makes some of these changes, in this order. */
 const CHANGES: readonly ((path: string) => string)[] = [
   decode,
+  decode, // Proxies in front decode paths, too.
   // `new URL("//host/account", base)`, which some frameworks call, takes `host` for one. It reads a backslash as a slash.
   (path) => path.replace(/^[/\\]{2,}[^/\\]*/, ""),
   (path) => path.replaceAll("\\", "/"),
   (path) => path.replaceAll(/;[^/]*/g, ""),
   (path) => path.replaceAll(/\/{2,}/g, "/"),
   resolveDots,
-  // Scripts of frameworks fetch the data of a page from an address beside it: `/account.data`, `/account/_.data` and `/_root.data`
-  // (React Router), `/account.rsc` (Next.js), `/account/__data.json` (SvelteKit).
-  (path) => path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/__data\.json$/i, "") || "/",
+  pageOfData,
   withoutSlashAtEnd,
   (path) => path.toLowerCase(),
 ];
@@ -54,6 +53,16 @@ function resolveDots(path: string): string {
     else if (segment !== ".") segments.push(segment);
   }
   return `/${segments.join("/")}`;
+}
+
+/**
+ * Scripts of frameworks fetch the data of a page from an address beside it. Returns the address of the page: for `/account.data`,
+ * `/account/_.data` and `/_root.data` of React Router, `/account.rsc` and `/_next/data/<build>/account.json` of Next.js,
+ * `/account/__data.json` of SvelteKit, `/account/_payload.json` of Nuxt.
+ */
+function pageOfData(path: string): string {
+  const page = path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/(?:__data|_payload)\.js(?:on)?$/i, "");
+  return /^\/_next\/data\/[^/]+(\/.*)\.json$/is.exec(page)?.[1] ?? (page || "/");
 }
 
 /** Removes all slashes at the end. A regular expression would take quadratic time for a path of slashes. */

@@ -91,12 +91,25 @@ describe.each([
   });
 });
 
-test.each(["/account.data", "/account/_.data", "/account.rsc", "/account/__data.json", "/x/../%61ccount.DATA"])(
-  "%s is for the data of the account",
-  (path) => {
-    expect(pathForms(path)).toContain("/account");
-  },
-);
+test.each([
+  "/account.data",
+  "/account/_.data",
+  "/account.rsc",
+  "/account/__data.json",
+  "/account/_payload.json",
+  "/_next/data/b1/account.json",
+  "/x/../%61ccount.DATA",
+])("%s is for the data of the account", (path) => {
+  expect(pathForms(path)).toContain("/account");
+});
+
+test("a path that is encoded twice is decoded twice, since a proxy may do it once", () => {
+  expect(pathForms("/%2561ccount")).toContain("/account");
+});
+
+test("a plain path has one form", () => {
+  expect(pathForms("/orders/7")).toEqual(["/orders/7"]);
+});
 
 test("a part of a path that stays encoded stays one segment", () => {
   expect(pathForms("/a%2Fb/%61ccount")).toContain("/a%2Fb/account");
