@@ -1,9 +1,11 @@
 /** Requests on connections that waited while the test held up its own process. */
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
+import type { Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
-import { turns } from "../../src/clock/turns.ts";
-import { waitOf } from "../../src/listener/late-connections.ts";
+import { Turns, turns } from "../../src/clock/turns.ts";
+import type { Request } from "../../src/listener/exchange.ts";
+import { LateConnections, waitOf } from "../../src/listener/late-connections.ts";
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 
 const MAX_WAIT_MS = 400;
@@ -81,3 +83,48 @@ test("what came while nothing was served yet has waited since then", async () =>
   expect(waits.get("/first")).toBeGreaterThan(MAX_WAIT_MS);
   expect(waits.get("/second")).toBe(0);
 });
+
+/** Connections after a stall. The clock, the loop and the process's connection to itself are replaced. */
+function stalled() {
+  const state = { nowMs: 0, ended: 0, endTurn() {}, own: (_: string) => {} };
+  const turnsOfTest = new Turns({
+    clock: Object.assign(() => state.nowMs, { refresh() {} }),
+    every(_, then) {
+      state.endTurn = then;
+      return () => {};
+    },
+    afterPoll: (then) => then(),
+  });
+  turnsOfTest.follow(() => {});
+  const late = new LateConnections({
+    ...{ maxWaitMs: MAX_WAIT_MS, turns: turnsOfTest, afterPoll() {} },
+    connectSelf(onConnected) {
+      state.own = onConnected;
+      return () => void state.ended++;
+    },
+  });
+  state.nowMs = 2 * MAX_WAIT_MS;
+  /** Returns how long the first request of a connection may have waited. */
+  const accepted = (remotePort: number) => {
+    const socket = Object.assign(new EventEmitter(), { remoteAddress: "::1", remotePort }) as EventEmitter & Socket;
+    late.accept(socket);
+    const request = { socket } as unknown as Request;
+    late.take(request);
+    return waitOf(request);
+  };
+  return { state, accepted };
+}
+
+test.each(["before it is accepted", "after it was accepted"])(
+  "a stall ends with the process's own connection, whose address becomes known %s",
+  (when) => {
+    const { state, accepted } = stalled();
+    expect(accepted(1)).toBe(2 * MAX_WAIT_MS);
+    if (when === "before it is accepted") state.own("::1 2");
+    accepted(2);
+    if (when === "after it was accepted") state.own("::1 2");
+    expect(state.ended).toBe(1);
+    state.endTurn();
+    expect(accepted(3)).toBe(0);
+  },
+);

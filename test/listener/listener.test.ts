@@ -268,6 +268,29 @@ describe("closing", () => {
     await closing;
   });
 
+  test("announces to clients of HTTP/1.1 that their connection ends, before it closes idle ones", async () => {
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<ServerResponse>();
+    const listener = await opened((_request, response) => hasBeenAsked(response as ServerResponse));
+    const { socket, closed } = dial(listener);
+    socket.write(`${GET}\r\n`);
+    const response = await asked;
+    const closing = listener.close(LONGER_THAN_TEST_MS, LONGER_THAN_TEST_MS);
+    response.end("last");
+    expect(await closed).toMatch(/connection: close/i);
+    await closing;
+  });
+
+  test("lets a request that has begun to arrive finish", async () => {
+    const listener = await opened();
+    const { socket, closed } = dial(listener);
+    await new Promise<void>((resolve) => socket.write(GET, () => resolve()));
+    await overHttp1(listener); // The first part of the request has arrived as well.
+    const closing = listener.close(LONGER_THAN_TEST_MS);
+    socket.write("\r\n");
+    expect(await closed).toMatch(/^HTTP\/1\.1 200 OK/);
+    await closing;
+  });
+
   test("lets a response in progress finish over HTTP/2, too, and sends GOAWAY", async () => {
     const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<Response>();
     const listener = await opened((_request, response) => hasBeenAsked(response));

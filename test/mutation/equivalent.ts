@@ -11,6 +11,20 @@ export type Equivalent = {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
+    file: "src/signals/send/sender.ts",
+    source: 'response.on("error", () => {});',
+    before: 'response.on("error", () => {});',
+    replacement: ";",
+    reason: "Node emits the error of a response that breaks off only where somebody listens for it.",
+  },
+  {
+    file: "src/status-list/revoked-indices.ts",
+    source: "revoked.indices.set(index, latest(expiresAt, revoked.indices.get(index) ?? storeMs(0)));",
+    before: "0",
+    replacement: "1",
+    reason: "The later of two times is kept, and no session expires in the first two milliseconds of 1970.",
+  },
+  {
     file: "src/listener/pages.ts",
     source: 'if (request.method === "HEAD") respond(response, page.status, headers);',
     before: '"HEAD"',

@@ -3,8 +3,9 @@
  */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { connect } from "node:http2";
+import { type ClientHttp2Session, connect } from "node:http2";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { serveRelay } from "../../src/relay/serve.ts";
 import { startRelay } from "../../src/relay/start.ts";
@@ -43,13 +44,18 @@ async function serve(ageMs = () => 0) {
   return { ...relay, bugs };
 }
 
+function ask(session: ClientHttp2Session, token: string) {
+  const headers = { ...bearer(token), "content-type": "application/connect+json" };
+  const stream = session.request({ ":method": "POST", ":path": WATCH, ...headers });
+  stream.end(Buffer.from("\0\0\0\0\x02{}"));
+  return stream;
+}
+
 /** Returns a watch that has its first batch. It takes no more than its window until it reads on. */
 async function watch(url: string, windowBytes = 1_000_000) {
   const session = connect(url, { ca: pem.cert, settings: { initialWindowSize: windowBytes } });
   onTestFinished(() => session.destroy());
-  const headers = { ...bearer(TOKEN), "content-type": "application/connect+json" };
-  const stream = session.request({ ":method": "POST", ":path": WATCH, ...headers });
-  stream.end(Buffer.from("\0\0\0\0\x02{}"));
+  const stream = ask(session, TOKEN);
   const [head] = await once(stream, "response");
   let text = "";
   const read = () => stream.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
@@ -100,6 +106,23 @@ test("a relay that ends sends its watchers elsewhere, and is not ready", async (
   session.close();
   await over;
   await expect(request(url, { path: "/livez", ca: Buffer.from(pem.cert) })).rejects.toThrow("ECONNREFUSED");
+});
+
+test("an address may send a thousand requests without a valid credential in a minute", async () => {
+  const relay = await startRelay({
+    ...{ upstream: { adminUrl: "http://127.0.0.1:1", adminToken: TOKEN }, host: "127.0.0.1", port: 0, instance: "i" },
+    ...{ access, report() {}, audit() {}, onBug() {}, onRefused() {} },
+  });
+  onTestFinished(() => relay.close());
+  const session = connect(relay.url);
+  onTestFinished(() => session.destroy());
+  const replies: string[] = [];
+  for (let batch = 0; batch < 21; batch++) {
+    replies.push(...(await Promise.all(Array.from({ length: 50 }, () => text(ask(session, `${TOKEN}-x`))))));
+  }
+  const codes = replies.map((reply) => /"code":"(\w+)"/.exec(reply)?.[1]);
+  expect([...new Set(codes.slice(0, 1_000))]).toEqual(["unauthenticated"]);
+  expect([...new Set(codes.slice(1_000))]).toEqual(["resource_exhausted"]);
 });
 
 test("a certificate that is replaced is used for new connections; a broken one is refused", async () => {

@@ -6,6 +6,7 @@ import { Lane } from "../../src/signals/delivery/lane.ts";
 import type { DeliveryDeps } from "../../src/signals/delivery/ports.ts";
 import { signalId } from "../../src/signals/model.ts";
 import type { Cursor } from "../../src/signals/ports.ts";
+import type { Sender } from "../../src/signals/send/sender.ts";
 
 const SUBSCRIPTIONS = 6;
 const SIGNALS = 8;
@@ -24,19 +25,21 @@ function destination(name: string, count = SIGNALS): Destination {
   return { lane, subscription: { id: name, ...target, filter: {}, audience: [], state: "active" }, recording: false };
 }
 
-function openDispatch() {
+function openDispatch(respond: Sender["send"] = () => new Promise<never>(() => {})) {
   const state = { nowMs: 0, begun: 0 };
   const deps: Partial<DeliveryDeps> = {
     clock: () => state.nowMs,
+    fraction: () => 0,
     wallClock: () => wallMs(state.nowMs),
     issuer: "https://auth.example",
     signClaims: () => "",
     openSecret: (sealed) => sealed,
+    events: { onAttempt() {}, onFailure() {}, onLoss() {}, onPause() {} },
     store: { onRevocation: () => () => {}, shiftMs: () => 0 },
     sender: {
-      send() {
+      send(request) {
         state.begun++;
-        return new Promise<never>(() => {});
+        return respond(request);
       },
       close() {},
     },
@@ -88,4 +91,19 @@ test("a receiver that has nothing to get is not looked at again", async () => {
   dispatch.wake(idle);
   for (let time = 0; time < 3; time++) await turn();
   expect([looks, state.begun]).toEqual([1, 0]);
+});
+
+test("a stop waits for the requests under way", async () => {
+  const response = Promise.withResolvers<{ readonly ok: true; readonly status: number }>();
+  const { state, dispatch } = openDispatch(() => response.promise);
+  dispatch.wake(destination("slow", 1));
+  await turn();
+  let isStopped = false;
+  const stopped = dispatch.stop().then(() => {
+    isStopped = true;
+  });
+  await turn();
+  expect([state.begun, isStopped]).toEqual([1, false]);
+  response.resolve({ ok: true, status: 200 });
+  await stopped;
 });
