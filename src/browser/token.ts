@@ -31,7 +31,7 @@ export type ReceivedToken = {
    * How long before its expiry the token is refreshed, in ms. All tabs use the same value. It is random, so that nobody can predict it.
    */
   readonly reserveMs?: number;
-  /** Whether it replaced a token that a service had refused. */
+  /** Whether the token replaced one that a service had refused. */
   readonly replacement?: boolean | undefined;
 };
 

@@ -50,7 +50,7 @@ export type PresentedDevice = {
   readonly proof?: KeyProof | undefined;
 };
 
-/** The time at which marks are issued. It is far from any real time of the store. */
+/** The time of issue that every mark has (device.ts). It is far from any real time of the store, so that no mark is fresh. */
 export const NEVER_FRESH = storeMs(0);
 
 /** Returns what a refresh presents to the rules of device binding. */

@@ -24,7 +24,7 @@ export type RotationState = {
   readonly generation: number;
   /** `n`: nonce of the confirmed token; empty before the first use. */
   readonly nonce: string;
-  /** `f`: siblings of the confirmed token that were issued then or later count as the confirmed one; or NEVER. */
+  /** `f`: siblings of the confirmed token count as confirmed if they were issued at this time or later. With NEVER none does. */
   readonly siblingsSince: StoreMs;
   /** `c`: nonce of the current child, which has generation g + 1. */
   readonly childNonce: string;

@@ -18,7 +18,7 @@ export type ElevateOutcome =
   | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
 
 /**
- * - `other_key`: the session has another one, which is in use or was registered a moment ago.
+ * - `other_key`: the session has another key, which is in use or was registered a moment ago.
  * - `outdated`: the refresh token was replaced long ago.
  */
 export type RegisterKeyOutcome =

@@ -218,7 +218,7 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       ]) {
         expect(await present(other)).toEqual(refused);
       }
-      // A client does not choose for what its proof is.
+      // A client cannot choose the request for which its proof counts.
       const claimed = {
         "x-forwarded-uri": "/page-2",
         "x-forwarded-method": "GET",
@@ -226,7 +226,7 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       };
       expect(await present(prove(`${origin}/page-2`, "GET"), "POST", claimed)).toEqual(refused);
       expect(await present(prove(`${origin}/page-1`, "POST"), "POST", claimed)).toBe(sid);
-      // Nor by a name of the gateway that is not configured.
+      // A host that is not configured as a name of the gateway does not help the client, either.
       const elsewhere = { host: "127.0.0.1:1", authorization: `DPoP ${accessToken}` };
       const named = { ...elsewhere, dpop: prove("https://127.0.0.1:1/page-1", "POST") };
       expect((await send("/page-1", named, "POST")).body).not.toContain(sid);

@@ -27,7 +27,7 @@ const pauses = fc.array(
   ),
   { minLength: 800, maxLength: 1_500 },
 );
-/** When requests are sent, ms; on a connection that is there, or on one of its own. */
+/** The requests: when each is sent, in ms, and whether it is the first one of its connection. */
 const sendings = fc.array(fc.record({ atMs: fc.nat(5_000), isFirst: fc.boolean() }), { maxLength: 20 });
 
 type Sent = { readonly atMs: number; readonly isFirst: boolean; readonly port: number };

@@ -24,8 +24,9 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
 }
 
 /**
- * Each room's part of `count`: by its number of possible mutants, and `least` where that is less. A room's order depends on the
- * seed and on the room alone, so that other rooms and another count take the same mutants of it.
+ * Returns the mutants of each room in random order, and how many of them to judge. The number is a share of `count` in proportion to the
+ * possible mutants of the room, but at least `least`. The order depends on the seed and the room alone, so that the choice in a room
+ * stays the same when other rooms or `count` change.
  */
 export function shares<T extends { readonly room: string }>(
   mutants: readonly T[],

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 export type Ended = {
   readonly code: number | null;
   readonly output: string;
-  /** Whether it took longer than the limit, and was killed. */
+  /** Whether the process ran for longer than the limit, and was killed. */
   readonly timedOut: boolean;
   readonly tookMs: number;
 };

@@ -27,7 +27,7 @@ type Failed = { readonly files: readonly string[]; readonly name: string; readon
 /** `failed` is undefined where all tests passed. */
 export type Outcome = { readonly hangs: boolean; readonly failed?: Failed | undefined };
 
-/** Each file by its path, or folders of them. */
+/** Runs test files. They are named by their paths, or by the folders that contain them. */
 export interface Tests {
   run(files: readonly string[]): Promise<Outcome>;
   /** Runs them without a mutant. @returns whether they pass */

@@ -4,7 +4,7 @@ import type { Change } from "./change.ts";
 
 type Node = { readonly type: string; readonly start: number; readonly end: number } & Record<string, unknown>;
 
-/** Each operator, and what a mistake would write for it. */
+/** For each operator, the one that somebody might write in its place by mistake. */
 const OPERATORS: Readonly<Record<string, string>> = {
   "<": "<=",
   "<=": "<",

@@ -15,7 +15,7 @@ const client = { userAgent: "agent", ipAddress: "::1", displayName: "" };
 const session = { sid, subject: "alice", client, clientId: "web" } as Session;
 const ended: AuditEvent = { event: "session_ended", sid, subject: "alice", reason: "logout" };
 
-/** By how many ms the wall clock is ahead of the store's time. */
+/** How far the wall clock is ahead of the store's time, in ms. */
 const SHIFT_MS = 100;
 
 const NOTHING_DUE = {

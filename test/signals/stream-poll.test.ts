@@ -70,7 +70,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     await end(40);
     const ids = Object.keys((await stream.poll()).sets);
     expect(ids).toHaveLength(40);
-    // Of two neighbours in the log, the later one is acknowledged first, while the one before it is still open.
+    // Each signal is acknowledged while the one before it in the log is still open.
     await Promise.all(ids.reverse().map((id) => stream.poll({ ack: [id], maxEvents: 1 })));
     expect(await stream.poll()).toEqual({ sets: {}, moreAvailable: false });
     await stream.remove();

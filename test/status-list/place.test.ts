@@ -30,7 +30,7 @@ test("sessions of one process have different, random places in one list, and ids
 
 test("a list takes half of its size, and the next list begins with nothing taken", () => {
   let drawn = 0;
-  // Ids whose indices count up, so that no draw is in vain.
+  // The indices of these ids count up, so no index is drawn twice before the list is full.
   const counting = {
     sessionId: () => {
       const bytes = Buffer.alloc(17);

@@ -10,7 +10,7 @@ const BACKENDS = [
   ["Redis", redisBackend],
   ["a Redis cluster", redisClusterBackend],
 ] as const;
-/** More sessions than are read in one partition of a Redis. */
+/** The number of sessions to create. It is more than are read in one partition of a Redis. */
 const MANY = 400;
 
 describe.each(BACKENDS)("over %s", (_, open) => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
 
-/** More sessions than two scripts or transactions process. */
+/** The number of sessions to create. It is more than two scripts or transactions process. */
 const MANY = 150;
 const CAP = 10_000;
 const reason = fc.constantFrom<EndReason>("revoked_subject", "revoked_others");

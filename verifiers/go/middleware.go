@@ -20,10 +20,10 @@ func WithClaims(ctx context.Context, claims *Claims) context.Context {
 	return context.WithValue(ctx, claimsKey{}, claims)
 }
 
-// AdapterOptions are those of the middleware and the interceptors.
+// AdapterOptions are the options of the middleware and the interceptors.
 type AdapterOptions struct {
-	// Origin is that at which clients reach this service, such as https://api.example.com. Without it bound tokens (DPoP)
-	// are refused.
+	// Origin is the origin at which clients reach this service, such as https://api.example.com. If it is empty, bound
+	// tokens (DPoP) are refused.
 	Origin string
 }
 

@@ -80,7 +80,7 @@ func verifyProof(request ProvingRequest, token string, nowMs float64) (proof, Re
 
 // findProofKey returns the key in the header of a proof.
 func findProofKey(header map[string]any) (*proofKey, Reason) {
-	// They would change what is signed, or how it is read (RFC 7515 section 4.1.11, RFC 7797).
+	// These header members would change what is signed, or how it is read (RFC 7515 section 4.1.11, RFC 7797).
 	for _, name := range [...]string{"crit", "b64"} {
 		if _, has := header[name]; has {
 			return nil, ProofMalformed

@@ -176,7 +176,7 @@ func (v *Verifier) judgeChanges(ctx context.Context, given presented, entry *che
 	var changed Verdict
 	switch {
 	case entry.key.withdrawn.Load():
-		// Its key was revoked or left the key set, perhaps while this verdict waited. The decision begins again.
+		// The key of the token was revoked or left the key set, perhaps while this verdict waited. The decision begins again.
 		changed = v.verify(ctx, given)
 	case v.settings.wallMs() >= entry.expiresAtMs:
 		changed = refuse(Expired)

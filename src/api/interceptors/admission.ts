@@ -35,7 +35,7 @@ export function admissionControl(
     const { method } = context;
     if (method.parent.typeName === Health.typeName) return;
     const waitMs = requestContextOf(context).source.waitMs();
-    // A stream may be older, because it does more than act once on its request.
+    // The tolerances do not apply to streams, because a stream does more than act once on its request.
     if (waitMs > 0 && method.methodKind === "unary") {
       const isRotation = ROTATIONS.has(method.name);
       if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) throw SHARED_ERRORS.stalled;

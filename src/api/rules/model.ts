@@ -24,7 +24,7 @@ export type FieldRules = {
 /** The names in TypeScript of fields of which at most one may be set. */
 export type ExclusiveGroup = {
   readonly fields: readonly string[];
-  /** Whether one of them must be set. */
+  /** Whether one of the fields must be set. */
   readonly required?: true;
 };
 

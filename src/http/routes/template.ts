@@ -15,7 +15,7 @@ export interface Variable {
   readonly field: string;
   readonly start: number;
   readonly end: number;
-  /** Whether it can bind several segments; `%2F` in its value is then not decoded (http.proto). */
+  /** Whether the variable can bind several segments. If so, `%2F` in its value is not decoded (http.proto). */
   readonly multi: boolean;
 }
 

@@ -48,7 +48,7 @@ export class VerdictMemory {
     this.#verdicts.delete(stream);
     if (verdicts.size === 0) return;
     this.#verdicts.set(stream, new Map([...verdicts].slice(-MAX_REMEMBERED)));
-    // Of the streams that were deleted, those with the oldest polls are forgotten first.
+    // More streams are remembered than can exist, so some were deleted. The one with the oldest poll is forgotten first.
     const [oldest] = this.#verdicts.keys();
     if (this.#verdicts.size > MAX_SUBSCRIPTIONS && oldest !== undefined) this.#verdicts.delete(oldest);
   }

@@ -56,7 +56,7 @@ export class StoreClock {
     this.#compare(wall());
   }
 
-  /** By how many ms the wall clock is ahead of the store's time. */
+  /** How far the wall clock is ahead of the store's time, in ms. */
   get shiftMs(): number {
     return this.#shift;
   }

@@ -12,7 +12,10 @@ import { buffers, sessionId, text } from "./replies.ts";
 
 /** How long an instance holds a partition after it has examined it, in ms. */
 const LEASE_MS = 30_000;
-/** After this time a span is read again, in ms: since the clocks of nodes differ, a session may have been inserted. */
+/**
+ * The longest time after which a span is read again, in ms. The clocks of nodes differ, so a session may have been inserted into a span
+ * that was read before.
+ */
 const MAX_UNSEEN_MS = 3_600_000;
 /** How many partitions are examined at the same time. */
 const AT_ONCE = 4;

@@ -7,7 +7,7 @@ import { isEndings, parseEntries, pieceOf, revokedUntilOf, tagOfEndings } from "
 import { TAGS } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 
-/** If the log was read less than this long ago, in ms, it has little news. */
+/** A log that was read less than this long ago, in ms, is assumed to have few new entries. */
 const RECENT_MS = 10_000;
 /** How many entries one script returns: some 1 ms. */
 const ENTRIES_PER_READ = 500;

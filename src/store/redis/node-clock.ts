@@ -14,11 +14,11 @@ import { type WallMs, wallMs } from "../../session/time.ts";
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
-  /** By how many ms the node's clock is ahead of ours, at least and at most; undefined: nothing is known. */
+  /** The least number of ms by which the node's clock may be ahead of ours; undefined while it is not known. `#aheadAtMost` is the greatest. */
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;
-  /** By how many ms the node's clock was set since the instances last agreed on the shift. */
+  /** How far the node's clock was set since the instances last agreed on the shift, in ms. */
   #step = 0;
   readonly #timeoutMs: number;
 
@@ -27,7 +27,7 @@ export class NodeClock {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** By how many ms the node's clock is ahead of the store's time. */
+  /** How far the node's clock is ahead of the store's time, in ms. */
   get shiftMs(): number {
     return this.#shift;
   }
@@ -64,9 +64,8 @@ export class NodeClock {
   }
 
   /**
-   * Returns when a command that is sent now may act, by the node's clock. If nothing is known of that clock, it may never act, and the
-   * reply contains the node's time. A known time that is more than one timeout in the future means that the clock was set back, and then
-   * nothing is known, either.
+   * Returns the times of the node's clock between which a command that is sent now may act. If the node's clock is not known, or was set,
+   * the window is empty: the command does not act, and its reply contains the node's time.
    */
   window(now: number): Window {
     return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };

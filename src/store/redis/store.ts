@@ -231,7 +231,7 @@ class RedisStore implements StoreWithSignals {
     return toStoreTime(clock.wall(this.#link.now()) ?? wallMs(Date.now()), clock.shiftMs);
   }
 
-  /** For all sessions, the first partition stands for all, because the clocks of nodes differ only by little. */
+  /** Returns the shift of the place's partition. Without a place it is that of the first partition: the clocks of nodes differ only by little. */
   shiftMs(place?: Place): number {
     return this.#link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs;
   }

@@ -21,7 +21,7 @@ const HOUR_MS = 3_600_000;
 const directory = mkdtempSync(join(tmpdir(), "shown-"));
 const START = Date.UTC(2027, 0, 31, 12);
 let steady = START;
-/** By how much the wall clock has been set. */
+/** How far the wall clock has been set, in ms. */
 let step = 0;
 let store: SessionStore;
 const events: AuditEvent[] = [];

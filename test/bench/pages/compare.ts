@@ -98,7 +98,7 @@ async function outage(library: Library) {
   return { ...count, times: undefined, p50Ms: sorted[Math.floor(sorted.length / 2)], after: after.state };
 }
 
-/** A page renews and is late; meanwhile another tab signs out. Then the late response arrives. */
+/** The renewal of a page is slow, and another tab signs out in the meantime. Then the response to the renewal arrives. */
 async function lateAfterLogout(library: Library) {
   const rounds = await Promise.all(
     Array.from({ length: USERS }, async () => {

@@ -166,7 +166,7 @@ class Schedule {
     this.world.over.add(this.world.signedIn);
     this.world.signInByPage();
     const next = this.open();
-    // Without the hint, as the documentation says.
+    // Without the hint cookie the page must call `begin`, as the documentation says.
     if (!this.#options.hintCookie) this.#call(next, next.session.begin());
   }
 
@@ -220,7 +220,8 @@ class Schedule {
   async settle(): Promise<void> {
     const { world } = this;
     world.network = "up";
-    // Tabs that ended follow a sign-in by page when a page has its token: the one of the sign-in may be gone.
+    // A tab whose session ended follows a sign-in on another page as soon as a page has the new token. The page that signed in may be closed
+    // by now, so another one is opened.
     this.cost();
     this.open();
     for (const tab of this.alive) {

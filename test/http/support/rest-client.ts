@@ -78,7 +78,7 @@ function textOf(json: JsonValue): string {
 
 /** JSON.stringify loses the sign of -0, which proto JSON has. */
 function jsonText(json: JsonValue): string {
-  // Not in lib.es2024 (ECMA-262 2026).
+  // The types of lib.es2024 lack `rawJSON`, which ECMA-262 has since 2026.
   const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
   return JSON.stringify(json, (_, value: unknown) => (Object.is(value, -0) ? rawJSON("-0") : value));
 }

@@ -2,16 +2,16 @@
 import { judgeDevice } from "../../../src/session/device-binding.ts";
 import type { OffInstance } from "./world.ts";
 
-/** Instances that differ in the switch. */
+/** An instance on which device binding is switched off, beside one on which it is on. */
 export const OFF: OffInstance = { judge: judgeDevice, renews: "with a proof" };
 
-/** Looks for a wrong logout. Registering at any time is more than any browser does. */
+/** Looks for a wrong logout. The browser may register a key at any time, which is more than any real browser does. */
 export const BROWSER = { inFlight: 1, slow: true, thief: false, registers: "at any time" } as const;
 
-/** Looks for a wrong logout by a store that falls back. A browser registers a key as soon as it is offered to. */
+/** Looks for a wrong logout when the store falls back to older data. The browser registers a key as soon as a response offers it. */
 export const FAILOVER = { inFlight: 1, slow: true, thief: false, registers: "when offered", failover: true } as const;
 
-/** Looks for a wrong logout by instances that differ in the switch: some responses offer a key, and some do not. */
+/** Looks for a wrong logout when device binding is off on some instances: some responses offer to register a key, and some do not. */
 export const MIXED = { inFlight: 1, slow: true, thief: false, registers: "when offered", off: OFF } as const;
 
 /** Looks for a thief that is served for longer than a device cookie lives, is not detected, or causes the user to be accused. */

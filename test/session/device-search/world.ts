@@ -55,9 +55,9 @@ export type Assumptions = {
   readonly registers: "at any time" | "when offered";
   readonly unbinds?: boolean;
   readonly failover?: boolean;
-  /** Requests may reach an instance where the switch is off, too. */
+  /** If it is set, requests may also reach an instance on which device binding is switched off. */
   readonly off?: OffInstance;
-  /** Whether tokens keep the time of their issue: for rules with other boundaries. */
+  /** Whether the model keeps the exact times at which tokens were issued. Rules with other boundaries than those of the service need them. */
   readonly exact?: boolean;
 };
 
@@ -304,7 +304,7 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
       const by = cookie ? `a cookie of ${cookie.key}` : "no cookie";
       const label = () => `the thief refreshes${at} with ${by}: ${verdict}`;
       if (verdict === "two_holders") {
-        // A copy of the profile, as it is, accuses nobody.
+        // An exact copy of the profile must not cause the verdict that there are two holders.
         if (device !== undefined && device.key === thief.mark && cookie !== undefined)
           yield { label, world: undefined };
         continue;

@@ -62,7 +62,7 @@ export type Assumptions = {
   readonly failover?: "none" | "lost" | "crossed";
   /** The effect of a command that runs after its time; undefined: there are no such commands. */
   readonly late?: "acts" | "does nothing";
-  /** Whether the clock of the day is set forward (by 3 R, any number of times), and what the store's time does then. */
+  /** Whether the wall clock is set forward (by 3 R, any number of times), and what the store's time does then. */
   readonly clockIsSet?: "time follows" | "time goes on as before";
   /** Which of two cookies the service presents; undefined: there is one scope. */
   readonly scopes?: (a: Token, b: Token) => number;

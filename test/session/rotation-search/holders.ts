@@ -35,10 +35,10 @@ export type Theft = {
 
 export type TheftAssumptions = {
   readonly decide: typeof decide;
-  /** R, ms: any number, 0 included. */
+  /** The reuse interval R, in ms. It may be any number, including 0. */
   readonly reuseIntervalMs: number;
   readonly hoards: boolean;
-  /** How many changes of hands may be served at most. "any": presentations may be close together. */
+  /** How often service may pass from one holder to the other at most. With "any" there is no limit, and two requests may be close together. */
   readonly allowed: number | "any";
 };
 

@@ -24,8 +24,8 @@ export const tokensOf = ({ jar, requests, shared }: Pages): readonly Token[] => 
 ];
 
 /**
- * As in browser-canonical.ts for failovers: generations shift together, distances of four generations and of 2 R are as good as more. After the
- * logout nothing is asked of tokens any more.
+ * Returns one world for all worlds with the same future, by the rules of browser-canonical.ts for failovers: generations shift together,
+ * and no rule distinguishes distances of four or more generations, or of 2 R or more. After the logout tokens do not matter any more.
  */
 export function canonical(full: Pages, { half }: Time): { readonly key: string; readonly world: Pages } {
   if (full.state === undefined) return signedOut(full);

@@ -1,8 +1,9 @@
 /**
- * An attacker in plain milliseconds that presents in a rhythm, and a victim that does not know of it.
+ * Simulates an attacker that presents a stolen token at intervals of its choice, and a victim that does not know of the attacker. Times are
+ * plain milliseconds.
  *
- * All that the attacker knows is the responses. They reveal one thing: when a response was minted at another time than it
- * asked, the victim came in between, and has that child too.
+ * The attacker knows nothing but the responses to its own requests. They reveal one thing: if the child in a response was minted at another
+ * time than that of the request, the victim has sent a request in between, and has this child too.
  */
 import { type decide, firstState, type PresentedToken } from "../../../src/session/rotation.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -11,17 +12,17 @@ import { childOf } from "./holders.ts";
 export type Life = {
   readonly decide: typeof decide;
   readonly reuseIntervalMs: number;
-  /** Time to the victim's next refresh, ms. */
+  /** Returns the time to the victim's next refresh, in ms. */
   readonly pause: () => number;
-  /** Time to the thief's next presentation, ms. */
+  /** Returns the time to the thief's next request, in ms. */
   readonly rhythm: () => number;
   /**
-   * `confirmed`: stays on the token that it has until it is behind. `newest`: moves on with every response. `watchful`: moves on
-   * when it sees that the victim came, and stays away until the victim may come again. `punctual`: comes once for each refresh
-   * of the victim that it expects.
+   * How the thief acts. `confirmed`: it presents the same token until that one is behind. `newest`: it presents the token of the last
+   * response. `watchful`: it takes a newer token when it sees that the victim has sent a request, and sends none until the victim may send
+   * the next. `punctual`: it sends one request for each refresh that it expects of the victim.
    */
   readonly thief: "confirmed" | "newest" | "watchful" | "punctual";
-  /** The shortest pause of the victim: all that a watchful thief knows of it, ms. */
+  /** The shortest pause of the victim between two refreshes, in ms. A watchful thief knows nothing else of the victim. */
   readonly quiet: number;
 };
 

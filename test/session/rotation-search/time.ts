@@ -1,11 +1,11 @@
 /**
- * Time in the searches: a world's now is 0, everything that happened lies at or before it.
+ * Represents time in the searches. The present time of a world is 0, and every event lies at or before it.
  *
- * Dense: only the order of the fractional parts of the ages (in units of R/2) can matter to comparisons with
- * multiples of R/2, so each class of that order is one state: the region construction of timed automata. What is
- * found, or not found, holds for every R and for every real number of milliseconds between any two events.
- * Grid: R/2 is a few ticks, and everything happens on a tick. Fewer states, so that more requests fit; a trace
- * has plain times.
+ * Dense time: the rules compare ages with multiples of R/2 only, so only the order of the fractional parts of the ages (in units of
+ * R/2) can matter. Each class of that order is one state, as in the region construction of timed automata. The result of a search
+ * holds for every R and for every real number of milliseconds between two events.
+ * Time on a grid: R/2 is a few ticks, and every event happens on a tick. There are fewer states, so a search can have more requests,
+ * and a trace has plain times.
  */
 import { type StoreMs, storeMs } from "../../../src/session/time.ts";
 

@@ -285,7 +285,7 @@ function readersContract(context: () => Context): void {
       expect(await leaseOf(sid, one)).toBeUndefined();
       if (second !== undefined) await log.release([second]);
       expect((await leaseOf(sid, one))?.fence).toBeGreaterThan(second?.fence ?? 0);
-      // Its work under the first lease no longer counts, although it has the partition again.
+      // The first instance leases the partition again, but its work under its first lease no longer counts.
       if (first === undefined) throw new Error("no lease");
       expect(await log.advance(first, id, await cursorOf(id, sid), NONE)).toEqual({ ok: false, reason: "lost" });
     });

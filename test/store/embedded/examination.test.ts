@@ -13,7 +13,7 @@ import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, subject } from "../../support/store/sessions.ts";
 
 const SHORT = 100 * SECOND;
-/** More sessions than one step examines. */
+/** The number of sessions to create. It is more than one step examines. */
 const MANY = 250;
 
 let directory: string;

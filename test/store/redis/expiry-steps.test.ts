@@ -4,7 +4,7 @@ import { Expiry } from "../../../src/store/redis/expiry.ts";
 
 test("a step runs 64 scripts at most, however many spans there are", async () => {
   let scripts = 0;
-  // Each span is followed by another one, and nothing in it expires.
+  // The script always reports that another span follows, and that no session of this one has expired.
   const run = async () => ["examined", String(++scripts), ""].map((text) => Buffer.from(text));
   const expiry = new Expiry({ run, now: () => 0 }, 60_000);
   expect(await expiry.step()).toEqual({ ended: [], isDone: false });

@@ -1,4 +1,4 @@
-/** What a caller sees when Redis does not do its part: unavailable, soon, and service as soon as it is back. */
+/** When Redis fails, callers soon get `StoreUnavailable`. They are served again as soon as Redis is back. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";

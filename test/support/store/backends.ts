@@ -112,7 +112,7 @@ export function movable(steady: () => number): Partial<RedisStoreOptions> {
 /** The longest delay of a timer, for tests that count the commands of a store. */
 export const NEVER_MS = 2 ** 31 - 1;
 
-/** By how many ms the clock of a test is ahead of the real one. */
+/** How far the clock of a test is ahead of the real one, in ms. */
 const AHEAD_MS = 48 * 3_600_000;
 
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {

@@ -41,7 +41,7 @@ export async function login(store: SessionStore): Promise<{ sid: SessionId; firs
 /** The limit in turns: ten command timeouts of 500 ms. Several waits in a row, or an endless one, would exceed it. */
 const MAX_TURNS = 50;
 
-/** Checks that every method fails as unavailable, and soon. */
+/** Checks that every method soon fails with `StoreUnavailable`. */
 export async function expectUnavailable(store: SessionStore): Promise<void> {
   const user = subject();
   const sid = sidOf(user);

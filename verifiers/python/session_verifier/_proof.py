@@ -72,7 +72,7 @@ def verify_proof(request: ProvingRequest, token: str, now_ms: float) -> Proof | 
 
 
 def _find_key(header: dict[str, Any]) -> ProofKey | ProofReason:
-    # They would change what is signed, or how it is read (RFC 7515 section 4.1.11, RFC 7797).
+    # These header members would change what is signed, or how it is read (RFC 7515 section 4.1.11, RFC 7797).
     if "crit" in header or "b64" in header:
         return "proof_malformed"
     if header.get("typ") != "dpop+jwt":
