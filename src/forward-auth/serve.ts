@@ -52,20 +52,23 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
   const listener: Listener = await openListener("forward-auth", host, port, { limits, onBug });
   let closing = false;
   const isReady = () => !closing && verifier.stalenessMs() <= maxStalenessMs;
-  const pages: Readonly<Record<string, Handler>> = {
-    "/livez": (_, response) => respond(response, 200, {}),
-    "/readyz": (_, response) => respond(response, isReady() ? 200 : 503, {}),
-    "/metrics": (_, response) =>
-      respond(
-        response,
-        200,
-        { "content-type": "text/plain; version=0.0.4" },
-        outcomes.exposition(verifier.stalenessMs()),
-      ),
-  };
+  const pages = new Map<string, Handler>([
+    ["/livez", (_, response) => respond(response, 200, {})],
+    ["/readyz", (_, response) => respond(response, isReady() ? 200 : 503, {})],
+    [
+      "/metrics",
+      (_, response) =>
+        respond(
+          response,
+          200,
+          { "content-type": "text/plain; version=0.0.4" },
+          outcomes.exposition(verifier.stalenessMs()),
+        ),
+    ],
+  ]);
   listener.serve((request, response) => {
     if (isCheck(request.url)) return byHttp(request, response);
-    const page = pages[request.url ?? ""] ?? byGrpc;
+    const page = pages.get(request.url ?? "") ?? byGrpc;
     page(request, response);
   });
   return {

@@ -60,14 +60,17 @@ export async function serveRelay(deps: Deps, { host, port, tls }: Place): Promis
   const listener: Listener = await openListener("relay", host, port, { limits, tls, onBug });
   let closing = false;
   const isReady = () => !closing && upstream.ageMs() <= MAX_AGE_MS;
-  const pages: Readonly<Record<string, Handler>> = {
-    "/livez": (_, response) => respond(response, 200, {}),
-    "/readyz": (_, response) => respond(response, isReady() ? 200 : 503, {}),
-    "/metrics": (_, response) =>
-      respond(response, 200, { "content-type": "text/plain; version=0.0.4" }, exposition(feed.state())),
-  };
+  const pages = new Map<string, Handler>([
+    ["/livez", (_, response) => respond(response, 200, {})],
+    ["/readyz", (_, response) => respond(response, isReady() ? 200 : 503, {})],
+    [
+      "/metrics",
+      (_, response) =>
+        respond(response, 200, { "content-type": "text/plain; version=0.0.4" }, exposition(feed.state())),
+    ],
+  ]);
   const rpc = withNoStore(createRpc(deps));
-  listener.serve((request, response) => (pages[request.url ?? ""] ?? rpc)(request, response));
+  listener.serve((request, response) => (pages.get(request.url ?? "") ?? rpc)(request, response));
   return {
     url: listener.url,
     replaceTls: listener.replaceTls,

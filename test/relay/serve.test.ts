@@ -12,6 +12,7 @@ import { startRelay } from "../../src/relay/start.ts";
 import type { RevocationFeed } from "../../src/session/feed.ts";
 import { loadAdminAccess } from "../../src/tokens/admin-access.ts";
 import { selfSigned } from "../support/certificate.ts";
+import { http2Client } from "../support/http2-client.ts";
 import { request } from "../support/raw-http.ts";
 import { scratch } from "../support/service.ts";
 import { createFeedWorld, type FeedWorld, open } from "../support/session/feed.ts";
@@ -64,6 +65,18 @@ async function watch(url: string, windowBytes = 1_000_000) {
   };
   return { head, session, read, seen, text: () => text, ended: once(stream, "end") };
 }
+
+test.each(["constructor", "__proto__", "toString"])(
+  "a path that is the name of a property, %s, is not found",
+  async (path) => {
+    // HTTP/2 checks paths for the schemes http and https alone.
+    const { url, bugs } = await serve();
+    const client = http2Client(url, { ca: pem.cert });
+    onTestFinished(() => client.close());
+    expect((await client.send({ ":path": path, ":scheme": "other" })).status).toBe(404);
+    expect(bugs).toEqual([]);
+  },
+);
 
 test("a watcher that reads nothing holds up no other, and is cut off when it reads on too late", async () => {
   const { url, bugs } = await serve();

@@ -1,6 +1,12 @@
 /** A client of HTTP/2 that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
 import { once } from "node:events";
-import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
+import {
+  type ClientHttp2Session,
+  connect,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type SecureClientSessionOptions,
+} from "node:http2";
 import { text } from "node:stream/consumers";
 
 export type Http2Reply = {
@@ -15,11 +21,11 @@ export type Http2Client = {
   close(): void;
 };
 
-export function http2Client(url: string): Http2Client {
+export function http2Client(url: string, options: SecureClientSessionOptions = {}): Http2Client {
   let session: ClientHttp2Session | undefined;
   const usable = () => {
     if (session === undefined || session.closed || session.destroyed) {
-      const opened = connect(url).on("error", () => {});
+      const opened = connect(url, options).on("error", () => {});
       opened.once("goaway", () => {
         if (session === opened) session = undefined;
       });
