@@ -143,7 +143,7 @@ function parse(text: string, path: string): StoredTokens {
     if (typeof rest.refreshToken === "string")
       return (typeof access?.token === "string" ? value : rest) as StoredTokens;
   } catch {
-    // The file is refused below.
+    // A text that is no JSON is refused below, as is one without a refresh token.
   }
   throw new Error(`${path} holds no tokens`);
 }

@@ -83,7 +83,7 @@ export type DueRecord = {
 
 /** Due records of one part of the store. A part is available or unavailable as a whole. */
 export type DueRecords = {
-  /** The name of the part. */
+  /** The name of the part of the store. */
   readonly part: string;
   /** When the records were read. */
   readonly now: StoreMs;

@@ -5,7 +5,7 @@ import type { Report } from "./report.ts";
 export type VerifierOptions = {
   /** The issuer: `iss` of every accepted token. */
   readonly issuer: string;
-  /** The audience of the verifying service, or several. A token's `aud` must contain one of them. */
+  /** The audience of the verifying service, or a list of its audiences. A token's `aud` must contain one of them. */
   readonly audience: string | readonly string[];
   /**
    * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`. It provides the keys, the revocation feed and introspection. Without

@@ -5,7 +5,7 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 export type Candidate = {
   readonly method: string;
   readonly path: string;
-  /** `NUMBER` in a value is replaced by one of as many characters, another one in each request. */
+  /** In each request, `NUMBER` in a value is replaced by a different number with as many characters. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 };

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { type Service, startService } from "../support/service.ts";
 import { cookie, logIn } from "../support/sessions.ts";
 
-/** `npm run test:attacks` sets it; the short form runs with all tests. */
+/** Whether the attacks run in their long form, as in `npm run test:attacks`. The short form runs with all tests. */
 export const LONG = process.env.ATTACKS === "long";
 /** How long the bystander pauses between requests, ms. */
 const BYSTANDER_PAUSE_MS = 5;

@@ -78,7 +78,7 @@ export type Cost = {
   readonly protocol: string;
   readonly status: number;
   readonly bytes: number;
-  /** Processor time of one, µs. */
+  /** The processor time of one request, in µs. */
   readonly us: number;
   readonly usPerByte: number;
 };

@@ -7,7 +7,7 @@ import { callForMany, type Timing } from "../../src/cli/sessions/many.ts";
 describe("attempts", () => {
   const unavailable = (retryAfterMs = 0) => new CallFailure("unavailable", EXIT.unavailable, "passing", retryAfterMs);
 
-  /** Time that passes in waits alone. */
+  /** Returns a clock whose time passes only during waits. */
   function timed(random = 0): Timing & { readonly waits: number[] } {
     let now = 0;
     const waits: number[] = [];

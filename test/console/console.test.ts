@@ -361,13 +361,13 @@ test("the live page reads no more once it is left", async () => {
     expect(await page.evaluate("fetch('/healthz').then(({ status }) => status)")).toBe(200);
   };
   await signIn(FULL, "#/live");
-  // It is left while it waits for the time of the next reading,
+  // The page is left while it waits for the time of the next reading.
   await page.getByRole("heading", { name: "Key ring" }).waitFor();
   await leave();
   const before = readings;
   await later();
   expect(readings).toBe(before);
-  // and while a reading is under way.
+  // The page is left while a reading is under way.
   held = Promise.withResolvers<void>();
   await page.getByRole("link", { name: "Live" }).click();
   await expect.poll(() => readings).toBe(before + 1);

@@ -21,9 +21,9 @@ export type Fleet = {
 type Login = {
   refreshToken: string;
   accessToken: string;
-  /** A logout has been sent. */
+  /** Whether a logout has been sent. */
   leaving: boolean;
-  /** A request of it took longer than the promise of "no wrong logout" covers: half of the reuse interval. */
+  /** A request of the login took longer than half of the reuse interval, so the promise of "no wrong logout" does not cover it. */
   isBeyondPromise: boolean;
   /** The time at which a logout was acknowledged. */
   endedAt?: number;

@@ -79,7 +79,7 @@ export const stopped = (store: Store, rounds: number, reuseIntervalMs = REUSE_IN
     reuseIntervalMs,
   });
 
-/** 10,000 requests on a busy machine, and fifty stops of each length. */
+/** Each store gets 10,000 requests on a busy machine, and fifty stops of each length. */
 export const NO_FAULTS: readonly AnyFault[] = STORES.flatMap((store) => [
   busyMachine(store, { seconds: 500, loopsPerProcessor: 4 }),
   stopped(store, 50),

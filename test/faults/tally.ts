@@ -29,7 +29,7 @@ export type Row = Tally & {
   readonly fault: string;
   /** How long after the end of the fault every instance served again, in ms; undefined if that needed a restart. */
   readonly recoveredMs: number | undefined;
-  /** Why some of it need not be zero, as docs/faults.md has it. */
+  /** The reason in docs/faults.md why some of the counts need not be zero. */
   readonly allowed: string | undefined;
   /** Whether every request must be served, because nothing really fails. */
   readonly isNoFault: boolean;

@@ -48,7 +48,7 @@ type Place = {
   readonly port: number;
   readonly app: string;
   readonly check: string;
-  /** Further ones of the example. */
+  /** Further texts of the example to replace. */
   readonly changes?: Changes | undefined;
 };
 

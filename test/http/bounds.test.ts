@@ -12,7 +12,7 @@ import { openHttp1, openHttp2 } from "./support/servers.ts";
 
 const ITEMS = "/v1/items";
 const SUMS = "/v1/sums/a";
-/** 9,000 bytes. */
+/** A request body of 9,000 bytes. */
 const BODY = `{"name":"${"x".repeat(8_989)}"}`;
 const WAITS = BODY.replace('{"name":"xxxxxxxxxxxxx', '{"how":"wait","name":"');
 const MOST = 8_000;

@@ -207,7 +207,7 @@ describe("arbitrary input", () => {
       {
         numRuns: 1_500,
         endOnFailure: true,
-        // Hardly ever drawn.
+        // The random requests hardly ever include this one.
         examples: [["POST", "/v1/echo", ["content-type: text/plain"], Buffer.from("{}"), 0]],
       },
     );

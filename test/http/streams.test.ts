@@ -1,4 +1,4 @@
-/** Streams over time: what has arrived before the next message is there. */
+/** Each message of a stream arrives before the next one exists. */
 import { constants, createGunzip } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";

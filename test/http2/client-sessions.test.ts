@@ -9,7 +9,7 @@ import { ClientSessions } from "../../src/http2/client-sessions.ts";
 import { FRAME, frame } from "../attacks/frames.ts";
 import { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";
 
-/** HOLDS=long: a longer search. */
+/** With HOLDS=long the search is longer. */
 const RUNS = process.env.HOLDS === "long" ? 3000 : 60;
 const INTERVAL_MS = 2000;
 const TIMEOUT_MS = 5000;

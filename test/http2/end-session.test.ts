@@ -59,7 +59,7 @@ describe.each(Object.entries({ ...LISTENERS, ...APIS }))("%s", (_, start) => {
     const stopped = stop();
     await acknowledgePing(peer);
     expect(lastStreamOf(await peer.take(isGoaway))).toBe(GREATEST_STREAM);
-    // The request has been on its way while the announcement was: the first PING after it is not acknowledged before.
+    // The client sends the request before it acknowledges the PING, as if the announcement had crossed the request on the way.
     const ping = await peer.take(isPing);
     peer.send(request(1));
     peer.acknowledge(ping);

@@ -8,7 +8,7 @@ import { startService } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
-/** HOLDS=long: 500 holds of 4 to 12 s. Otherwise some that end when their verifier has noticed. */
+/** With HOLDS=long there are 500 holds of 4 to 12 s. Otherwise there are a few, each of which ends when its verifier has noticed it. */
 const LONG = process.env.HOLDS === "long";
 const VERIFIERS = LONG ? 100 : 4;
 const ROUNDS = LONG ? 5 : 1;

@@ -13,7 +13,7 @@ import { parseArguments } from "../../src/gateway/arguments.ts";
 import { createUpstream } from "../../src/gateway/upstream.ts";
 import { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";
 
-/** HOLDS=long: a longer search. */
+/** With HOLDS=long the search is longer. */
 const RUNS = process.env.HOLDS === "long" ? 500 : 40;
 /** How long a call may take, ms; what it returns does not matter here. */
 const CALL_TIMEOUT_MS = 200;

@@ -1,4 +1,4 @@
-/** A frame past Node's HTTP/2: only where Node cannot notice. In the other cases Node aborts the process, this one here. */
+/** A frame is written past Node's HTTP/2 only where Node cannot notice. Otherwise Node would abort the process, here that of the tests. */
 import { once } from "node:events";
 import { createServer as createHttp2, type Http2Session } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";

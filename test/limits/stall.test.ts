@@ -47,7 +47,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
       const port = -1 - own++;
       const after = waiting.findIndex(({ atMs }) => atMs > loop.nowMs);
       waiting.splice(after < 0 ? waiting.length : after, 0, { atMs: loop.nowMs, isFirst: true, port });
-      // Sooner or later than it is accepted.
+      // The client may learn that it is connected before or after the listener accepts the connection.
       const connected = () => onConnected(`::1 ${port}`);
       loop.afterPoll(own % 2 === 0 ? connected : () => loop.afterPoll(() => loop.afterPoll(connected)));
       return () => {};

@@ -7,7 +7,7 @@ export type Mutant = Change & {
   /** The line of the source that it changes. */
   readonly source: string;
   readonly before: string;
-  /** The whole file, changed. */
+  /** The text of the whole file with the mutant. */
   readonly text: string;
 };
 

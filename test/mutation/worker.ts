@@ -119,6 +119,6 @@ export async function judgeBy(
     if (!again.hangs && again.failed === undefined) return undefined;
   }
   if (await tests.pass(failed.files)) return { outcome: "killed", by: failed.name };
-  // The others judge without those that fail anyway.
+  // Some tests fail even without the mutant, so the remaining ones decide.
   return files.some((file) => tests.isBroken(file)) ? judgeBy(tests, files, mutated) : undefined;
 }

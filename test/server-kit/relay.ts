@@ -13,7 +13,7 @@ export async function startRelay(target: string) {
     refreshes: 0,
     /** The refresh tokens that responses have set: one for each rotation. */
     tokens: new Set<string>(),
-    /** For each rotation that came too soon: how long before the kit had to renew the token, in ms. */
+    /** How many ms too early the kit renewed a token, for each rotation that was too early. */
     early: [] as number[],
     isDown: false,
     /** Returns how late a response is, in ms; undefined for one that is lost. */

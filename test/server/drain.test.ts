@@ -11,7 +11,7 @@ import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, withKeys } from "../support/service.ts";
 import { admin, bearer, logIn } from "../support/sessions.ts";
 
-/** PROOF=long: four rolling restarts of three instances with the default delay. */
+/** With PROOF=long there are four rolling restarts of three instances with the default delay. */
 const LONG = process.env.PROOF === "long";
 const INSTANCES = LONG ? 3 : 2;
 const ROUNDS = LONG ? 4 : 1;

@@ -13,7 +13,7 @@ const search = (assumptions: Omit<Assumptions, keyof Rules>, bound?: number, rul
 /** Every state that can be brought about, and none that breaks the property. */
 const proved = { fixpoint: true, counterexample: [] };
 
-/** `npm run search` goes on to the end; in a test, as far as some seconds take. */
+/** `npm run search` searches to the end. The test stops earlier, so that it takes only seconds. */
 const BOUND = 60_000;
 
 describe("binding logs no browser out", () => {

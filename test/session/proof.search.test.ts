@@ -17,7 +17,7 @@ const search = (assumptions: Omit<Assumptions, keyof Rules>, bound?: number, rul
 /** Every state that can be brought about, and none that breaks the property. */
 const proved = { fixpoint: true, counterexample: [] };
 
-/** `npm run search` goes on to the end; in a test, as far as some seconds take. */
+/** `npm run search` searches to the end. The test stops earlier, so that it takes only seconds. */
 const BOUND = 10_000;
 
 describe("a session that was created with its key", () => {
@@ -45,7 +45,7 @@ describe("a session that is bound by the first proof", () => {
 });
 
 describe("the searches can fail", () => {
-  /** Other rules ask for what those of the service do not. */
+  /** The mutants of the rules may depend on facts that the service's rules never read, so no fact is left out of the states. */
   const exact = { forgets: false } as const;
   const SEARCHES: Record<ProofMutant["noticedBy"], (rules: Rules) => readonly string[]> = {
     "created bound": (rules) => search({ ...CREATED_BOUND, ...exact }, 3 * BOUND, rules).counterexample,

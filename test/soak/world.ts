@@ -12,7 +12,7 @@ export type World = {
   advance(ms: number): Promise<void>;
   /** Kills Redis while `during` runs, and starts it on what is on disk. */
   crash<T>(during: () => Promise<T>): Promise<T>;
-  /** Remembers all that Redis holds; the next `forget` takes it back to that. */
+  /** Keeps a copy of all that Redis holds now. The next `forget` restores it. */
   remember(): Promise<void>;
   /** Kills Redis and starts it on what `remember` has kept: a failover that has lost the last writes. */
   forget(): Promise<void>;

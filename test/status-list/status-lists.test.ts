@@ -219,7 +219,7 @@ test("the end of all sessions revokes those before it, and none that is created 
   all.steady.now += 1_000;
   await until(async () => expect(await bits(old)).toBe(1));
   expect(await bits(status)).toBe(0);
-  // A second one revokes these, too.
+  // A second call of `revokeAll` also revokes the sessions that were created after the first one.
   all.world.advance(60_000);
   const next = await all.world.revokeAll();
   await until(async () => expect(revoked.revokedUntil).toBe(next));

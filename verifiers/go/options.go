@@ -22,7 +22,7 @@ const (
 type Options struct {
 	// Issuer is `iss` of every token.
 	Issuer string
-	// Audience is that of the verifying service, or several. A token's `aud` must contain one of them.
+	// Audience lists the audiences of the verifying service. A token's `aud` must contain one of them.
 	Audience []string
 	// AdminURL is the admin API. It provides keys, revocation feed and introspection. Without it only JWKSURL is read:
 	// a logout takes effect when the token expires, and Staleness is infinite.

@@ -28,7 +28,7 @@ type ProvingRequest struct {
 
 // proof is a proof that was verified, but for its replay and the key of its token.
 type proof struct {
-	// thumbprint is that of the key (RFC 7638).
+	// thumbprint is the thumbprint of the proof's key (RFC 7638).
 	thumbprint string
 	id         [sha256.Size]byte
 }

@@ -17,8 +17,8 @@ const (
 	rsaExponent, rsaExponentText = 65_537, "AQAB"
 )
 
-// privateMembers are those of private and symmetric keys (RFC 7518 section 6). A client that sends one does not keep it
-// secret.
+// privateMembers are the members that private and symmetric keys have (RFC 7518 section 6). A client that sends one does
+// not keep its key secret.
 var privateMembers = [...]string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
 // proofKey is the public key in a proof.

@@ -11,7 +11,7 @@ import (
 const (
 	// maxLength bounds tokens: a longer text is not an access token of the service.
 	maxLength = 16_384
-	// signatureLength is that of 64 bytes in base64url: all accepted algorithms have signatures of 64 bytes.
+	// signatureLength is the length of a signature in base64url: all accepted algorithms have signatures of 64 bytes.
 	signatureLength = 86
 	signatureBytes  = 64
 	// maxRemembered bounds the memory of known signatures: anybody may present long texts.

@@ -23,14 +23,14 @@ const (
 	Unavailable    Reason = "unavailable"
 )
 
-// Reasons is the closed list.
+// Reasons is the closed list of the reasons for which a token is not accepted.
 var Reasons = []Reason{
 	Malformed, WrongType, WrongAlgorithm, UnknownKey, RevokedKey, Forged, WrongIssuer, WrongAudience,
 	NotBearer, NotDeviceBound, NotYetValid, Expired, Revoked, Unavailable,
 }
 
-// Claims are those of a verified access token (RFC 9068 section 2.2). All requests with that token share them: do not
-// change them.
+// Claims are the claims of a verified access token (RFC 9068 section 2.2). All requests with that token share them: do
+// not change them.
 type Claims struct {
 	Iss string
 	Sub string

@@ -24,7 +24,7 @@ type Verifier struct {
 	signatures    *recentlyUsed[knownSignature]
 	replays       *replays
 	close         context.CancelFunc
-	// closed is closed by Close.
+	// Close closes the channel closed.
 	closed <-chan struct{}
 	// staleAfterBatches is the number of batches at which the feed was found stale. It still is, if no other has arrived.
 	staleAfterBatches atomic.Int64

@@ -10,7 +10,7 @@ import { jsonOf, NotCarried, pathFor, queryFor } from "./request-target.ts";
 export interface EncodedRequest {
   readonly route: Route;
   readonly method: string;
-  /** Path and query. */
+  /** The path and the query of the URL. */
   readonly target: string;
   readonly contentType: string | undefined;
   readonly body: string | Uint8Array | undefined;

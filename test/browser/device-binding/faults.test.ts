@@ -7,7 +7,7 @@ import { eventually, isToken, statesOf, tokenOf } from "../engines/pages.ts";
 import { type Bed, bound, DEVICE_COOKIE, pathsOf, REFRESH, RENEW, startBed, type User } from "./bed.ts";
 import type { Profile, ProfileTab } from "./profiles.ts";
 
-/** `npm run test:browser` has all of them. */
+/** Whether all faults are tried, as in `npm run test:browser`. */
 const LONG = process.env.BROWSERS === "long";
 
 /** The life of access tokens, so that pages refresh this often. */

@@ -109,7 +109,7 @@ class Schedule {
     tab.session.subscribe(() => {
       const last = this.shown.get(tab);
       const now = tab.session.snapshot;
-      // Ended, although neither the session that the tab knew nor the one of the cookie is over.
+      // The tab reports the end of its session, although neither that session nor the one of the cookie is over.
       if (now.state === "ended" && last?.claims !== undefined && !this.world.over.has(last.claims.sid)) {
         this.wrongEndings.push(`tab ${tab.id}: ${last.claims.sid}`);
       }
@@ -159,7 +159,7 @@ class Schedule {
     this.#call(tab, tab.session.begin());
   }
 
-  /** The page of the login is left for one with the kit, in the same tab. */
+  /** Signs in on a login page without the kit. Then a page with the kit is loaded in the same tab. */
   #signInByPage(tab: Tab): void {
     this.world.kill(tab);
     // Tabs that hold the token of the session before may end with it: its cookie is gone.

@@ -18,7 +18,7 @@ export type Settings = {
   readonly processes: number;
   readonly tokenLives: number;
   readonly tokenLifeMs: number;
-  /** R, in ms. */
+  /** The reuse interval R, in ms. */
   readonly reuseIntervalMs: number;
   readonly proves: boolean;
 };

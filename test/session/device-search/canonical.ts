@@ -1,7 +1,7 @@
 /**
- * When two worlds of world.ts have the same future. The rules compare now with `since`, and with when a cookie was issued; and the
- * issue of a token with the first use of the key: whether it was up to 2 R after that. So a token is nothing but early or late, and
- * what is longer ago than any window is long ago. With a replica tokens are measured against two states: distances are kept then.
+ * Determines when two worlds of world.ts have the same future. The rules compare the present time with `since` and with the issue of a
+ * cookie. They also compare whether a token was issued up to 2 R after the first use of the key. So a token is either early or late, and
+ * all times that are longer ago than any window count as equal. With a replica tokens are compared with two states, so distances are kept.
  */
 import { drawnTogether } from "../rotation-search/time.ts";
 import { type Cookie, type Device, type Jar, type Key, LIFE, NEVER_FRESH, R, THIEF, type World } from "./state.ts";

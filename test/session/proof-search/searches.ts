@@ -9,17 +9,17 @@ type Search = Omit<Assumptions, keyof Rules>;
 
 const SMALL = { inFlight: 1, stale: 1, forgets: true } as const;
 
-/** Processes with stale files, of a session that was created with its key, and a thief with every token. */
+/** The session was created with its key. Its processes may have stale files, and a thief has every token. */
 export const CREATED_BOUND: Search = { ...SMALL, bound: "at creation", thief: true, inFlight: 2 };
 
-/** The same, and the store falls back to earlier states. */
+/** The assumptions are those of CREATED_BOUND, but the store also falls back to earlier states. */
 export const CREATED_BOUND_FAILOVER: Search = { ...SMALL, bound: "at creation", thief: true, failover: true };
 
-/** Processes that begin with a proof. */
+/** The session is bound by the first proof of its processes. There is no thief. */
 export const FIRST_PROOF: Search = { ...SMALL, bound: "by the first proof", thief: false, inFlight: 2, stale: 2 };
 
-/** The same with a thief, which may bind the session first. */
+/** The session is bound by the first proof, and a thief may bind it before the client does. */
 export const FIRST_PROOF_THIEF: Search = { ...SMALL, bound: "by the first proof", thief: true, stale: 0 };
 
-/** A thief that binds the session of a client without a key. */
+/** A thief may bind the session of a client that has no key. */
 export const NO_KEY_THIEF: Search = { ...SMALL, bound: "by the first proof", proves: false, thief: true, stale: 0 };

@@ -1,4 +1,4 @@
-/** A world of world.ts, and when two of them have the same future. */
+/** Defines the worlds of world.ts, and determines when two of them have the same future. */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
 import { later, storeMs } from "../../../src/session/time.ts";
 import { drawnTogether } from "../rotation-search/time.ts";
@@ -27,7 +27,7 @@ export type World = {
   /** Tokens that were in the file once: of processes that have read it earlier, of backups. */
   readonly stale: readonly Token[];
   readonly requests: readonly Request[];
-  /** Tokens that the thief has kept. Those of the client it has anyway, once it has come. */
+  /** The tokens that the thief has kept of its own. Once a thief has come, it also has all tokens of the client. */
   readonly loot: readonly Token[];
   readonly hasThief: boolean;
   /** The state of the replica: an earlier one, from the time at which it stopped following. */

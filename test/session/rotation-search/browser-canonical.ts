@@ -1,11 +1,11 @@
 /**
- * When two worlds of browser.ts have the same future. The rule compares now with `childMintedAt` and `childServedAt` (by R) and
+ * Determines when two worlds of browser.ts have the same future. The rule compares now with `childMintedAt` and `childServedAt` (by R) and
  * `siblingsSince` (by 2 R), an issue time with `childMintedAt` (by 2 R) or with `siblingsSince` (their order), generations by
  * their distance, nonces by equality. So a world keeps its future when
  * - generations shift together, and a distance that no rule distinguishes shrinks;
  * - nonces are renamed;
  * - a time is forgotten that nothing will be compared with any more, and a distance of more than 2 R shrinks;
- * - what a token can no longer be asked about is forgotten.
+ * - the facts about a token are forgotten that no rule will read any more.
  */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
 import { later, latest, type StoreMs, storeMs } from "../../../src/session/time.ts";
@@ -106,7 +106,7 @@ function asked({ state, ...world }: World, { half }: Time) {
   };
 }
 
-/** Returns the times that matter. */
+/** Returns the times that a rule may still compare. */
 export function clocks(world: World, time: Time): number[] {
   const { minted, served, since, issued } = asked(world, time);
   const { childMintedAt, childServedAt, siblingsSince } = world.state;

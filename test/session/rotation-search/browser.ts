@@ -56,9 +56,9 @@ export type Assumptions = {
   readonly time: Time;
   /** How many requests may be in flight at once. */
   readonly inFlight: number;
-  /** The longest time in flight, ticks; R/2 by default. */
+  /** The longest time that a request may be in flight, in ticks; R/2 by default. */
   readonly flight?: number;
-  /** Whether the store may fall back to its replica: what is in flight then is lost, or goes on (`crossed`). */
+  /** Whether the store may fall back to its replica. Requests that are in flight then are lost, or continue (`crossed`). */
   readonly failover?: "none" | "lost" | "crossed";
   /** The effect of a command that runs after its time; undefined: there are no such commands. */
   readonly late?: "acts" | "does nothing";

@@ -27,7 +27,7 @@ const R = 1;
 const LONG_AGO = storeMs(-2 * R);
 
 export function logout(rule: typeof decide, store: "atomic" | "in two steps"): Model<Logout> {
-  /** Serves `refresh` on what was read: a violation once the logout is acknowledged, or when the session comes back. */
+  /** Serves `refresh` from the state that was read. This is a violation if the logout was acknowledged, or if the session exists again. */
   function served(world: Logout, read: RotationState, refresh: Refresh, others: readonly Refresh[]): Step<Logout> {
     const { ahead } = refresh;
     const generation = read.generation + ahead;

@@ -1,4 +1,4 @@
-/** When two worlds of pages.ts have the same future. */
+/** Determines when two worlds of pages.ts have the same future. */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
 import { latest, type StoreMs, storeMs } from "../../../src/session/time.ts";
 import type { Pages } from "./pages.ts";

@@ -47,7 +47,7 @@ export type PagesAssumptions = {
   readonly processes: number;
   /** How long a process hands out a result, from when it called the service, ticks. */
   readonly share: number;
-  /** Which navigations get the cookies of a response that they share. A navigation without them leaves nothing behind. */
+  /** Which navigations get the cookies of a response that they share. A navigation without them does not change the cookie jar. */
   readonly cookiesFor: "the first" | "all";
   /** The longest time of a navigation and of a request of the kit, ticks. The default is R/2. */
   readonly flight?: number;

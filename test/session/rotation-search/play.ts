@@ -9,7 +9,7 @@ import {
 import { storeMs } from "../../../src/session/time.ts";
 import { childOf } from "./holders.ts";
 
-/** R, ms. */
+/** The reuse interval R, in ms. */
 export const R = 10_000;
 
 /**

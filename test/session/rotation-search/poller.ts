@@ -1,10 +1,10 @@
 /**
- * A model of an attacker that presents whenever it likes: as often as it likes, more often than R or less, and whatever it ever had.
+ * A model of an attacker that may present any token that it has had, at any time and any number of times.
  *
- * Victim and thief hold one token to begin with. The victim's refreshes are more than `apart` from each other, and every response
- * arrives. The thief is lucky: whatever it does, it does at the best of times. (All that it knows is the responses, so
- * luck is what it needs.) It meets a refresh of the victim if it presents within R of it, before or after.
- * The property: once it has missed a refresh, it is served until the victim's next one at the latest.
+ * At first the victim and the thief hold the same token. The victim's refreshes are more than `apart` from each other, and every response
+ * arrives. The search tries all times of the thief's requests, also those that a real thief could find only by luck, because it knows
+ * nothing but the responses. The thief meets a refresh of the victim if it presents a token within R of it, before or after.
+ * The property: a thief that has missed a refresh is served until the victim's next refresh at the latest.
  */
 import {
   type decide,

@@ -9,12 +9,12 @@
 import type { decide } from "../../../src/session/rotation.ts";
 import { type Life, served } from "./thief.ts";
 
-/** Ticks in R. */
+/** The number of ticks in the reuse interval R. */
 export const TICKS = 8;
-/** Milliseconds in a tick. */
+/** The length of a tick, in ms. */
 const TICK = 1_000;
 const R = TICKS * TICK;
-/** Off the ticks, so that nothing happens at exactly R: the rules say "within". */
+/** A shift of the victim's requests, in ms. It keeps them off the ticks, so that nothing happens at exactly R: the rules say "within". */
 const OFF = 1;
 
 /** Returns how often a victim that comes every `pause` ticks is served beside a thief that comes every `rhythm`, at the worst phase. */

@@ -10,7 +10,7 @@ import (
 	"session-service.example/verifier"
 )
 
-// Options are those of a file, or of a case.
+// Options are the options of a file with vectors, or of one case.
 type Options struct {
 	Issuer             *string  `json:"issuer"`
 	Audience           any      `json:"audience"`
@@ -45,7 +45,7 @@ type Case struct {
 	Claims       *json.RawMessage `json:"claims"`
 }
 
-// File is the whole file.
+// File is the content of a file with vectors.
 type File struct {
 	Version int             `json:"version"`
 	Options Options         `json:"options"`
