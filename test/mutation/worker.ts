@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -41,10 +42,24 @@ function copyTree(root: string): string {
   const places = ["", ...readdirSync(join(root, "test")).map((name) => join("test", name))];
   for (const place of places) {
     const installed = join(place, "node_modules");
-    if (existsSync(join(root, installed))) symlinkSync(join(root, installed), join(copy, installed));
+    if (existsSync(join(root, installed))) linkInstalled(join(root, installed), join(copy, installed));
   }
   writeFileSync(join(copy, "tsconfig.mutant.json"), JSON.stringify(TYPES));
   return copy;
+}
+
+/**
+ * Links each installed package. The packages of this tree are links to its own source, and become links to the copy's source: otherwise
+ * what imports them by name would see no mutant.
+ */
+export function linkInstalled(installed: string, copy: string): void {
+  mkdirSync(copy, { recursive: true });
+  for (const entry of readdirSync(installed, { withFileTypes: true })) {
+    const [from, to] = [join(installed, entry.name), join(copy, entry.name)];
+    if (entry.isSymbolicLink()) symlinkSync(readlinkSync(from), to);
+    else if (entry.name.startsWith("@")) linkInstalled(from, to);
+    else symlinkSync(from, to);
+  }
 }
 
 export function openWorker(root: string, maxStages: number) {

@@ -30,3 +30,8 @@ test("an error without a stack is shown by its fields", () => {
     '13:15:11.042 INFO  bug\n    {"type":"string"}\n',
   );
 });
+
+test("a level has its color, and an unknown one has none", () => {
+  expect(readable(line({ level: "warn" }))).toContain("\x1b[33mWARN \x1b[0m");
+  expect(readable(line({ level: "trace" }))).toContain("\x1b[0mTRACE\x1b[0m");
+});

@@ -73,6 +73,10 @@ describe("a field with", () => {
     expect(bodyOf(`repeated string f = 1 [${RULE}.required = true];`).properties).toEqual({
       f: { type: "array", items: string, minItems: 1 },
     });
+    const both = `{required: true, repeated: {max_items: 8}}`;
+    expect(bodyOf(`repeated string f = 1 [${RULE} = ${both}];`).properties).toEqual({
+      f: { type: "array", items: string, minItems: 1, maxItems: 8 },
+    });
   });
 });
 

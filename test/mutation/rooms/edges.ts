@@ -123,6 +123,7 @@ export const EDGES: readonly Room[] = [
         "line-limit",
         "line-sink",
         "logger",
+        "readable",
         "outage",
         "overload",
         "text",

@@ -53,7 +53,10 @@ export const HTTP: readonly Room[] = [
   {
     name: "http/call",
     files: /^src\/http\/(?:call|response|node|fetch)\/.*\.ts$/,
-    stages: [http("requests", "call/header-map", "failures", "options", "streams", "servers", "bodies"), ...ALL],
+    stages: [
+      http("requests", "call/body-chunks", "call/header-map", "failures", "options", "streams", "servers", "bodies"),
+      ...ALL,
+    ],
   },
   {
     name: "http/connect",
