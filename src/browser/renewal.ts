@@ -134,7 +134,7 @@ export function createRenewal(
     const { version } = known;
     const atMs = realm.Date.now();
     const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
-    // In the meantime another tab has sent a token, the session has ended or another one has begun, and that is newer.
+    // In the meantime another tab has sent a token, the session has ended or another one has begun. This news is newer than the response.
     if (version !== known.version) return undefined;
     const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
     if (received) {

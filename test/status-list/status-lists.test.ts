@@ -14,7 +14,7 @@ import { until } from "../support/until.ts";
 
 const TTL = 10_000;
 
-/** Instances on one store, under one key. */
+/** Creates instances that share a store and a signing key. */
 function createWorld() {
   const world = createFeedWorld();
   const leaving = new AbortController();

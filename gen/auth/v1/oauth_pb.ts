@@ -227,7 +227,7 @@ export const GetMetadataResponseSchema: GenMessage<GetMetadataResponse> = /*@__P
  *
  * The routes take forms, as OAuth libraries send them, and fail in the form of
  * RFC 6749 section 5.2. They neither read nor set a cookie. A request may have a
- * DPoP proof (RFC 9449). Only where OAUTH_ENDPOINTS is on.
+ * DPoP proof (RFC 9449). The routes exist only if OAUTH_ENDPOINTS is on.
  *
  * @generated from service auth.v1.OAuthService
  */

@@ -833,14 +833,16 @@ export const SessionService: GenService<{
   },
   /**
    * Binds the session of the `refresh_token` cookie to the key of a device
-   * (Device Bound Session Credentials). Only where DEVICE_BINDING is on.
+   * (Device Bound Session Credentials). The method exists only if DEVICE_BINDING
+   * is on.
    *
    * Browsers call it by themselves, after a response with
    * `Secure-Session-Registration`. The proof is in the request header
    * `Secure-Session-Response`; the route reads no body. The response sets the
-   * device cookie. A session has one key: `permission_denied` (403) when it has
-   * another one, and when the proof is absent or refused; then
-   * `Secure-Session-Challenge` has a challenge for the next attempt.
+   * device cookie. A session has one key: the call fails with
+   * `permission_denied` (403) when the session has another one, and when the proof
+   * is absent or refused. Then `Secure-Session-Challenge` has a challenge for the
+   * next attempt.
    *
    * @generated from rpc auth.v1.SessionService.RegisterDevice
    */
@@ -854,8 +856,9 @@ export const SessionService: GenService<{
    *
    * Browsers call it by themselves, before a refresh without a fresh device
    * cookie. The proof is in the request header `Secure-Session-Response`; the
-   * route reads no body. Without a proof, or with one that is refused:
-   * `permission_denied` (403), and `Secure-Session-Challenge` has a challenge.
+   * route reads no body. Without a proof, or with one that is refused, the call
+   * fails with `permission_denied` (403), and `Secure-Session-Challenge` has a
+   * challenge.
    * The response sets the device cookie. When there is nothing to renew, since
    * the session has ended or is not bound, the response succeeds with
    * `continue` false, and the browser forgets its key.

@@ -27,17 +27,17 @@ export function addKeysCommand(program: Command, context: Context): void {
     .action((options) => run("list", undefined, options));
   add(
     "rotate",
-    "the published key signs, the one that signed retires, a new one is published; retired keys that are no longer needed leave",
+    "let the published key sign, retire the one that signed, publish a new one, and remove retired keys that are no longer needed",
   )
     .addArgument(new Argument("[kind]", "both kinds unless one is named").choices(["signing", "mac"]))
     .addOption(algOption("of the new signing key (otherwise as before)"))
-    .option("--force", "although a key is too young: honest tokens may be refused")
+    .option("--force", "rotate although a key is too young: valid tokens may be refused")
     .addOption(pickUpOption())
     .action((kind, options) => run("rotate", kind, options));
   add("remove", "take keys out of the ring")
     .argument("[kid]", "a published, retired or revoked key; without it, all that are no longer needed")
     .addOption(algOption("of a new signing key (otherwise as before)"))
-    .option("--force", "although the key is still needed: honest tokens may be refused")
+    .option("--force", "remove the key although it is still needed: valid tokens may be refused")
     .addOption(pickUpOption())
     .action((kid, options) => run("remove", kid, options));
   add(

@@ -46,7 +46,7 @@ export const IntrospectRequestSchema: GenMessage<IntrospectRequest> = /*@__PURE_
  */
 export type IntrospectResponse = Message<"auth.admin.v1.IntrospectResponse"> & {
   /**
-   * `active`, and of an active token its claims. Over HTTP it is the body.
+   * `active`, and the claims of an active token. Over HTTP it is the body.
    *
    * @generated from field: google.protobuf.Struct claims = 1;
    */
@@ -67,7 +67,7 @@ export const IntrospectResponseSchema: GenMessage<IntrospectResponse> = /*@__PUR
  */
 export type RevokeGloballyRequest = Message<"auth.admin.v1.RevokeGloballyRequest"> & {
   /**
-   * Its identifier.
+   * The identifier of the subject.
    *
    * @generated from field: auth.admin.v1.SubjectIdentifier sub_id = 1 [json_name = "sub_id"];
    */
@@ -95,21 +95,21 @@ export type SubjectIdentifier = Message<"auth.admin.v1.SubjectIdentifier"> & {
   format: string;
 
   /**
-   * Of the format `opaque`: the subject, at most 255 bytes.
+   * With the format `opaque`, the subject, at most 255 bytes.
    *
    * @generated from field: string id = 2;
    */
   id: string;
 
   /**
-   * Of the format `iss_sub`: the identity provider. It is not compared with anything.
+   * With the format `iss_sub`, the identity provider. It is not compared with anything.
    *
    * @generated from field: string iss = 3;
    */
   iss: string;
 
   /**
-   * Of the format `iss_sub`: the subject, at most 255 bytes.
+   * With the format `iss_sub`, the subject, at most 255 bytes.
    *
    * @generated from field: string sub = 4;
    */
@@ -142,7 +142,7 @@ export const RevokeGloballyResponseSchema: GenMessage<RevokeGloballyResponse> = 
  * The standard forms of IntrospectToken and RevokeSubjectSessions.
  *
  * Every call carries a credential of the admin API, as those of
- * SessionAdminService. Only where OAUTH_ENDPOINTS is on.
+ * SessionAdminService. The methods exist only if OAUTH_ENDPOINTS is on.
  *
  * @generated from service auth.admin.v1.OAuthAdminService
  */

@@ -165,7 +165,7 @@ export type Session = Message<"auth.admin.v1.Session"> & {
   deviceBinding?: DeviceBinding | undefined;
 
   /**
-   * What was asked for at its creation.
+   * The policy of device binding that was set at its creation.
    *
    * @generated from field: auth.admin.v1.DeviceBindingPolicy device_binding_policy = 16;
    */
@@ -463,7 +463,7 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
   messageDesc(file_auth_admin_v1_session_admin, 6);
 
 /**
- * A page of sessions: of those that match all that is given.
+ * The page of sessions to return. Sessions are on it that match every criterion that is set.
  *
  * @generated from message auth.admin.v1.ListSessionsRequest
  */
@@ -644,14 +644,14 @@ export const ListSessionEventsResponseSchema: GenMessage<ListSessionEventsRespon
  */
 export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
   /**
-   * When, by the clock of the instance that recorded it.
+   * When it happened, by the clock of the instance that recorded it.
    *
    * @generated from field: google.protobuf.Timestamp event_time = 1;
    */
   eventTime?: Timestamp | undefined;
 
   /**
-   * What.
+   * What happened.
    *
    * @generated from field: auth.admin.v1.SessionEventType type = 2;
    */
@@ -707,7 +707,7 @@ export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
   clientId: string;
 
   /**
-   * Of the end of all: sessions that were created at this time or before have ended.
+   * For the end of all sessions: the sessions that were created at this time or before have ended.
    *
    * @generated from field: google.protobuf.Timestamp revoked_until_time = 10;
    */
@@ -819,7 +819,7 @@ export const RevokeSubjectSessionsResponseSchema: GenMessage<RevokeSubjectSessio
  */
 export type RevokeAllSessionsRequest = Message<"auth.admin.v1.RevokeAllSessionsRequest"> & {
   /**
-   * Those that were created before this time. Absent or in the future: all that exist now.
+   * The sessions that were created before this time end. If it is absent or in the future, all sessions that exist now end.
    *
    * @generated from field: google.protobuf.Timestamp issued_before = 1;
    */
@@ -1064,8 +1064,8 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
   cursor: string;
 
   /**
-   * Whether everything that was revoked at `as_of_time` has been delivered. Never while
-   * the store does not respond: such a batch may lack revocations.
+   * Whether everything that was revoked at `as_of_time` has been delivered. It is false
+   * while the store does not respond: such a batch may lack revocations.
    *
    * @generated from field: bool caught_up = 3;
    */
@@ -1168,7 +1168,7 @@ export const DeviceBindingPolicy = {
   UNSPECIFIED: 0,
 
   /**
-   * It must be: from DEVICE_SESSION_TTL after its creation on, a refresh without a device key is refused.
+   * It must be bound: from DEVICE_SESSION_TTL after its creation on, a refresh without a device key is refused.
    *
    * @generated from enum value: DEVICE_BINDING_POLICY_REQUIRED = 1;
    */
@@ -1402,7 +1402,7 @@ export const RevocationReason = {
   REPLACED: 7,
 
   /**
-   * A refresh token was used twice: stolen.
+   * A refresh token was used twice, so it counts as stolen.
    *
    * @generated from enum value: REVOCATION_REASON_REUSE = 8;
    */
@@ -1475,7 +1475,7 @@ export const SessionAdminService: GenService<{
   },
   /**
    * Lists what happened to the sessions of a subject, or to one session, newest first: when they were
-   * created, and when and why they ended. Kept for EVENT_RETENTION; refreshes are not among it.
+   * created, and when and why they ended. They are kept for EVENT_RETENTION; refreshes are not among them.
    *
    * For information: an event appears a moment after its cause, and may be lost in an outage. A session that
    * was neither ended nor refreshed in time expires without an event.
@@ -1535,7 +1535,7 @@ export const SessionAdminService: GenService<{
   },
   /**
    * Takes the device key of a session away: it goes on without one, and its browser may register another.
-   * For a user whose device has lost its key. Idempotent. `not_found` when there is no live session of that id.
+   * It is meant for a user whose device has lost its key. Idempotent. `not_found` when there is no live session of that id.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.UnbindDevice
    */

@@ -61,7 +61,7 @@ export const StreamDeliverySchema: GenMessage<StreamDelivery> = /*@__PURE__*/
  */
 export type Stream = Message<"auth.admin.v1.Stream"> & {
   /**
-   * Names it. Sent to update and to replace it.
+   * The id of the stream. Requests that update or replace the stream contain it.
    *
    * @generated from field: string stream_id = 1 [json_name = "stream_id"];
    */
@@ -475,7 +475,7 @@ export type AddStreamSubjectRequest = Message<"auth.admin.v1.AddStreamSubjectReq
   subject?: JsonObject | undefined;
 
   /**
-   * Whether the receiver has verified it. It makes no difference.
+   * Whether the receiver has verified the subject. The value makes no difference.
    *
    * @generated from field: optional bool verified = 3;
    */
@@ -518,7 +518,7 @@ export type RemoveStreamSubjectRequest = Message<"auth.admin.v1.RemoveStreamSubj
   streamId: string;
 
   /**
-   * As that of AddStreamSubject. A stream is without 100 subjects at the most.
+   * A subject identifier as in AddStreamSubject. At most 100 subjects can be removed from a stream.
    *
    * @generated from field: google.protobuf.Struct subject = 2;
    */
@@ -653,7 +653,7 @@ export type SetError = Message<"auth.admin.v1.SetError"> & {
   err: string;
 
   /**
-   * For people.
+   * A description, for people.
    *
    * @generated from field: string description = 2;
    */
@@ -701,8 +701,8 @@ export const PollStreamResponseSchema: GenMessage<PollStreamResponse> = /*@__PUR
  * A stream is a subscription (SignalsAdminService) that a receiver manages
  * itself. Every call carries a credential of the admin API with the scope
  * `signals:receive` or `signals:manage`, and a receiver has the streams that
- * its own credential has created. Only where SIGNALS is on and SIGNALS_URL is
- * set.
+ * its own credential has created. The methods exist only if SIGNALS is on and
+ * SIGNALS_URL is set.
  *
  * @generated from service auth.admin.v1.SharedSignalsService
  */
@@ -778,7 +778,7 @@ export const SharedSignalsService: GenService<{
     output: typeof UpdateStreamStatusResponseSchema;
   },
   /**
-   * Sends the events of a subject again that was removed (SSF 1.0 section 8.1.3.2). All subjects are there by default.
+   * Sends the events of a removed subject again (SSF 1.0 section 8.1.3.2). All subjects are there by default.
    *
    * @generated from rpc auth.admin.v1.SharedSignalsService.AddStreamSubject
    */

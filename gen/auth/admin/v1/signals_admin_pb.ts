@@ -60,7 +60,7 @@ export const SubscriptionFilterSchema: GenMessage<SubscriptionFilter> = /*@__PUR
  */
 export type Subscription = Message<"auth.admin.v1.Subscription"> & {
   /**
-   * Names it.
+   * The id of the subscription.
    *
    * @generated from field: string subscription_id = 1;
    */
@@ -489,7 +489,7 @@ export const TestSubscriptionResponseSchema: GenMessage<TestSubscriptionResponse
  */
 export const SubscriptionKind = {
   /**
-   * Not a kind.
+   * No kind is named.
    *
    * @generated from enum value: SUBSCRIPTION_KIND_UNSPECIFIED = 0;
    */
@@ -541,7 +541,7 @@ export const SubscriptionKindSchema: GenEnum<SubscriptionKind> = /*@__PURE__*/
  * Manages subscriptions to the ends of sessions.
  *
  * Every call carries a credential of the admin API, as those of
- * SessionAdminService. Only where SIGNALS is on.
+ * SessionAdminService. The methods exist only if SIGNALS is on.
  *
  * @generated from service auth.admin.v1.SignalsAdminService
  */
@@ -597,7 +597,7 @@ export const SignalsAdminService: GenService<{
     output: typeof PauseSubscriptionResponseSchema;
   },
   /**
-   * Delivers from where delivery stopped. For every reason of a pause.
+   * Delivers from where delivery stopped, whatever the reason of the pause was.
    *
    * @generated from rpc auth.admin.v1.SignalsAdminService.ResumeSubscription
    */
