@@ -52,7 +52,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   response.end("<!doctype html>");
 }
 
-/** `npm run test:browser`: every change in every engine. Otherwise all of them in one, and the first one in the others. */
+/** Whether each engine gets every change, as in `npm run test:browser`. Otherwise one engine gets all changes, the others the first. */
 const LONG = process.env.BROWSERS === "long";
 
 describe.each([

@@ -259,7 +259,7 @@ describe.each([
     const send = await over({ bodyTimeoutMs: 40 });
     const one = send(SUMS, '{"number":1}\n{"num', { "content-type": "application/x-ndjson" });
     await wait();
-    // By then the call waits for the second message, of which a part has arrived.
+    // The call now waits for the second message, of which a part has arrived.
     await new Promise(setImmediate);
     one.end('ber":2}\n');
     const until = performance.now() + 400;

@@ -10,7 +10,7 @@ import { type Life, served } from "./rotation-search/thief.ts";
 const life = fc.record({
   quiet: fc.double({ min: 4.001, max: 100, noNaN: true }),
   window: fc.double({ min: 6, max: 60, noNaN: true }),
-  /** The thief's rhythm, from this on and up to twice this. */
+  /** The shortest time between two requests of the thief, in R. The longest is up to twice as much. */
   rhythm: fc.oneof(fc.constantFrom(0.3, 0.9, 1.0001, 1.9999), fc.double({ min: 0.05, max: 6, noNaN: true })),
   steady: fc.boolean(),
   seed: fc.nat(),

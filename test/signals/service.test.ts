@@ -80,7 +80,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     const receiver = await startReceiver();
     const first = await startService({ ...store.env, ...ON });
     const created = await subscribe(first, receiver.url);
-    // While it is paused, nothing is sent before the restart.
+    // The subscription is paused, so that nothing is sent before the restart.
     message(await openAdmin(first).call(signals.pauseSubscription, idOf(created), bearer(first.adminToken)));
     const waitingSince = async () => {
       const shown = await openAdmin(first).call(signals.getSubscription, idOf(created), bearer(first.adminToken));

@@ -51,9 +51,9 @@ const KIND_BOUND = 2;
 const KIND_PROOF = 4;
 
 /**
- * For a DPoP key, the record has in place of the key the time since when it is bound, or 0 if the session was created with it. The usual
- * field of that time is 0. So an instance of an older version, which does not know DPoP keys, refuses the session as it refuses a token
- * from after the binding, and neither refreshes nor ends it.
+ * The length of what stands in place of the key for a DPoP key: the time at which it was bound, or 0 if the session was created with it.
+ * The field that holds this time for other keys is 0. So an instance of an older version, which does not know DPoP keys, refuses the
+ * session as it refuses a token from after the binding, and neither refreshes nor ends it.
  */
 const PROOF_KEY_BYTES = 6;
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bed, bound, DEVICE_COOKIE, LIFE_MS, passLife, passTime, refreshIn, startBed, type User } from "./bed.ts";
 import type { Profile, ProfileTab } from "./profiles.ts";
 
-/** `npm run test:browser` has the long form. */
+/** Whether the tests run in their long form, as in `npm run test:browser`. */
 const RUNS = process.env.BROWSERS === "long" ? 20 : 3;
 
 let bed: Bed;

@@ -6,7 +6,7 @@ import { type Origin, startOrigin } from "./origin.ts";
 import { becomes, eventually, isToken, openPage, signIn, statesOf, tokenOf } from "./pages.ts";
 import { startWebKit } from "./webkit.ts";
 
-/** `npm run test:browser`: every scenario in every engine. */
+/** Whether every scenario runs in every engine, as in `npm run test:browser`. */
 const LONG = process.env.BROWSERS === "long";
 
 describe.each([

@@ -15,7 +15,7 @@ import {
   tokenOf,
 } from "./pages.ts";
 
-/** `npm run test:browser` has the long form. */
+/** Whether the tests run in their long form, as in `npm run test:browser`. */
 const LONG = process.env.BROWSERS === "long";
 const TABS = LONG ? 100 : 12;
 const LIVES = LONG ? 10 : 2;

@@ -19,7 +19,7 @@ import {
 } from "./pages.ts";
 import { startWebKit } from "./webkit.ts";
 
-/** `npm run test:browser`: every scenario in every engine. Otherwise all of them in one, and the first ones in the others. */
+/** Whether every scenario runs in every engine, as in `npm run test:browser`. Otherwise one engine runs all, the others the first ones. */
 const LONG = process.env.BROWSERS === "long";
 const TOKEN_TTL_S = 3;
 const YEAR_MS = 365 * 86_400_000;

@@ -91,7 +91,7 @@ test("a component that is unmounted listens no more, and the session goes on", a
   await tab.evaluate("session.end()");
   await becomes(tab, "ended");
   expect(await notes(tab)).toMatchObject({ problems: [], states: [] });
-  // When it is mounted again, it shows the present state.
+  // A component that is mounted again shows the present state.
   await tab.evaluate("void show(1)");
   await shows(tab, ["ended "]);
 });

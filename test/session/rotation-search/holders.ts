@@ -5,10 +5,10 @@
  * response that the victim loses sends it back to the token it had, and both may come once more.) A change of hands is a
  * served presentation by another holder than the last one. The victim presents the newest token that it was given. So
  * does the thief, or else (`hoards`) it presents any token that it ever had.
- * And at any times, however close: no token two generations behind the confirmed one is served.
+ * One property holds at any times, however close they are: no token two generations behind the confirmed one is served.
  *
- * Exhaustive to a fixpoint, since only the last generations and a few siblings can matter: a thief forgets what is more than
- * two generations behind, and all but three tokens.
+ * The search is exhaustive to a fixpoint, since only the last generations and a few siblings can matter: a thief forgets
+ * tokens that are more than two generations behind, and keeps at most three.
  */
 import {
   type decide,
