@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { FeedPrinter } from "../../src/cli/watch/print.ts";
@@ -66,6 +67,15 @@ test("a beginning of several batches is no outage of the store", () => {
   for (const caughtUp of [false, true, false, true])
     printer.print(create(WatchRevocationsResponseSchema, { caughtUp }));
   expect(notes).toEqual(["the store does not respond: endings may be missing", "the feed is current again"]);
+});
+
+test("an ending that the feed repeats in the ms in which it forgets it is printed once", () => {
+  const printed: string[] = [];
+  const printer = new FeedPrinter({ print: (text) => void printed.push(text), note: () => {} }, {});
+  const time = timestampFromMs(1_000);
+  const batch = { revocations: [{ sessionId: "one", revokeTime: time, expireTime: time }], asOfTime: time };
+  for (let i = 0; i < 2; i++) printer.print(create(WatchRevocationsResponseSchema, batch));
+  expect(printed).toHaveLength(1);
 });
 
 test("a watch that cannot begin ends with what is wrong", async () => {

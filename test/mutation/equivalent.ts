@@ -11,6 +11,13 @@ export type Equivalent = {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
+    file: "src/grpc-health/service.ts",
+    source: 'signal.removeEventListener("abort", wake);',
+    before: '"abort"',
+    replacement: '""',
+    reason: "After the end of a watch, its listener resolves a promise for which nobody waits.",
+  },
+  {
     file: "src/signals/send/sender.ts",
     source: 'response.on("error", () => {});',
     before: 'response.on("error", () => {});',
