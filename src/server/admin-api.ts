@@ -132,7 +132,7 @@ function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handl
   });
 }
 
-/** This is a Connect error, so that Connect clients display what has to be configured. */
+/** The body is a Connect error, so that Connect clients display what has to be configured. */
 const misdirected = always({
   status: 421,
   headers: { "content-type": "application/json" },

@@ -1,6 +1,6 @@
 /**
- * A thread that sends a request so often that so many bytes a second are sent, those of connections included. Its work must not make
- * honest clients of the same process wait.
+ * A thread that sends one request again and again, as often as a given number of bytes a second allows. The bytes of connections count,
+ * too. Its work must not make honest clients of the same process wait.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { numbered } from "./requests.ts";

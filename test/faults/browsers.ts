@@ -103,7 +103,7 @@ export class Browsers {
     if (login.isSettled) live.delete(login);
   }
 
-  /** Stops, and presents every ended session once more. */
+  /** Stops the browsers, and then presents the token of every ended session once more. */
   async stop(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#running);

@@ -64,7 +64,7 @@ describe.each(Object.entries({ ...LISTENERS, ...APIS }))("%s", (_, start) => {
     peer.send(request(1));
     peer.acknowledge(ping);
     await peer.take(isHead(1));
-    // This is another request, sent just after the acknowledgement of the PING.
+    // The client sends another request just after it has acknowledged the PING.
     peer.send(request(3));
     await acknowledgePing(peer);
     expect(lastStreamOf(await peer.take(isGoaway))).toBe(3);

@@ -27,7 +27,7 @@ beforeAll(async () => {
     DATA_DIR: withKeys(),
     ISSUER: "http://auth.example",
     ADMIN_TOKENS: "drain".repeat(8),
-    // This is long enough for the three round trips that end an HTTP/2 connection, even on a busy machine.
+    // The delay is long enough for the three round trips that end an HTTP/2 connection, even on a busy machine.
     DRAIN_DELAY: "5s",
     // Each client refreshes its session as fast as it can, for as long as the restarts take.
     RATE_LIMIT_REFRESH: "off",

@@ -49,7 +49,7 @@ describe("while Redis is stalled", () => {
       ADMIN_TOKENS: "a".repeat(40),
       OVERLOAD_MAX_WAITING: String(MAX_WAITING),
       RATE_LIMIT_REFRESH: "off",
-      // This is longer than the test stops Redis, even on a busy machine.
+      // The timeout is longer than the test stops Redis, even on a busy machine.
       REDIS_COMMAND_TIMEOUT: "10s",
     });
     user = await logIn(service);

@@ -5,7 +5,7 @@ import type { DeliveryError, PauseReason } from "../../src/signals/model.ts";
 import type { OutgoingRequest, Sender, SendResult } from "../../src/signals/send/sender.ts";
 import { MemoryStore } from "./memory-store.ts";
 
-/** `lost`: it accepts, and its response is lost. `hold`: it responds when `release` is called. */
+/** How the receiver behaves. `lost`: it accepts, and its response is lost. `hold`: it responds when `release` is called. */
 export type Behaviour = "accept" | "fail" | "lost" | "hold" | number | DeliveryError;
 
 export type Receipt = { readonly to: string; readonly id: string };

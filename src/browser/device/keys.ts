@@ -78,7 +78,7 @@ export function createDeviceKeys({ indexedDB, crypto }: KeysRealm, name: string)
       const algorithm = { name: "ECDSA", namedCurve: "P-256" };
       const keys = (await crypto.subtle.generateKey(algorithm, false, ["sign"])) as KeyPair;
       return inStore(async (store) => {
-        // This is one transaction: another tab may have been faster, and its key may be registered already.
+        // The key is read and written in one transaction: another tab may have been faster, and its key may be registered already.
         const faster = find(await read(store), sid);
         if (faster) return faster;
         const record = { sid, keys };

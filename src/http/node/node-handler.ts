@@ -208,7 +208,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
   send(status: number, lines: string[], content: string | Uint8Array | undefined): void {
     const response = this.#response;
     if (isClosed(response)) return;
-    // This is a failure after the head was sent: the response stays incomplete.
+    // If the call fails after the head was sent, the response stays incomplete.
     if (response.headersSent) abort(response);
     else if (this.#bodyUnfinished && !this.#keepsConnection)
       respondWithinBody(this.source, response, status, lines, content);

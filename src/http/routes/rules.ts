@@ -28,7 +28,7 @@ export class RouteError extends Error {
     this.#problems = problems;
   }
 
-  /** This is no own property, because Node would print all descriptors with an uncaught error. */
+  /** The list is no own property of the error, because Node would print all descriptors with an uncaught error. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }

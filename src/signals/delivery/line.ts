@@ -10,7 +10,7 @@ export type Item = LoggedSignal & {
   readonly line: Line;
   state: "waiting" | "sending";
   attempts: number;
-  /** How many times the receiver refused this signal after it had accepted another one since the previous attempt. */
+  /** How many times the receiver refused this signal although it had accepted another one since the attempt before. */
   refusals: number;
   firstFailedAt: number | undefined;
   lastFailedAt: number | undefined;

@@ -47,7 +47,7 @@ function signedToken(
   return signClaims(EVENT_TOKEN_TYPE, {
     iss: issuer,
     jti,
-    // This is the id of the event itself, which is the same in all streams (SSF 1.0 section 4.1.9).
+    // `txn` is the id of the event itself, which is the same in all streams (SSF 1.0 section 4.1.9).
     txn: jti,
     iat: secondsOf(now),
     aud: audience.length === 1 ? audience[0] : audience,

@@ -125,14 +125,14 @@ function exchange(
   return new Promise((resolve) => {
     request.on("socket", (socket: Socket) => {
       limitReceived(request, socket);
-      // This is a kept-alive connection, whose address was checked when it was made.
+      // A connection that was kept alive is used again. Its address was checked when it was made.
       if (!socket.connecting) {
         phase = "exchange";
         return;
       }
       socket.once("connect", () => {
         phase = secure ? "handshake" : "exchange";
-        // This is the address that is really used, however it was found.
+        // The remote address of the socket is the one that is really used, however it was found.
         if (!isAllowed(socket.remoteAddress ?? "", secure, rules)) request.destroy(new AddressRefused());
       });
       socket.once("secureConnect", () => {

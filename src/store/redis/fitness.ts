@@ -85,7 +85,7 @@ async function checkNode(
       throw new StoreRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
     }
     forgets = info("aof_enabled") === "0";
-    // This is temporary: the node may be promoted, or the client may be redirected to its master.
+    // The following faults are temporary: the node may be promoted, or the client may be redirected to its master.
     if (info("loading") === "1") return unfit(`${at} is loading`);
     if (info("role") !== "master") return unfit(`${at} is a replica`);
     if (clustered && (await ask("cluster", ["info"]))("cluster_state") !== "ok") {

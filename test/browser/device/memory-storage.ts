@@ -7,7 +7,7 @@ export type MemoryStorage = {
   readonly pending: number;
   /** Removes all keys, as when a user deletes the data of a site. */
   clear(): void;
-  /** `broken`: it rejects. `stalled`: it never responds. */
+  /** How the storage behaves. `broken`: it rejects. `stalled`: it never responds. */
   state: "up" | "broken" | "stalled";
 };
 

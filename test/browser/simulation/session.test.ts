@@ -636,7 +636,7 @@ describe("waking and outages", () => {
     await here.run(0);
     expect(asked.value).toBeDefined();
     here.network = "up";
-    // This is long before the token is due.
+    // A minute passes, and the token is due much later.
     await here.run(60_000);
     expect(tab.session.snapshot.state).toBe("ended");
   });

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { freePort } from "../../support/free-port.ts";
 
-/** `cut`: it accepts, and its response is lost. `silent`: it never responds. A number is a status. */
+/** How the receiver behaves. `cut`: it accepts, and its response is lost. `silent`: it never responds. A number is a status. */
 export type Behaviour = "accept" | "slow" | "cut" | "garbage" | "silent" | number;
 
 /** How long a slow receiver takes for a response, in ms. */

@@ -34,7 +34,7 @@ export function untilNextMoment(times: readonly number[], { dense, half }: Time)
   return fractions.length === 0 || fractions.includes(0) ? 1 : half - Math.max(...fractions);
 }
 
-/** Returns the representative of a region: fractional parts spread as far as their order allows. */
+/** Returns a function that moves times to fixed fractional parts, of which only the order stays. Regions that are alike become equal. */
 export function representative(times: readonly number[], { dense, half }: Time): (time: number) => StoreMs {
   if (!dense) return storeMs;
   const fractions = [...new Set(times.map((time) => fraction(time, half)))]
