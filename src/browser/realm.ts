@@ -55,7 +55,7 @@ export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): Ab
   const over = new AbortController();
   const abort = () => over.abort();
   const timer = realm.setTimeout(abort, parent.aborted ? 0 : delayMs);
-  // The listener option `signal` reads the property of the controller, so the listener is removed when `over` aborts.
+  // The controller `over` serves as the listener's options: its property `signal` removes the listener when `over` aborts.
   parent.addEventListener("abort", abort, over);
   over.signal.addEventListener("abort", () => realm.clearTimeout(timer as never));
   return over;

@@ -16,7 +16,7 @@ export interface ReflectionLimits {
   readonly timeoutMs?: number;
   /** How many files the upstream may send. Default: 5,000. */
   readonly maxFiles?: number;
-  /** How many bytes all its files together may have. Default: 64 MiB. */
+  /** How many bytes the files of an upstream may have together. Default: 64 MiB. */
   readonly maxBytes?: number;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;

@@ -10,7 +10,7 @@ import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 import { bearer, cookie, logIn, message, openPublic, somebody } from "../support/sessions.ts";
 
-/** `SCREENSHOTS=<directory>` keeps them. */
+/** The directory in which the screenshots of the page are kept, from the variable SCREENSHOTS. */
 const SCREENSHOTS = process.env.SCREENSHOTS ?? scratch();
 const FULL = "full-".repeat(8);
 const READER = "reader".repeat(8);

@@ -52,7 +52,7 @@ function callsOf(group: string): string[] {
   return names.flatMap((name) => (name.startsWith("@") ? callsOf(name) : [name]));
 }
 
-/** Refused by the filter, and not needed: SQLite gives its files to the database's owner, as root alone. */
+/** The filter refuses these calls. The service does not need them: only as root does SQLite give its files to the database's owner. */
 const DISPENSABLE = ["fchown"];
 
 test("what the service asks of the kernel is allowed", async () => {

@@ -115,7 +115,7 @@ class FetchExchange implements Exchange<Request> {
     return concatBytes(chunks);
   }
 
-  /** Always true here: the server that calls the handler decides whether request and response overlap. */
+  /** The value is always true: the server that calls the handler decides whether request and response overlap. */
   get fullDuplex(): boolean {
     return true;
   }

@@ -18,7 +18,7 @@ function split(framing: StreamFraming, text: string, ends: readonly number[] = [
   return found.map((one) => Buffer.from(one).toString());
 }
 
-/** Byte by byte: each boundary that there can be. */
+/** The text arrives byte by byte, so every possible boundary of pieces occurs. */
 const everywhere = (text: string) => Array.from(Buffer.from(text), (_, at) => at + 1);
 
 const space = fc.string({ unit: fc.constantFrom(" ", "\n", "\r", "\t"), maxLength: 2 });

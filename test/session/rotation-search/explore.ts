@@ -3,7 +3,7 @@
 export type Step<World> = {
   /** Returns the description of the step. It is a function, because only a trace needs it. */
   readonly label: () => string;
-  /** The world after it; undefined when this very step breaks the property. */
+  /** The world after the step; undefined when this very step breaks the property. */
   readonly world: World | undefined;
 };
 

@@ -18,7 +18,7 @@ class Checked:
     #: When the session was created; in a token without `sct`, when the token was issued.
     created_at_ms: float
     expires_at_ms: float
-    #: Whether it is bound to a key, and no bearer token.
+    #: Whether the token is bound to a key, so that it is no bearer token.
     is_bound: bool
     accepted: Verdict
 
