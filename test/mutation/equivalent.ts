@@ -11,6 +11,13 @@ export type Equivalent = {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
+    file: "src/net/subnet.ts",
+    source: 'const bare = address.split("%", 1)[0] as string;',
+    before: "1",
+    replacement: "2",
+    reason: "Only the first part is read, however many there are.",
+  },
+  {
     file: "src/grpc-health/service.ts",
     source: 'signal.removeEventListener("abort", wake);',
     before: '"abort"',
