@@ -166,7 +166,7 @@ test("a response of the same message is still an object", () => {
   expect(resolve(document, content?.schema ?? {})).toMatchObject({ type: "object", required: ["a"] });
 });
 
-/** Types and numbers of what a file declares. */
+/** Returns the types and the numbers of everything that a file declares. */
 function declared(file: DescFile): Map<string, string> {
   const found = new Map<string, string>();
   const typeOf = (field: {

@@ -29,7 +29,7 @@ const { refresh, logout, revokeSession, revokeOtherSessions } = SessionService.m
 
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "3" }, store);
-  /** Runs `body` with a watch, which ends with it. */
+  /** Runs `body` with a watch, and ends the watch when `body` has ended. */
   async function watching<T>(
     caller: Caller,
     cursor: string,

@@ -15,7 +15,7 @@ type Verdict = VectorCase["verdict"];
 const show = (value: unknown) => JSON.stringify(value) ?? "absent";
 const bytesOf = (text = "") => Buffer.from(text, "base64url");
 
-/** Returns an odd number of this many bits that is nobody's modulus. */
+/** Returns an odd number of this many bits, which is the modulus of no real key. */
 function fakeModulus(bits: number): string {
   const bytes = Buffer.concat(Array.from({ length: 17 }, (_, at) => createHash("sha256").update(`${at}`).digest()));
   const kept = bytes.subarray(0, Math.ceil(bits / 8));

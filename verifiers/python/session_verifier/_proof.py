@@ -11,7 +11,7 @@ from ._proof_url import proof_url
 from ._strict_json import decode_segment, decode_text, parse_object, time_of
 from ._verdict import ProofReason
 
-#: A longer text is not a proof: with an RSA key of 4,096 bits and a URL of 2,000 characters it has less.
+#: A longer text is not a proof: one with an RSA key of 4,096 bits and a URL of 2,000 characters is shorter.
 MAX_LENGTH = 8192
 #: In UTF-16 units.
 MAX_JTI_LENGTH = 256
