@@ -63,7 +63,9 @@ function record(state: RotationState, session: ReturnType<typeof newSession>): B
 
 test("the script decides as the function does", async () => {
   const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
-  const store = await createRedisStore(redisOptions(server.url, { scripts, steady: () => 0 }));
+  const store = await createRedisStore(
+    redisOptions(server.url, { scripts, steady: () => 0, commandTimeoutMs: 60_000 }),
+  );
   await fc.assert(
     fc.asyncProperty(state, token, async (state, token) => {
       const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY });
@@ -95,7 +97,9 @@ test.each([
   ["at its absolute expiry it has expired", 0, "expired"],
 ])("%s", async (_, ms, outcome) => {
   const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
-  const store = await createRedisStore(redisOptions(server.url, { scripts, steady: () => 0 }));
+  const store = await createRedisStore(
+    redisOptions(server.url, { scripts, steady: () => 0, commandTimeoutMs: 60_000 }),
+  );
   const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: DAY - ms });
   const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
   const state = {
