@@ -18,7 +18,7 @@ const CHANGES: readonly ((path: string) => string)[] = [
   decode,
   decode, // Proxies in front decode paths, too.
   // `new URL("//host/account", base)`, which some frameworks call, takes `host` for one. It reads a backslash as a slash.
-  (path) => path.replace(/^[/\\]{2,}[^/\\]*/, ""),
+  (path) => path.replace(/^[/\\]{2,}[^/\\]*/, "") || "/",
   (path) => path.replaceAll("\\", "/"),
   (path) => path.replaceAll(/;[^/]*/g, ""),
   (path) => path.replaceAll(/\/{2,}/g, "/"),

@@ -5,6 +5,11 @@ import type { ServerSessions, User } from "./sessions.ts";
 /** The used arguments of a middleware. */
 type Arguments<Key> = {
   readonly request: Request;
+  /**
+   * The address of the page. From version 8 on, a request for the data of a page has its own address (`/account.data`). Earlier versions
+   * pass no `url`, and replace the address in the request.
+   */
+  readonly url?: URL;
   readonly context: { set(key: Key, user: User): void };
 };
 
@@ -23,8 +28,13 @@ type Arguments<Key> = {
  */
 export function sessionMiddleware<Key>(sessions: ServerSessions, userContext: Key, options?: GateOptions) {
   const gate = createGate(sessions, options);
-  return async ({ request, context }: Arguments<Key>, next: () => Promise<Response>): Promise<Response> => {
-    const { authentication, response } = await gate(request);
+  const dataGate = createGate(sessions, options, () => true);
+  return async ({ request, url, context }: Arguments<Key>, next: () => Promise<Response>): Promise<Response> => {
+    const { method, headers } = request;
+    // A script of React Router fetches the data of a page, and a redirect in that response redirects the browser.
+    const isForData = url !== undefined && url.pathname !== new URL(request.url).pathname;
+    const page = { method, url: url?.href ?? request.url, headers };
+    const { authentication, response } = await (isForData ? dataGate : gate)(page);
     if (response) return response;
     context.set(userContext, authentication.user);
     return withResponseHeaders(await next(), authentication);
