@@ -5,6 +5,8 @@ import type { ServerSessions, User } from "./sessions.ts";
 /** The parts of `APIContext` that are used. */
 type Context = {
   readonly request: Request;
+  /** The address by which Astro chooses the page. It is decoded repeatedly. */
+  readonly url: URL;
   /** The locals of the request. Declare `user: User` in `App.Locals`. */
   readonly locals: object;
   readonly isPrerendered: boolean;
@@ -26,7 +28,11 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
   return async (context: Context, next: () => Promise<Response>): Promise<Response> => {
     // A prerendered page is the same for all users, and was rendered without a request.
     if (context.isPrerendered) return next();
-    const { authentication, response } = await gate(context.request, context.clientAddress);
+    const {
+      request: { method, headers },
+      url,
+    } = context;
+    const { authentication, response } = await gate({ method, url: url.href, headers }, context.clientAddress);
     if (response) return response;
     (context.locals as { user?: User }).user = authentication.user;
     return withResponseHeaders(await next(), authentication);

@@ -5,6 +5,9 @@
 
 const BASE = "http://application.invalid";
 
+/** How often a path is decoded at most. Astro refuses paths that have to be decoded more than 11 times. */
+const MAX_DECODINGS = 12;
+
 /** Returns the path and the query of a request as they were sent. @param url a path, or an absolute URL */
 export function requestTarget(url: string): { readonly path: string; readonly search: string } {
   const absolute = url.startsWith("/") ? undefined : URL.parse(url, BASE);
@@ -16,7 +19,7 @@ export function requestTarget(url: string): { readonly path: string; readonly se
 /** What frameworks change in a path before they match it with their routes. Each makes some of these changes, in this order. */
 const CHANGES: readonly ((path: string) => string)[] = [
   decode,
-  decode, // Proxies in front decode paths, too.
+  decodeRepeatedly,
   // `new URL("//host/account", base)`, which some frameworks call, takes `host` for one. It reads a backslash as a slash.
   (path) => path.replace(/^[/\\]{2,}[^/\\]*/, "") || "/",
   (path) => path.replaceAll("\\", "/"),
@@ -44,6 +47,17 @@ function decode(path: string): string {
       return octets.replaceAll(/%[0-7]./g, decodeURI);
     }
   });
+}
+
+/** Decodes a path until nothing is left to decode, as Astro does. Proxies in front may decode paths, too. */
+function decodeRepeatedly(path: string): string {
+  let decoded = path;
+  for (let count = 0; count < MAX_DECODINGS; count++) {
+    const next = decode(decoded);
+    if (next === decoded) break;
+    decoded = next;
+  }
+  return decoded;
 }
 
 function resolveDots(path: string): string {

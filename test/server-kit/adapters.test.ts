@@ -128,7 +128,7 @@ async function runAstro(sessions: ServerSessions): Promise<Running> {
   const onRequest = forAstro.sessionMiddleware(sessions, OPTIONS);
   const send = (request: Request) => {
     const locals: { user?: User } = {};
-    const context = { request, locals, isPrerendered: false, clientAddress: "192.0.2.7" };
+    const context = { request, url: new URL(request.url), locals, isPrerendered: false, clientAddress: "192.0.2.7" };
     return onRequest(context, () => rendered(request, locals.user));
   };
   return { send, close: () => {} };

@@ -103,8 +103,8 @@ test.each([
   expect(pathForms(path)).toContain("/account");
 });
 
-test("a path that is encoded twice is decoded twice, since a proxy may do it once", () => {
-  expect(pathForms("/%2561ccount")).toContain("/account");
+test.each([1, 2, 3, 11])("a path that is encoded %i times is decoded as often, as Astro does", (times) => {
+  expect(pathForms(`/%${"25".repeat(times - 1)}61ccount`)).toContain("/account");
 });
 
 test("a plain path has one form", () => {
