@@ -4,12 +4,15 @@ import { createInterface } from "node:readline/promises";
 import { errorCode } from "../files/error-code.ts";
 import { CommandError } from "./exit.ts";
 
-/** Reads the text of a file; `-` is standard input. @throws CommandError */
-export function readText(path: string): string {
+/** Returns the name of an input in messages; the path `-` is standard input. */
+export const inputName = (path: string) => (path === "-" ? "standard input" : path);
+
+/** Reads the text of a file; `-` is standard input. @param option precedes the message of a failure @throws CommandError */
+export function readText(path: string, option = ""): string {
   try {
     return readFileSync(path === "-" ? 0 : path, "utf8");
   } catch (error) {
-    throw new CommandError(`${path === "-" ? "standard input" : path} cannot be read (${errorCode(error)})`);
+    throw new CommandError(`${option}${inputName(path)} cannot be read (${errorCode(error)})`);
   }
 }
 

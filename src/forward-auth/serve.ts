@@ -34,7 +34,7 @@ const LINGER_MS = 1_000;
 /** The size of the largest check over gRPC, in bytes. Envoy may include the body of a request (`with_request_body`). */
 const MAX_CHECK_BYTES = 1_048_576;
 
-export type ForwardAuth = { readonly url: string; close(): Promise<void> };
+type ForwardAuth = { readonly url: string; close(): Promise<void> };
 
 /** @throws Error if the port cannot be bound */
 export async function serveForwardAuth(verifier: Verifier, options: Options): Promise<ForwardAuth> {

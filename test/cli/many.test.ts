@@ -1,11 +1,13 @@
 /** The times at which failed calls of long work are repeated, with a clock of the test. */
+import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { CallFailure } from "../../src/cli/admin-api/failure.ts";
 import { EXIT } from "../../src/cli/exit.ts";
 import { callForMany, type Timing } from "../../src/cli/sessions/many.ts";
 
 describe("attempts", () => {
-  const unavailable = (retryAfterMs = 0) => new CallFailure("unavailable", EXIT.unavailable, "passing", retryAfterMs);
+  const unavailable = (retryAfterMs = 0) =>
+    new CallFailure(Code.Unavailable, "unavailable", EXIT.unavailable, "passing", retryAfterMs);
 
   /** Returns a clock whose time passes only during waits. */
   function timed(random = 0): Timing & { readonly waits: number[] } {

@@ -1,15 +1,15 @@
 /** Creates a client of the admin API, with the address and the credential from the options and the environment. */
 import { readFileSync } from "node:fs";
-import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { type CallOptions, type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
-import { ConfigError } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { errorCode } from "../../files/error-code.ts";
+import { readOrRefuse } from "../configuration.ts";
 import { CommandError, usageError } from "../exit.ts";
-import { type Credential, readCredential } from "./credential.ts";
+import { readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
 import type { ConnectionOptions } from "./options.ts";
 
@@ -20,30 +20,37 @@ export type AdminApi = {
   readonly url: string;
   readonly client: Client<typeof SessionAdminService>;
   readonly signals: Client<typeof SignalsAdminService>;
+  /**
+   * Makes a call that is no stream, with the options that it receives.
+   *
+   * @param signal aborts the call
+   * @throws CommandError with a message and an exit code
+   */
+  readonly call: <T>(method: (options: CallOptions) => Promise<T>, signal?: AbortSignal) => Promise<T>;
   /** Converts the error of a failed call to an error that ends the command with a message and an exit code. */
   readonly failure: (error: unknown) => CommandError;
 };
 
-type Connection = {
-  readonly url: string;
-  /**
-   * Returns the credential; undefined with a client certificate and no token. A token file is read each time, because tokens are rotated.
-   */
-  readonly credential: () => Credential | undefined;
-  readonly nodeOptions: ReturnType<typeof tlsOptions>;
-};
-
 /** Returns the URL of the admin API and the credential for it. @throws CommandError */
-export function connectionOf(env: Environment, options: ConnectionOptions): Connection {
-  const config = configOf(env);
+function connectionOf(env: Environment, options: ConnectionOptions) {
+  const config = readOrRefuse(() => readCommandLine(env));
   const given = options.url === undefined ? undefined : baseUrl(options.url);
   if (given?.ok === false) throw usageError(`--url ${given.reason}`);
   const url = given?.value ?? config.adminUrl ?? config.local.adminUrl;
   if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
   const first = readCredential(url, options, config);
   const isFile = options.tokenFile !== undefined && options.tokenFile !== "-";
+  /** Returns undefined with a client certificate and no token. A token file is read each time, because tokens are rotated. */
   const credential = isFile ? () => readCredential(url, options, config) : () => first;
   return { url, credential, nodeOptions: tlsOptions(options) };
+}
+
+/** Returns the admin API as the verifier's options name it. @throws CommandError */
+export function adminApiOf(env: Environment, options: ConnectionOptions) {
+  const { url: adminUrl, credential, nodeOptions } = connectionOf(env, options);
+  // Without a token, a client certificate authenticates the calls.
+  const adminToken = credential() === undefined ? {} : { adminToken: () => credential()?.token ?? "" };
+  return { adminUrl, nodeOptions, ...adminToken };
 }
 
 /** Opens a client of the admin API. @throws CommandError */
@@ -56,24 +63,17 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
     nodeOptions,
     interceptors: first === undefined ? [] : [bearer(first.token)],
   });
+  const failure = (error: unknown) => callFailure(error, url, first);
   return {
     url,
     client: createClient(SessionAdminService, transport),
     signals: createClient(SignalsAdminService, transport),
-    failure: (error) => callFailure(error, url, first),
+    call: (method, signal) =>
+      method({ timeoutMs: CALL_TIMEOUT_MS, ...(signal && { signal }) }).catch((error) => {
+        throw failure(error);
+      }),
+    failure,
   };
-}
-
-/** Returns the options of calls that are not streams. @param signal aborts the call */
-export const callOptions = (signal?: AbortSignal) => ({ timeoutMs: CALL_TIMEOUT_MS, ...(signal && { signal }) });
-
-function configOf(env: Environment) {
-  try {
-    return readCommandLine(env);
-  } catch (error) {
-    if (error instanceof ConfigError) throw new CommandError(error.message);
-    throw error;
-  }
 }
 
 const bearer =

@@ -6,6 +6,7 @@ import { adminToken } from "../../config/values.ts";
 import { errorCode } from "../../files/error-code.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import { inputName, readText } from "../input.ts";
 import type { ConnectionOptions } from "./options.ts";
 
 /** A token, its source (for messages), and the remedy if it is refused and a remedy is known. */
@@ -41,14 +42,8 @@ export function readCredential(
 }
 
 function fromFile(path: string): Credential {
-  const from = path === "-" ? "standard input" : path;
-  let text: string;
-  try {
-    text = readFileSync(path === "-" ? 0 : path, "utf8").trim();
-  } catch (error) {
-    throw new CommandError(`--token-file: ${from} cannot be read (${errorCode(error)})`);
-  }
-  const token = adminToken(text);
+  const from = inputName(path);
+  const token = adminToken(readText(path, "--token-file: ").trim());
   if (!token.ok) throw new CommandError(`--token-file: ${from} ${token.reason}`);
   return { token: token.value, from };
 }

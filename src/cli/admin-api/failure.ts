@@ -13,12 +13,14 @@ import type { Credential } from "./credential.ts";
 type FailureKind = "passing" | "refused" | "lasting";
 
 export class CallFailure extends CommandError {
+  readonly code: Code;
   readonly kind: FailureKind;
   /** How long the service asks its callers to wait, in ms. */
   readonly retryAfterMs: number;
 
-  constructor(message: string, exitCode: ExitCode, kind: FailureKind, retryAfterMs = 0) {
+  constructor(code: Code, message: string, exitCode: ExitCode, kind: FailureKind, retryAfterMs = 0) {
     super(message, exitCode);
+    this.code = code;
     this.kind = kind;
     this.retryAfterMs = retryAfterMs;
   }
@@ -28,7 +30,13 @@ export function callFailure(error: unknown, url: string, credential: Credential 
   if (error instanceof CommandError) return error;
   const failed = ConnectError.from(error);
   const [message, exitCode, kind] = meaningOf(failed, url, credential ?? { from: "the client certificate" });
-  return new CallFailure(message, exitCode, kind, retryAfterMs(failed.metadata.get("retry-after"), Date.now()));
+  return new CallFailure(
+    failed.code,
+    message,
+    exitCode,
+    kind,
+    retryAfterMs(failed.metadata.get("retry-after"), Date.now()),
+  );
 }
 
 type Meaning = readonly [message: string, exitCode: ExitCode, kind: FailureKind];

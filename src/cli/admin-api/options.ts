@@ -1,5 +1,6 @@
 /** The options of every command that calls the admin API. */
 import type { Command } from "commander";
+import { CALL_EXIT_CODES } from "../exit.ts";
 
 export type ConnectionOptions = {
   readonly url?: string;
@@ -11,6 +12,17 @@ export type ConnectionOptions = {
 
 export const CONNECTION_HELP = `The token is read from --token-file or ADMIN_TOKEN; for a service on this machine also from ADMIN_TOKENS or
 the file admin-token in DATA_DIR.`;
+
+/** The help text of a group of commands that all call the admin API. */
+export const GROUP_HELP = `${CONNECTION_HELP}
+${CALL_EXIT_CODES}`;
+
+/** Adds a command to such a group, with the options and the help text that all of them have. */
+export function addCall(group: Command, name: string, description: string, help = ""): Command {
+  return addConnectionOptions(group.command(name).description(description))
+    .option("--json", "for programs: the messages of the API as JSON")
+    .addHelpText("after", `\n${help}${GROUP_HELP}`);
+}
 
 export function addConnectionOptions(command: Command): Command {
   return command

@@ -8,7 +8,7 @@ import { CommandError, refusing } from "../exit.ts";
 import { copyStore, copyWhole, embeddedFiles, type Files, filesOf } from "./files.ts";
 
 export async function backUp(context: Context, directory: string, options: { readonly json?: boolean }): Promise<void> {
-  const { files } = await embeddedFiles(context.env);
+  const { files } = embeddedFiles(context.env);
   if (!existsSync(files.store)) throw new CommandError(`there is no store at ${files.store}`);
   await makeEmpty(directory);
   const to = filesOf(directory);

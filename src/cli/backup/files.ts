@@ -1,12 +1,14 @@
 /** The files of a service on its embedded store, and those of a backup. */
 import { chmodSync, closeSync, constants, copyFileSync, fsyncSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Config, ConfigError, readConfig } from "../../config/config.ts";
+import { type Config, readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
+import { errorMessage } from "../../files/error-code.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";
 import { copyDatabase } from "../../store/embedded/copy.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
-import { CommandError, refusing } from "../exit.ts";
+import { readOrRefuse } from "../configuration.ts";
+import { CommandError } from "../exit.ts";
 import { createProgress } from "../output/progress.ts";
 
 export type Files = {
@@ -23,8 +25,8 @@ export const filesOf = (directory: string): Files => ({
 });
 
 /** Returns the files of the service. @throws CommandError if it does not use the embedded store */
-export async function embeddedFiles(env: Environment): Promise<{ readonly config: Config; readonly files: Files }> {
-  const config = await refusing([ConfigError], async () => readConfig(env));
+export function embeddedFiles(env: Environment): { readonly config: Config; readonly files: Files } {
+  const config = readOrRefuse(() => readConfig(env));
   if (config.redis !== undefined) {
     throw new CommandError("REDIS_URL is set: sessions are in Redis; docs/operations.md has how to copy it");
   }
@@ -41,7 +43,7 @@ export async function copyStore(from: string, to: string): Promise<void> {
   try {
     await copyDatabase(from, to, (share) => progress.update(Math.floor(share * 100)));
   } catch (error) {
-    throw new CommandError(`${from} cannot be copied: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CommandError(`${from} cannot be copied: ${errorMessage(error)}`);
   } finally {
     process.umask(umask);
     progress.end();

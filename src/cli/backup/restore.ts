@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config } from "../../config/config.ts";
+import { errorMessage } from "../../files/error-code.ts";
 import { protectionFault } from "../../files/protection.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { systemClock } from "../../session/time.ts";
@@ -17,7 +18,7 @@ import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, sync } from "
 type Options = { readonly sessions: "end" | "keep"; readonly force?: boolean; readonly json?: boolean };
 
 export async function restore(context: Context, directory: string, options: Options): Promise<void> {
-  const { config, files } = await embeddedFiles(context.env);
+  const { config, files } = embeddedFiles(context.env);
   const from = filesOf(directory);
   await checkOwners(directory, from, config.dataDir);
   await checkBackup(from);
@@ -73,7 +74,7 @@ async function checkBackup(from: Files): Promise<void> {
       throw damage(`${from.store} is ${problem === "absent" ? "not there" : `damaged (${problem})`}`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw damage(`${from.store} cannot be read (${error instanceof Error ? error.message : String(error)})`);
+    throw damage(`${from.store} cannot be read (${errorMessage(error)})`);
   }
   await refusing([KeyRingFault], () => readRing(from.keys));
 }

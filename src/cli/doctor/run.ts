@@ -4,6 +4,7 @@ import type { Context } from "../context.ts";
 import { EXIT } from "../exit.ts";
 import { printable } from "../output/printable.ts";
 import { style } from "../output/style.ts";
+import { countOf } from "../output/table.ts";
 
 const COLORS = { ok: "green", warning: "yellow", fault: "red" } as const;
 
@@ -19,10 +20,8 @@ export async function runDoctor(context: Context, options: { strict?: boolean; j
   const isFailed = faults > 0 || (options.strict === true && warnings > 0);
   if (isFailed) setExitCode(EXIT.failed);
   if (options.json) print(JSON.stringify({ ok: !isFailed, findings }));
-  else print(`${counted(faults, "fault")}, ${counted(warnings, "warning")}`);
+  else print(`${countOf(faults, "fault")}, ${countOf(warnings, "warning")}`);
 }
-
-const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 function lineOf({ level, check, found, remedy }: Finding): string {
   const line = `${style(COLORS[level], level.padEnd(7))}  ${check.padEnd(14)}  ${printable(found)}`;

@@ -15,6 +15,9 @@ export function table(rows: readonly (readonly string[])[]): string {
   return lines.map((line, index) => (index === 0 ? style("bold", line) : line)).join("\n");
 }
 
+/** Formats a number of things: `1 user`, `2 users`. */
+export const countOf = (count: number, thing: string) => `${count} ${thing}${count === 1 ? "" : "s"}`;
+
 /** Formats one object with a line for each field. Fields without a value are omitted. */
 export function fields(entries: readonly (readonly [name: string, value: string])[]): string {
   const present = entries.filter(([, value]) => value !== "");

@@ -1,4 +1,9 @@
 /** Formats times and ages for people. */
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+
+/** Formats a time in a message; returns an empty text if there is none. */
+export const shownAt = (time: Timestamp | undefined, show: (ms: number) => string) =>
+  time === undefined ? "" : show(timestampMs(time));
 
 /** Formats a duration in its largest unit. */
 export function span(ms: number, round: (count: number) => number = Math.floor): string {

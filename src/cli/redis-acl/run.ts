@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
-import { ConfigError, readConfig } from "../../config/config.ts";
+import { readConfig } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { aclRules } from "../../store/redis/acl.ts";
+import { readOrRefuse } from "../configuration.ts";
 import type { Context } from "../context.ts";
-import { CommandError, refusing, usageError } from "../exit.ts";
+import { CommandError, usageError } from "../exit.ts";
 import { readText } from "../input.ts";
 
 type Options = {
@@ -15,8 +16,8 @@ type Options = {
   readonly db?: number;
 };
 
-export async function printAcl({ env, print, note }: Context, options: Options): Promise<void> {
-  const config = await refusing([ConfigError], async () => readConfig(env));
+export function printAcl({ env, print, note }: Context, options: Options): void {
+  const config = readOrRefuse(() => readConfig(env));
   const { redis } = config;
   const user = options.user ?? redis?.username ?? "session-service";
   if (!/^[!-~]{1,64}$/.test(user) || user === "default") {

@@ -1,26 +1,17 @@
 /** `session-service sessions …`: shows and ends sessions through the admin API. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { DAY_MS, duration } from "../../config/values.ts";
-import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
+import { addCall, GROUP_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
-import { CALL_EXIT_CODES } from "../exit.ts";
-
-const HELP = `${CONNECTION_HELP}
-${CALL_EXIT_CODES}`;
 
 export function addSessionsCommand(program: Command, context: Context): void {
   const sessions = program
     .command("sessions")
     .description("find, show, end and create sessions")
-    .addHelpText("after", `\n${HELP}`);
-  const add = (name: string, description: string, help = "") =>
-    addConnectionOptions(sessions.command(name).description(description))
-      .option("--json", "for programs: the messages of the API as JSON")
-      .addHelpText("after", `\n${help}${HELP}`);
-
-  addReaders(add, context);
+    .addHelpText("after", `\n${GROUP_HELP}`);
+  addReaders(sessions, context);
   const addEnding = (name: string, description: string, help: string) =>
-    add(name, description, help)
+    addCall(sessions, name, description, help)
       .addOption(retryOption())
       .option("--left <path>", "with a list: a file for what is left of it, one a line (otherwise standard output)");
   addEnding(
@@ -38,14 +29,12 @@ export function addSessionsCommand(program: Command, context: Context): void {
     .option("--created-before <time>", "with --everyone: only those created before, such as 2027-01-31T12:00:00Z", time)
     .option("--yes", "with --everyone: do not ask")
     .action(async (options) => (await import("./end-all.ts")).endAllSessions(context, options));
-  add("unbind", "take the device key from a session: its browser can refresh without it, or register another")
+  const unbinding = "take the device key from a session: its browser can refresh without it, or register another";
+  addCall(sessions, "unbind", unbinding)
     .argument("<session-id>", "its id")
-    .action(async (id, options) => (await import("./unbind.ts")).unbindSession(context, id, options));
-  addCreate(add, context);
+    .action(async (id, options) => (await import("./one.ts")).unbindSession(context, id, options));
+  addCreate(sessions, context);
 }
-
-/** Adds a command with the options and the help text that all of these commands have. */
-type Add = (name: string, description: string, help?: string) => Command;
 
 const LIST_HELP = `To end what is found:
   session-service sessions list --client-id shop --ids | session-service sessions end -
@@ -56,8 +45,8 @@ const EVENTS_HELP = `Events are kept for a bounded time. A session that was neit
 
 `;
 
-function addReaders(add: Add, context: Context): void {
-  add("list", "list live sessions, newest first", LIST_HELP)
+function addReaders(sessions: Command, context: Context): void {
+  addCall(sessions, "list", "list live sessions, newest first", LIST_HELP)
     .option("--subject <subject>", "of this user")
     .option("--subject-prefix <text>", "of users whose subject begins with this text")
     .option("--client-id <id>", "of this application")
@@ -71,10 +60,10 @@ function addReaders(add: Add, context: Context): void {
     .option("--limit <count>", "the most sessions to list", count, 100)
     .option("--ids", "print their ids alone, one a line")
     .action(async (options) => (await import("./list.ts")).listSessions(context, options));
-  add("show", "show a live session, or why it is not live any more")
+  addCall(sessions, "show", "show a live session, or why it is not live any more")
     .argument("<session-id>", "its id, `sid` in its access tokens")
-    .action(async (id, options) => (await import("./show.ts")).showSession(context, id, options));
-  add("events", "list what happened to a session, or to those of a user, newest first", EVENTS_HELP)
+    .action(async (id, options) => (await import("./one.ts")).showSession(context, id, options));
+  addCall(sessions, "events", "list what happened to a session, or to those of a user, newest first", EVENTS_HELP)
     .option("--session <session-id>", "to this session, live or not")
     .option("--subject <subject>", "to the last sessions of this user")
     .option("--limit <count>", "the most events to list", count, 100)
@@ -112,8 +101,8 @@ has them is its user.
 
 `;
 
-function addCreate(add: Add, context: Context): void {
-  add("create", "create a session, and print its tokens", CREATE_HELP)
+function addCreate(sessions: Command, context: Context): void {
+  addCall(sessions, "create", "create a session, and print its tokens", CREATE_HELP)
     .requiredOption("--subject <subject>", "the user")
     .option("--claim <name=value...>", "claims of its access tokens; a value that is JSON is taken as such")
     .option("--audience <audience...>", "who its access tokens are for (otherwise the first of AUDIENCE)")

@@ -7,7 +7,7 @@ import {
   DeviceBindingPolicy,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { DAY_MS, duration } from "../../config/values.ts";
-import { callOptions, openAdminApi } from "../admin-api/client.ts";
+import { openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -35,9 +35,7 @@ export type CreateOptions = ConnectionOptions & {
 export async function createSession(context: Context, options: CreateOptions): Promise<void> {
   const request = requestOf(options);
   const api = openAdminApi(context.env, options);
-  const created = await api.client.createSession(request, callOptions()).catch((error) => {
-    throw api.failure(error);
-  });
+  const created = await api.call((call) => api.client.createSession(request, call));
   if (options.json) return void context.print(JSON.stringify(toJson(CreateSessionResponseSchema, created)));
   const { session, accessToken, refreshToken, setCookies } = created;
   const tokens: [string, string][] = [

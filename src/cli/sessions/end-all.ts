@@ -1,9 +1,10 @@
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { callOptions, openAdminApi } from "../admin-api/client.ts";
+import { openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { CommandError, usageError } from "../exit.ts";
 import { confirm, readLines } from "../input.ts";
+import { countOf } from "../output/table.ts";
 import { callForAll, reportRest, restAsJson, type WorkOptions } from "./leftovers.ts";
 
 export type EndAllOptions = ConnectionOptions &
@@ -29,9 +30,7 @@ export async function endAllSessions(context: Context, options: EndAllOptions): 
   const api = openAdminApi(context.env, options);
   const outcome = await callForAll(context, items, options, async (each, signal) => {
     const request = { subject: each, exceptSessionId: except };
-    const response = await api.client.revokeSubjectSessions(request, callOptions(signal)).catch((error) => {
-      throw api.failure(error);
-    });
+    const response = await api.call((call) => api.client.revokeSubjectSessions(request, call), signal);
     return response.revokedCount;
   });
   const { done, left } = outcome;
@@ -42,8 +41,6 @@ export async function endAllSessions(context: Context, options: EndAllOptions): 
   } else if (left.length === 0 && (done.length > 0 || items.all.length === 0)) context.print(summary);
   reportRest(context, items, options, outcome, summary);
 }
-
-const countOf = (count: number, thing: string) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 
 function checkOptions(options: EndAllOptions): void {
   const { subject, subjectsFrom, everyone, except, createdBefore, yes, tokenFile, left } = options;
@@ -70,9 +67,7 @@ async function endEverybodys(context: Context, options: EndAllOptions): Promise<
     options.createdBefore === undefined ? {} : { issuedBefore: timestampFromDate(new Date(options.createdBefore)) };
   const items = { all: [which], isList: false };
   const outcome = await callForAll(context, items, options, (_, signal) =>
-    api.client.revokeAllSessions(issuedBefore, callOptions(signal)).catch((error) => {
-      throw api.failure(error);
-    }),
+    api.call((call) => api.client.revokeAllSessions(issuedBefore, call), signal),
   );
   reportRest(context, items, options, outcome, "");
   const revokedUntilTime = outcome.done[0]?.result.revokedUntilTime;

@@ -1,4 +1,4 @@
-import { callOptions, openAdminApi } from "../admin-api/client.ts";
+import { openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -19,9 +19,7 @@ export async function endSessions(
   const items = { all: isList ? readLines("-") : operands, isList };
   const api = openAdminApi(context.env, options);
   const outcome = await callForAll(context, items, options, async (sessionId, signal) => {
-    const { revokedCount } = await api.client.revokeSession({ sessionId }, callOptions(signal)).catch((error) => {
-      throw api.failure(error);
-    });
+    const { revokedCount } = await api.call((call) => api.client.revokeSession({ sessionId }, call), signal);
     return revokedCount > 0;
   });
   const { done, left } = outcome;

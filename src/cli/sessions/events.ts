@@ -6,7 +6,7 @@ import {
   SessionEventSchema,
   SessionEventTypeSchema,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { type AdminApi, callOptions, openAdminApi } from "../admin-api/client.ts";
+import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -41,9 +41,8 @@ export async function eventsOf(
   let pageToken = "";
   do {
     const pageSize = Math.min(PAGE_SIZE, limit - events.length);
-    const page = await api.client.listSessionEvents({ ...of, pageSize, pageToken }, callOptions()).catch((error) => {
-      throw api.failure(error);
-    });
+    const request = { ...of, pageSize, pageToken };
+    const page = await api.call((call) => api.client.listSessionEvents(request, call));
     events.push(...page.events);
     pageToken = page.nextPageToken;
   } while (pageToken !== "" && events.length < limit);

@@ -1,6 +1,6 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { type AdminApi, callOptions, openAdminApi } from "../admin-api/client.ts";
+import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { sessionAsJson, sessionTable } from "./view.ts";
@@ -40,9 +40,8 @@ async function firstSessions(api: AdminApi, options: ListOptions) {
   let pageToken = "";
   do {
     const pageSize = Math.min(PAGE_SIZE, limit - sessions.length);
-    const page = await api.client.listSessions({ ...filter, pageSize, pageToken }, callOptions()).catch((error) => {
-      throw api.failure(error);
-    });
+    const request = { ...filter, pageSize, pageToken };
+    const page = await api.call((call) => api.client.listSessions(request, call));
     sessions.push(...page.sessions);
     pageToken = page.nextPageToken;
   } while (pageToken !== "" && sessions.length < limit);

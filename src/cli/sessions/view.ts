@@ -1,18 +1,15 @@
 /** Formats sessions for people and for programs. */
 import { toJson } from "@bufbuild/protobuf";
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { fields, table } from "../output/table.ts";
-import { moment, relative } from "../output/times.ts";
+import { moment, relative, shownAt } from "../output/times.ts";
 
 /** How many characters of a device's description a table has room for. */
 const MAX_DEVICE = 40;
 
 /** Returns a session in the JSON format of the API. */
 export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);
-
-const at = (time: Timestamp | undefined, show: (ms: number) => string) =>
-  time === undefined ? "" : show(timestampMs(time));
 
 /** Returns the name of a device, or its User-Agent if it has no name. */
 function deviceOf({ client }: Session): string {
@@ -21,7 +18,7 @@ function deviceOf({ client }: Session): string {
 }
 
 export function sessionTable(sessions: readonly Session[], nowMs: number): string {
-  const age = (time: Timestamp | undefined) => at(time, (ms) => relative(ms, nowMs));
+  const age = (time: Timestamp | undefined) => shownAt(time, (ms) => relative(ms, nowMs));
   const rows = sessions.map((session) => [
     session.sessionId,
     session.subject,
@@ -45,7 +42,7 @@ function deviceKeyOf(
 }
 
 export function sessionFields(session: Session, nowMs: number): string {
-  const when = (time: Timestamp | undefined) => at(time, (ms) => moment(ms, nowMs));
+  const when = (time: Timestamp | undefined) => shownAt(time, (ms) => moment(ms, nowMs));
   return fields([
     ["session", session.sessionId],
     ["subject", session.subject],

@@ -1,13 +1,13 @@
 /** Formats subscriptions for people and for programs. */
 import { toJson } from "@bufbuild/protobuf";
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   type Subscription,
   SubscriptionKind,
   SubscriptionSchema,
 } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { fields, table } from "../output/table.ts";
-import { moment, relative } from "../output/times.ts";
+import { moment, relative, shownAt } from "../output/times.ts";
 import { KIND_NAMES, type KindName } from "./kinds.ts";
 
 export const KINDS: Readonly<Record<KindName, SubscriptionKind>> = {
@@ -18,9 +18,6 @@ export const KINDS: Readonly<Record<KindName, SubscriptionKind>> = {
 
 /** Returns a subscription in the JSON format of the API. */
 export const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
-
-const at = (time: Timestamp | undefined, show: (ms: number) => string) =>
-  time === undefined ? "" : show(timestampMs(time));
 
 /** Only a receiver can create a polled stream, so the command line does not offer this kind. */
 const STREAM_BY_POLL = "ssf_poll";
@@ -40,9 +37,9 @@ export function subscriptionTable(subscriptions: readonly Subscription[], nowMs:
     stateOf(one),
     String(one.delivered),
     String(one.deadLetters),
-    at(one.oldestWaitingTime, (ms) => relative(ms, nowMs)),
+    shownAt(one.oldestWaitingTime, (ms) => relative(ms, nowMs)),
     String(one.failures),
-    [one.lastError, at(one.lastErrorTime, (ms) => relative(ms, nowMs))].filter((part) => part !== "").join(" "),
+    [one.lastError, shownAt(one.lastErrorTime, (ms) => relative(ms, nowMs))].filter((part) => part !== "").join(" "),
     one.endpoint,
   ]);
   const heading = [
@@ -62,7 +59,7 @@ export function subscriptionTable(subscriptions: readonly Subscription[], nowMs:
 /** Returns the fields of a subscription for people. @param secret the secret of a new webhook; empty otherwise */
 export function subscriptionFields(subscription: Subscription, nowMs: number, secret = ""): string {
   const { filter, lastError, lastErrorTime } = subscription;
-  const when = (time: Timestamp | undefined) => at(time, (ms) => moment(ms, nowMs));
+  const when = (time: Timestamp | undefined) => shownAt(time, (ms) => moment(ms, nowMs));
   return fields([
     ["subscription", subscription.subscriptionId],
     ["kind", nameOfKind(subscription.kind)],

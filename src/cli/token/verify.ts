@@ -2,11 +2,13 @@
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import { IntrospectTokenResponseSchema, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { baseUrl } from "../../config/command-line.ts";
-import { ConfigError, readConfig } from "../../config/config.ts";
+import { readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { createVerifier } from "../../verifier/index.ts";
-import { callOptions, openAdminApi } from "../admin-api/client.ts";
+import { openAdminApi } from "../admin-api/client.ts";
+import type { CallFailure } from "../admin-api/failure.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
+import { readOrRefuse } from "../configuration.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT, usageError } from "../exit.ts";
 import { fields } from "../output/table.ts";
@@ -34,11 +36,12 @@ export async function verifyToken(context: Context, options: Options): Promise<v
 
 async function introspect(context: Context, token: string, options: Options): Promise<void> {
   const api = openAdminApi(context.env, options);
-  const response = await api.client.introspectToken({ token }, callOptions()).catch((error) => {
-    const failure = api.failure(error);
-    // EXIT.failed would mean that the token is not accepted, but a failed call does not show that.
-    throw failure.exitCode === EXIT.failed ? new CommandError(failure.message, EXIT.unavailable) : failure;
-  });
+  const response = await api
+    .call((call) => api.client.introspectToken({ token }, call))
+    .catch((failure: CallFailure) => {
+      // EXIT.failed would mean that the token is not accepted, but a failed call does not show that.
+      throw failure.exitCode === EXIT.failed ? new CommandError(failure.message, EXIT.unavailable) : failure;
+    });
   if (!response.active) context.setExitCode(EXIT.failed);
   if (options.json) {
     const message = toJson(IntrospectTokenResponseSchema, response) as JsonObject;
@@ -73,13 +76,9 @@ async function verifyByKeys(context: Context, token: string, jwksUrl: string, op
 /** Returns the issuer and the audience that the token must have. */
 function expected(env: Environment, options: Options): { readonly issuer: string; readonly audience: string } {
   if (options.issuer !== undefined) return { issuer: options.issuer, audience: options.audience ?? options.issuer };
-  try {
-    const { issuer, audiences } = readConfig(env);
-    if (issuer === undefined) throw usageError("--jwks-url needs --issuer, or ISSUER");
-    return { issuer, audience: options.audience ?? audiences?.[0] ?? issuer };
-  } catch (error) {
-    throw error instanceof ConfigError ? new CommandError(error.message) : error;
-  }
+  const { issuer, audiences } = readOrRefuse(() => readConfig(env));
+  if (issuer === undefined) throw usageError("--jwks-url needs --issuer, or ISSUER");
+  return { issuer, audience: options.audience ?? audiences?.[0] ?? issuer };
 }
 
 function acceptedText(kind: string, claims: Readonly<Record<string, unknown>>): string {

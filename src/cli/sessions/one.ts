@@ -1,0 +1,47 @@
+/** The commands about one session. */
+import { Code } from "@connectrpc/connect";
+import { type Session, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
+import type { CallFailure } from "../admin-api/failure.ts";
+import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { CommandError } from "../exit.ts";
+import { printable } from "../output/printable.ts";
+import { eventsOf, reasonOf, timeOf } from "./events.ts";
+import { sessionAsJson, sessionFields } from "./view.ts";
+
+type Options = ConnectionOptions & { readonly json?: boolean };
+
+export async function showSession(context: Context, sessionId: string, options: Options): Promise<void> {
+  const api = openAdminApi(context.env, options);
+  const found = await liveOnly(api.call((call) => api.client.getSession({ sessionId }, call)));
+  if (found?.session === undefined) throw notLive(sessionId, await whyNotLive(api, sessionId));
+  print(context, options, found.session);
+}
+
+export async function unbindSession(context: Context, sessionId: string, options: Options): Promise<void> {
+  const api = openAdminApi(context.env, options);
+  const unbound = await liveOnly(api.call((call) => api.client.unbindDevice({ sessionId }, call)));
+  if (unbound === undefined) throw notLive(sessionId, "");
+  if (unbound.session !== undefined) print(context, options, unbound.session);
+}
+
+/** Returns the response of a call about a session; undefined if the session is not live. */
+const liveOnly = <T>(call: Promise<T>) =>
+  call.catch((failure: CallFailure) => {
+    if (failure.code !== Code.NotFound) throw failure;
+  });
+
+const notLive = (sessionId: string, why: string) =>
+  new CommandError(`there is no live session ${printable(sessionId)}${why}`);
+
+/** Explains why a session is not live, from the events that are kept of it. */
+async function whyNotLive(api: AdminApi, sessionId: string): Promise<string> {
+  const events = await eventsOf(api, { sessionId, subject: "" }, 100);
+  const end = events.find(({ type }) => type === SessionEventType.ENDED);
+  return end === undefined ? "" : `: it ended at ${timeOf(end)} (${reasonOf(end)})`;
+}
+
+function print(context: Context, { json }: Options, session: Session): void {
+  context.print(json ? JSON.stringify(sessionAsJson(session)) : sessionFields(session, Date.now()));
+}
