@@ -33,7 +33,7 @@ export function readCommandLine(env: Environment) {
 }
 
 /** Returns the URL of a listener on this machine; undefined if its port is not known. */
-function localUrl(name: string, port: number, tls: boolean): string | undefined {
+export function localUrl(name: string, port: number, tls: boolean): string | undefined {
   if (port === 0) return undefined;
   const near = name === "0.0.0.0" ? "127.0.0.1" : name === "::" ? "::1" : name;
   return `${tls ? "https" : "http"}://${near.includes(":") ? `[${near}]` : near}:${port}`;

@@ -34,17 +34,19 @@ export async function* examine(deps: ExamineDeps): AsyncGenerator<Finding> {
   yield* await checkService(config);
 }
 
-function readFindings(env: Environment): { readonly config?: Config; readonly findings: readonly Finding[] } {
-  const report = reportOf("configuration");
-  const misspelt = (config?: Config) =>
-    configWarnings(env, config).map((line) => report.warning(line, "correct it, or remove it from the environment"));
+function readFindings(env: Environment): {
+  readonly config: Config | undefined;
+  readonly findings: readonly Finding[];
+} {
+  const { ok, warning, fault, findings } = reportOf("configuration");
+  let config: Config | undefined;
   try {
-    const config = readConfig(env);
-    const set = [...configVariables().keys()].filter((name) => env[name]).length;
-    return { config, findings: [report.ok(`no fault; variables set: ${set}`), ...misspelt(config)] };
+    config = readConfig(env);
+    ok(`no fault; variables set: ${[...configVariables().keys()].filter((name) => env[name]).length}`);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const faults = error.faults.map((line) => report.fault(line, "correct the variable (docs/configuration.md)"));
-    return { findings: [...faults, ...misspelt()] };
+    for (const line of error.faults) fault(line, "correct the variable (docs/configuration.md)");
   }
+  for (const line of configWarnings(env, config)) warning(line, "correct it, or remove it from the environment");
+  return { config, findings };
 }

@@ -26,17 +26,20 @@ const CHECKS = [
 ] as const;
 type Check = (typeof CHECKS)[number];
 
-/** Creates the findings of one check. */
-type Report = {
-  readonly ok: (found: string) => Finding;
-  readonly warning: (found: string, remedy: string) => Finding;
-  readonly fault: (found: string, remedy: string) => Finding;
+/** Collects the findings of one check. */
+export type Report = {
+  readonly findings: readonly Finding[];
+  readonly ok: (found: string) => void;
+  readonly warning: (found: string, remedy: string) => void;
+  readonly fault: (found: string, remedy: string) => void;
 };
 
-export const reportOf = (check: Check): Report => ({
-  ok: (found) => ({ check, level: "ok", found }),
-  warning: (found, remedy) => ({ check, level: "warning", found, remedy }),
-  fault: (found, remedy) => ({ check, level: "fault", found, remedy }),
-});
-
-export const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+export function reportOf(check: Check): Report {
+  const findings: Finding[] = [];
+  return {
+    findings,
+    ok: (found) => void findings.push({ check, level: "ok", found }),
+    warning: (found, remedy) => void findings.push({ check, level: "warning", found, remedy }),
+    fault: (found, remedy) => void findings.push({ check, level: "fault", found, remedy }),
+  };
+}

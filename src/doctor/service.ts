@@ -1,17 +1,17 @@
 /** Checks whether the service runs, and whether its addresses lead to it. */
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { localUrl } from "../config/command-line.ts";
 import type { Config } from "../config/config.ts";
+import { errorCode, errorMessage } from "../files/error-code.ts";
 import { KeyRingFault } from "../tokens/ring.ts";
 import { readRing } from "../tokens/ring-file.ts";
-import { type Finding, messageOf, reportOf } from "./finding.ts";
+import { type Finding, reportOf } from "./finding.ts";
 
 /** How long a whole response may take, in ms, because another server may send without end. */
 const TIMEOUT_MS = 3_000;
 
 const JWKS_PATH = "/.well-known/jwks.json";
-
-const { ok, warning, fault } = reportOf("service");
 
 export async function checkService(config: Config): Promise<readonly Finding[]> {
   const own = await ownKids(config.keysFile);
@@ -33,28 +33,27 @@ async function checkListener(
   host: string,
   port: number,
 ): Promise<readonly Finding[]> {
-  if (port === 0) return [];
-  const scheme = config.tlsCertFile === undefined ? "http" : "https";
-  const near = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  const url = `${scheme}://${near.includes(":") ? `[${near}]` : near}:${port}`;
+  const url = localUrl(host, port, config.tlsCertFile !== undefined);
+  if (url === undefined) return [];
+  const { ok, warning, fault, findings } = reportOf("service");
   try {
     // The certificate is not issued for this address, and is checked separately, so it is not verified here.
     const keys = await get(url + JWKS_PATH, { rejectUnauthorized: false });
     const kids = keys.status === 200 ? kidsOf(keys.body) : undefined;
     if (kids === undefined || (own !== undefined && !own.some((kid) => kids.includes(kid)))) {
       const which = kids === undefined ? "another program" : "a service with other keys than those of KEYS_FILE";
-      return [
-        fault(`${url} is in use by ${which}: ${what} cannot listen there`, `set ${variableOf(what)} to a free port`),
-      ];
+      fault(`${url} is in use by ${which}: ${what} cannot listen there`, `set ${variableOf(what)} to a free port`);
+      return findings;
     }
     const { status, body } = await get(`${url}/readyz`, { rejectUnauthorized: false });
-    if (status === 200) return [ok(`${what} at ${url} is ready`)];
-    return [fault(`${what} at ${url} is not ready: ${body.trim().slice(0, 200)}`, "see the log of the service")];
+    if (status === 200) ok(`${what} at ${url} is ready`);
+    else fault(`${what} at ${url} is not ready: ${body.trim().slice(0, 200)}`, "see the log of the service");
   } catch (error) {
-    if (isRefused(error)) return [ok(`${what} does not run at ${url}: the port is free`)];
-    const found = `${url} does not respond as ${what} (${messageOf(error)})`;
-    return [warning(found, `find out what listens at port ${port}, and end it if it is no instance of the service`)];
+    const remedy = `find out what listens at port ${port}, and end it if it is no instance of the service`;
+    if (errorCode(error) === "ECONNREFUSED") ok(`${what} does not run at ${url}: the port is free`);
+    else warning(`${url} does not respond as ${what} (${errorMessage(error)})`, remedy);
   }
+  return findings;
 }
 
 const variableOf = (what: string) => (what === "the admin API" ? "ADMIN_PORT" : "PORT");
@@ -63,25 +62,23 @@ const variableOf = (what: string) => (what === "the admin API" ? "ADMIN_PORT" : 
 async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {
   if (issuer === undefined) return [];
   const url = issuer.replace(/\/+$/, "") + JWKS_PATH;
+  const { ok, warning, fault, findings } = reportOf("service");
   try {
     const { status, body } = await get(url, {});
     const kids = status === 200 ? kidsOf(body) : undefined;
-    if (kids === undefined) {
-      return [warning(`${url} responds ${status} and no key set`, "correct ISSUER, or the proxy in front")];
-    }
-    if (own !== undefined && own.length > 0 && !own.some((kid) => kids.includes(kid))) {
-      return [
-        fault(
-          `${url} has none of the keys of KEYS_FILE: it is another service, or an instance has another key ring`,
-          "give all instances one KEYS_FILE, and correct ISSUER",
-        ),
-      ];
-    }
-    return [ok(`ISSUER leads to the service: ${url}`)];
+    if (kids === undefined)
+      warning(`${url} responds ${status} and no key set`, "correct ISSUER, or the proxy in front");
+    else if (own !== undefined && own.length > 0 && !own.some((kid) => kids.includes(kid))) {
+      fault(
+        `${url} has none of the keys of KEYS_FILE: it is another service, or an instance has another key ring`,
+        "give all instances one KEYS_FILE, and correct ISSUER",
+      );
+    } else ok(`ISSUER leads to the service: ${url}`);
   } catch (error) {
-    const found = `${url} cannot be reached from this machine (${messageOf(error)})`;
-    return [warning(found, "ask for it where browsers are; if it does not respond there, correct ISSUER")];
+    const found = `${url} cannot be reached from this machine (${errorMessage(error)})`;
+    warning(found, "ask for it where browsers are; if it does not respond there, correct ISSUER");
   }
+  return findings;
 }
 
 async function ownKids(path: string): Promise<OwnKids> {
@@ -100,8 +97,6 @@ function kidsOf(body: string): readonly unknown[] | undefined {
     return undefined;
   }
 }
-
-const isRefused = (error: unknown) => error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
 
 function get(
   url: string,

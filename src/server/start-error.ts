@@ -1,3 +1,5 @@
+import { errorMessage } from "../files/error-code.ts";
+
 /** A fault that an operator can fix. Its message is complete, so it is printed without a stack. */
 export class StartError extends Error {
   override readonly name = "StartError";
@@ -5,6 +7,6 @@ export class StartError extends Error {
 
 /** @param what the variable or the operation that the error is about */
 export function startError(error: unknown, what?: string): StartError {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = errorMessage(error);
   return new StartError(what === undefined ? text : `${what}: ${text}`, { cause: error });
 }
