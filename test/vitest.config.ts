@@ -30,6 +30,15 @@ const SHARED = [
   ...["tokens", "browser/simulation"],
 ].map((room) => `test/${room}/**/*.test.ts`);
 
+/** What the Redis store and the doctor need of their server: these tests run on Valkey too. */
+const ON_VALKEY = [
+  ...["contract", "cluster-f", "memory", "permissions", "replicas", "rotate-script", "schema", "sentinel", "unfit"].map(
+    (name) => `test/store/redis/${name}*.test.ts`,
+  ),
+  "test/doctor/*.test.ts",
+  "test/cli/redis-acl.test.ts",
+];
+
 /** What the services of both kinds of tests emit is searched for credentials. */
 const globalSetup = ["test/support/emissions/collect.ts", "test/support/bundle.ts"];
 
@@ -39,7 +48,7 @@ export default defineConfig({
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
     // Most tests wait for the processes that they started, so more workers than cores halve the time of a run.
-    maxWorkers: Math.max(4, availableParallelism()),
+    maxWorkers: 3 * availableParallelism(),
     expect: { poll: { timeout: PATIENCE_MS } },
     sequence: { sequencer: LongestFirst },
     projects: [
@@ -56,6 +65,16 @@ export default defineConfig({
       {
         extends: true,
         test: { name: "shared", include: SHARED, isolate: false, globalSetup, sequence: { groupOrder: 0 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: "valkey",
+          include: ON_VALKEY,
+          env: { REDIS_SERVER: "valkey-server" },
+          globalSetup,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
         // This runs after all other tests: what their services emitted is searched for credentials.

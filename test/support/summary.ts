@@ -1,4 +1,4 @@
-/** Prints one screen at the end of a run: the results of each room, then one plain line for programs that watch the log. */
+/** Prints one screen at the end of a run: the results of each room, of those on Valkey, then one plain line for programs that watch the log. */
 import { relative } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -14,7 +14,7 @@ export default class Summary implements Reporter {
     const rooms = new Map<string, Row>();
     const total = { ...emptyRow(), failed: unhandled.length };
     for (const module of modules) {
-      const room = roomOf(relative(process.cwd(), module.moduleId));
+      const room = module.project.name === "valkey" ? "valkey" : roomOf(relative(process.cwd(), module.moduleId));
       const row = rooms.get(room) ?? emptyRow();
       rooms.set(room, row);
       for (const sum of [row, total]) add(sum, module);
