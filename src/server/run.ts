@@ -49,12 +49,19 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
     const out = (text: string) => process.stdout.write(text);
+    const onStart = (workers: Pick<Service, "stop">) => {
+      service = workers;
+    };
     const deps = { log, logCounts: output.counts, out, ...worker };
     const isSupervisor = config.workers > 1 && worker === undefined;
     const starting = isSupervisor
-      ? superviseWorkers(config, { ...deps, env, serveCall: serveSignIns() })
+      ? superviseWorkers(config, { ...deps, env, serveCall: serveSignIns(), onStart })
       : start(config, deps);
-    service = await starting.catch((error: unknown) => fail(error, env, output));
+    const started = await starting.catch((error: unknown) => {
+      // Workers that were told to stop end before they are ready. The process ends when all of them have.
+      if (first === undefined) return fail(error, env, output);
+    });
+    service ??= started;
   } catch (error) {
     await fail(error, env);
   }

@@ -21,6 +21,8 @@ type Deps = {
   readonly env: NodeJS.ProcessEnv;
   /** Handles a call of a worker to the supervisor. */
   readonly serveCall: (call: unknown) => unknown;
+  /** Receives the function that stops the workers, before the first one starts: it serves before the others are ready. */
+  readonly onStart: (workers: Stoppable) => void;
   /** Starts a process with an environment. Default: this command again. */
   readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;
 };
@@ -38,10 +40,14 @@ function requireNode(): void {
     throw new Error(`WORKERS needs Node ${MIN_NODE.join(".")} or later`);
 }
 
+/** Passes the order to stop on to the workers, and resolves when all have ended. */
+export type Stoppable = { readonly stop: (mode: "drain" | "now") => Promise<void> };
+
 /** Starts the workers, and reports once when all are ready. @throws Error if one of them ends before that */
-export async function supervise(count: number, deps: Deps) {
+export async function supervise(count: number, deps: Deps): Promise<Stoppable> {
   requireNode();
   const supervisor = new Supervisor(deps);
+  deps.onStart(supervisor);
   // The first worker starts alone: it creates what is missing, such as a key ring, and reports faults of the start.
   const text = await supervisor.startFirst();
   supervisor.keepPortsOf(JSON.parse(text) as Urls);
@@ -50,12 +56,12 @@ export async function supervise(count: number, deps: Deps) {
   const note = "all workers serve; each counts rate limits for itself, so a caller can reach a multiple of them";
   deps.log.info({ event: "workers_ready", workers: count }, note);
   deps.out(text);
-  return { stop: (mode: "drain" | "now") => supervisor.stop(mode) };
+  return supervisor;
 }
 
 type Urls = { readonly public: string; readonly admin: string };
 
-class Supervisor {
+class Supervisor implements Stoppable {
   readonly #deps: Deps;
   readonly #metrics = new MetricsRounds();
   readonly #running = new Set<ChildProcess>();
@@ -90,7 +96,6 @@ class Supervisor {
     for (let missing = count - this.#running.size; missing > 0; missing--) this.#replace();
   }
 
-  /** Passes the order to stop on to the workers, and resolves when all have ended. */
   async stop(mode: "drain" | "now"): Promise<void> {
     this.#isStopping = true;
     const ended = new Promise<void>((resolve) => {
@@ -158,6 +163,8 @@ class Supervisor {
   }
 
   async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
+    // The last messages of a worker may arrive after its end. Its metrics count as those of an ended worker then.
+    if (!this.#running.has(worker)) return;
     if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
     if (message.type === "call")
       return send(worker, { type: "called", id: message.id, result: this.#deps.serveCall(message.call) });

@@ -22,7 +22,7 @@ import { cpuTime, residentMemory } from "./refresh/proc.ts";
 /** Requests from the ready line on, every second one a refresh. */
 const REQUESTS = 200;
 /** How long after the last request a service counts as idle, in ms. */
-const REST_MS = 5_000;
+const REST_MS = 45_000;
 const BUILT = join(import.meta.dirname, "../../dist/packages");
 const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
 

@@ -1,14 +1,22 @@
 /** Several processes behind one command: `WORKERS`. */
-import { readFileSync } from "node:fs";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { type IncomingMessage, request as requestWithBody } from "node:http";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { startLoad, type Way } from "../support/load.ts";
 import { HANG_MS } from "../support/patience.ts";
 import { request } from "../support/raw-http.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
-import { type Service, startService, waitFor, withKeys } from "../support/service.ts";
-import { logIn } from "../support/sessions.ts";
+import { type Process, type Service, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
+import { bearer, logIn } from "../support/sessions.ts";
 
 const WORKERS = 2;
+
+/** Loaded into each process, it lets the first worker start and no other one. */
+const FIRST_WORKER_ALONE = `data:text/javascript,${encodeURIComponent(`
+if (process.env.SESSION_SERVICE_WORKER === "next") await new Promise(() => setInterval(() => {}, 1e9));
+`)}`;
 
 let redis: RedisServer;
 let service: Service | undefined;
@@ -27,7 +35,7 @@ async function startWorkers(): Promise<Service> {
     WORKERS: String(WORKERS),
     DATA_DIR: withKeys(),
     ISSUER: "http://auth.example",
-    ADMIN_TOKENS: "workers".repeat(6),
+    ADMIN_TOKENS: TOKEN,
     // Each client refreshes its session as fast as it can.
     RATE_LIMIT_REFRESH: "off",
     // With this timeout a busy machine does not count as an outage or a stall.
@@ -39,8 +47,13 @@ async function startWorkers(): Promise<Service> {
   return service;
 }
 
+const TOKEN = "workers".repeat(6);
+
+/** Returns how many processes have reported that they drain. */
+const drains = (running: Process) => running.stderr().split('"manner":"drain"').length - 1;
+
 /** Returns the processes that serve requests. */
-function workersOf({ pid }: Service): number[] {
+function workersOf({ pid }: Process): number[] {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
   return text.split(" ").filter(Boolean).map(Number);
 }
@@ -105,7 +118,6 @@ test("who signs in to the console at one worker is signed in at all, and out of 
   timeout: HANG_MS,
 }, async () => {
   const running = await startWorkers();
-  const token = "workers".repeat(6);
   const ask = (method: string, headers: Readonly<Record<string, string>>, body?: string) =>
     request(running.adminUrl, {
       method,
@@ -113,7 +125,7 @@ test("who signs in to the console at one worker is signed in at all, and out of 
       headers: { "x-session-console": "1", "content-type": "application/json", ...headers },
       ...(body !== undefined && { body }),
     });
-  const signedIn = await ask("POST", {}, JSON.stringify({ token }));
+  const signedIn = await ask("POST", {}, JSON.stringify({ token: TOKEN }));
   const cookie = signedIn.headers.getSetCookie()[0]?.split(";")[0] ?? "";
   // Each request uses a new connection. With so many of them, both workers get some.
   const statuses = async () => {
@@ -123,6 +135,49 @@ test("who signs in to the console at one worker is signed in at all, and out of 
   expect(await statuses()).toEqual([200]);
   expect((await ask("DELETE", { cookie })).status).toBe(200);
   expect(await statuses()).toEqual([401]);
+});
+
+test("an order to stop that arrives while workers start lets those that serve complete their requests", {
+  timeout: HANG_MS,
+}, async () => {
+  const port = await freePort();
+  const running = spawnService({
+    REDIS_URL: redis.url,
+    WORKERS: String(WORKERS),
+    DATA_DIR: withKeys(),
+    PORT: "0",
+    ADMIN_PORT: String(port),
+    ADMIN_TOKENS: TOKEN,
+    DRAIN_DELAY: "0",
+    NODE_OPTIONS: `--import=${FIRST_WORKER_ALONE}`,
+  });
+  await waitFor(running, () => (workersOf(running).length === WORKERS ? true : undefined));
+  const workers = workersOf(running);
+  onTestFinished(() => {
+    // The second worker of this test does not notice that its supervisor has ended.
+    for (const pid of [running.pid, ...workers]) if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
+  });
+  const body = '{"subject":"alice"}';
+  const creation = requestWithBody({
+    port,
+    method: "POST",
+    path: "/auth.admin.v1.SessionAdminService/CreateSession",
+    headers: {
+      ...bearer(TOKEN),
+      "content-type": "application/json",
+      "content-length": String(body.length),
+      expect: "100-continue",
+    },
+  });
+  const response = once(creation, "response");
+  creation.flushHeaders();
+  // The service has begun to read the request, and waits for its body.
+  await once(creation, "continue");
+  running.kill("SIGTERM");
+  await Promise.race([response, waitFor(running, () => (drains(running) > 1 ? true : undefined))]);
+  creation.end(body);
+  const [{ statusCode }] = (await response) as [IncomingMessage];
+  expect([statusCode, await running.exited]).toEqual([200, { code: 0, signal: null }]);
 });
 
 test("a worker that cannot start refuses the start once, with its fault", { timeout: HANG_MS }, async () => {

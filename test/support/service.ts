@@ -96,6 +96,7 @@ export function spawnService(env: Readonly<Record<string, string>>, root?: strin
 /** Waits until `found` finds something in the output of the process. @throws if the process ends before */
 export function waitFor<T>(running: Process, found: () => T | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
+    let isOver = false;
     const look = () => {
       const value = found();
       if (value === undefined) return;
@@ -105,6 +106,7 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
     const timer = setInterval(look, 5);
     const deadline = setTimeout(() => fail("nothing came"), PATIENCE_MS);
     const stop = () => {
+      isOver = true;
       clearInterval(timer);
       clearTimeout(deadline);
     };
@@ -113,6 +115,7 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
       reject(new Error(`${why}\nstdout: ${running.stdout()}\nstderr: ${running.stderr()}`));
     };
     void running.exited.then(() => {
+      if (isOver) return;
       look();
       fail("the service ended");
     });

@@ -26,6 +26,7 @@ async function startTwo() {
     out: () => {},
     env: {},
     serveCall: (call) => `served ${call}`,
+    onStart: () => {},
     fork: () => {
       const worker = next.start();
       workers.push(worker);
@@ -67,6 +68,19 @@ test("metrics are those of the workers that are ready", async () => {
   expect(workers[2]?.exitCode).toBe(null);
 });
 
+test("a report that arrives after the end of its worker adds nothing to the metrics", async () => {
+  const { workers } = await startTwo();
+  const [victim, asking] = workers;
+  victim?.kill("SIGKILL");
+  await expect.poll(() => workers).toHaveLength(3);
+  victim?.emit("message", { type: "metrics", id: 1, values: [] });
+  const exited = asking && once(asking, "exit");
+  asking?.send({ type: "ask" });
+  // The worker that asked ends with the number of reports: of all that have ended, of itself, and of the new worker if that is ready.
+  const [code] = (await exited) ?? [];
+  expect([2, 3]).toContain(code);
+});
+
 test("a worker is the command of the supervisor again, with its arguments", async () => {
   const { argv } = process;
   process.argv = [process.execPath, `${import.meta.dirname}/arguments-worker.ts`, "serve", "--quiet"];
@@ -79,6 +93,7 @@ test("a worker is the command of the supervisor again, with its arguments", asyn
     out: (text) => texts.push(text),
     env: {},
     serveCall: () => undefined,
+    onStart: () => {},
   });
   onTestFinished(() => supervisor.stop("now"));
   expect(texts.map((text) => JSON.parse(text).args)).toEqual([["serve", "--quiet"]]);
