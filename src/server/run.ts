@@ -58,7 +58,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
       ? superviseWorkers(config, { ...deps, env, serveCall: serveSignIns(), onStart })
       : start(config, deps);
     const started = await starting.catch((error: unknown) => {
-      // Workers that were told to stop end before they are ready. The process ends when all of them have.
+      // Workers that are stopped while they start end before they are ready. The process ends when all of them have ended.
       if (first === undefined) return fail(error, env, output);
     });
     service ??= started;

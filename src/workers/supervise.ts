@@ -41,7 +41,7 @@ function requireNode(): void {
 }
 
 /** Passes the order to stop on to the workers, and resolves when all have ended. */
-export type Stoppable = { readonly stop: (mode: "drain" | "now") => Promise<void> };
+type Stoppable = { readonly stop: (mode: "drain" | "now") => Promise<void> };
 
 /** Starts the workers, and reports once when all are ready. @throws Error if one of them ends before that */
 export async function supervise(count: number, deps: Deps): Promise<Stoppable> {
