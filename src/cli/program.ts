@@ -1,5 +1,4 @@
 /** Defines all commands. The code of a command is loaded when it runs. */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { addAdminTokenCommand } from "./admin-token/command.ts";
 import { addBackupCommands } from "./backup/command.ts";
@@ -15,6 +14,7 @@ import { addRelayCommand } from "./relay/command.ts";
 import { addSessionsCommand } from "./sessions/command.ts";
 import { addSignalsCommand } from "./signals/command.ts";
 import { addTokenCommand } from "./token/command.ts";
+import { version } from "./version.ts";
 import { addWatchCommand } from "./watch/command.ts";
 
 /** The width of the help texts unless the terminal is narrower. The documentation contains the same texts. */
@@ -56,11 +56,6 @@ export function createProgram(
   addBackupCommands(program, context);
   addCompletionCommand(program, context);
   return program;
-}
-
-/** Returns the version of the package, whose manifest lies beside the sources. */
-function version(): string {
-  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 }
 
 /** Commander ends a text with a line break, and the context adds another one. */
