@@ -89,7 +89,7 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   fetch: ["routes", "codec", "call", "response", "handler.ts", "options.ts"],
 };
 
-/** Packages that one room alone may use. */
+/** The packages that only one room, or some rooms, may import. */
 const KEEPERS: Record<string, readonly string[]> = {
   ioredis: ["store"],
   "node:sqlite": ["store"],
@@ -209,9 +209,9 @@ test("no wall lets through what nobody imports", () => {
 });
 
 /**
- * A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth, one is the kit that
- * the client library shares with browsers, one is that of the workers,
- * three are those of signals, two are those of the status lists, nine are those of the relay, one is the parser of cookies in the server kit.
+ * A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth, one is the kit
+ * that the client library shares with browsers, one is that of the workers, three are those of signals, two are those of the status lists,
+ * nine are those of the relay, one is the parser of cookies in the server kit.
  */
 const MAX_ARROWS = 83;
 

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 const ROOT = join(import.meta.dirname, "..");
 const PLACES = ["src", "test", "docs", "proto", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
 
-/** Each word with what to write instead. Matched as whole words, in any case. */
+/** Words that the field does not use, each with what to write instead. They are matched as whole words, in upper or lower case. */
 const WORDS: readonly (readonly [words: RegExp, instead: string])[] = [
   [/doors?/, "listener, public API or admin API"],
   [/told/, "returned, reported, logged"],

@@ -77,7 +77,7 @@ export default defineConfig({
         },
       },
       {
-        // This runs after all other tests: what their services emitted is searched for credentials.
+        // The search for credentials runs after all other tests, over what their services emitted.
         extends: true,
         test: {
           name: "leaks",

@@ -19,7 +19,7 @@ export default defineConfig({
     include: ROOMS.map((room) => `test/${room}/**/*.test.ts`),
     exclude: [...configDefaults.exclude, ...LEFT_OUT],
     testTimeout: HANG_MS,
-    // These rooms leave nothing behind in their process, and loading the modules again costs half a second of CPU time.
+    // The tests of these rooms leave nothing behind in their process, and loading the modules again costs half a second of CPU time.
     isolate: false,
   },
 });

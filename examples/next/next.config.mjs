@@ -1,6 +1,6 @@
 /** @type {import("next").NextConfig} */
 export default {
-  // They open connections of their own, which a bundler would duplicate.
+  // These packages open connections of their own, which a bundler would duplicate.
   serverExternalPackages: ["@session-service/server", "@session-service/verifier"],
   // `npm run typecheck` checks the types.
   typescript: { ignoreBuildErrors: true },

@@ -90,7 +90,7 @@ async function callback(request: IncomingMessage, response: ServerResponse): Pro
     console.error(error);
     return refuse(403, "the provider did not sign you in\n");
   }
-  // Only a name that no sibling domain can set says which session this browser has.
+  // The hint cookie is believed only if no sibling domain can set a cookie with its name.
   const hint = HINT_COOKIE.startsWith("__Host-") ? readCookie(request, HINT_COOKIE) : undefined;
   const replaced = SESSION_ID.test(hint ?? "") ? hint : undefined;
   const cookies = await sessions.create(user, browserOf(request), replaced);

@@ -55,7 +55,7 @@ export async function createApplication(
     const credentials = { email: login.get("email") ?? "", password: login.get("password") ?? "" };
     const result = await signIn(settings, credentials, request);
     if (result.ok) {
-      // All of them: the refresh token's, and the hint that a page may read.
+      // All cookies are passed on: that of the refresh token, and the hint that a page may read.
       const headers = { "set-cookie": result.cookies };
       // A browser whose script has not run sends the form itself.
       const isForm = request.headers["sec-fetch-mode"] === "navigate";

@@ -16,7 +16,7 @@ export function passOn(publicUrl: string, request: IncomingMessage, response: Se
     connection: "close",
   };
   const upstream = forward(publicUrl + request.url, { method: request.method, headers }, (reply) => {
-    // They are of one connection.
+    // These headers describe the connection to the upstream, so they are not passed on.
     const { connection: _, "keep-alive": __, "transfer-encoding": ___, ...passed } = reply.headers;
     response.writeHead(reply.statusCode ?? 502, passed);
     // Ends both when one of them ends early: half a response is not passed off as a whole one.

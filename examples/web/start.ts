@@ -50,7 +50,7 @@ const service = spawn(process.execPath, [join(import.meta.dirname, "../../src/ma
   },
   stdio: ["ignore", "pipe", "inherit"],
 });
-// Neither runs without the other.
+// If one of the two processes ends, the other one is stopped.
 let stopping = false;
 service.once("error", (error) => fail(`The session service cannot be started: ${error.message}`));
 service.once("exit", (code, signal) => {

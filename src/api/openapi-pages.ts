@@ -2,7 +2,7 @@
 
 const ref = (name: string) => ({ $ref: `#/components/responses/${name}` });
 
-/** These routes are open to everybody, including pages of other origins. */
+/** The routes described here are open to everybody, including pages of other origins. */
 const OPEN = { tags: ["Verification"], security: [{}] };
 const cached = { "Cache-Control": { required: true, schema: { type: "string" }, description: "For how long." } };
 

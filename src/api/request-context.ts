@@ -91,7 +91,7 @@ export function correlationOf(values: ContextValues | undefined): Correlation | 
 /** @throws Error if a call did not come through a listener, which uses `contextValuesOf` */
 export function requestContextOf({ values }: Pick<HandlerContext, "values">): RequestContext {
   const request = values.get(key);
-  // There is no shared default, because one request would then see the admin of another.
+  // A request context has no shared default, because one request would then see the admin of another.
   if (request === undefined) throw new Error("the call has no request context");
   return request;
 }

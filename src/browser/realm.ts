@@ -28,9 +28,9 @@ export type Realm = Partial<Target> & {
   fetch(url: string | Request, init?: RequestInit): Promise<Response>;
   setTimeout(callback: () => void, delayMs: number): unknown;
   clearTimeout(timer: never): void;
-  /** This clock never steps, but may stand still while the device sleeps. */
+  /** The monotonic clock never steps, but may stand still while the device sleeps. */
   readonly performance: { now(): number };
-  /** This clock counts sleep, but may be wrong and may step. */
+  /** The wall clock counts the time in which the device sleeps, but may be wrong and may step. */
   readonly Date: { now(): number };
   readonly Math: { random(): number };
   readonly document?: { readonly visibilityState: string; readonly cookie: string };

@@ -200,7 +200,7 @@ export function createRenewal(
     },
     /** Returns another token than `text`, which a service has refused, if it can get one. */
     async replace(text: string): Promise<string | undefined> {
-      // This token replaced a refused one and is refused as well, so the token is not the cause.
+      // A token that replaced a refused one is refused as well, so the token is not the cause.
       if (known.token?.text === text && !known.token.replacement) await renew(true);
       return known.token?.text === text ? undefined : known.token?.text;
     },

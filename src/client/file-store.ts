@@ -63,7 +63,7 @@ async function load(path: string): Promise<StoredTokens | undefined> {
 async function write(path: string, tokens: StoredTokens, replacing: string | undefined): Promise<void> {
   const temporary = await writeTemporary(path, tokens);
   try {
-    // Only the rename comes between this check and the replacement.
+    // The file is checked last: only the rename comes between the check and the replacement.
     const isCurrent = replacing === undefined || (await load(path))?.refreshToken === replacing;
     if (isCurrent) {
       await rename(temporary, path);

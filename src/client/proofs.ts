@@ -26,7 +26,7 @@ const segment = (value: object) => base64url(encoder.encode(JSON.stringify(value
 /** The nonce and the time that an origin has sent. */
 type Learned = {
   readonly nonce: string | undefined;
-  /** How far the origin's clock is ahead of this one, in ms. */
+  /** How far the origin's clock is ahead of the clock of this machine, in ms. */
   readonly aheadMs: number;
 };
 const NOTHING: Learned = { nonce: undefined, aheadMs: 0 };

@@ -34,7 +34,7 @@ function checkOwn(
   } catch (error) {
     report.fault(`TLS_KEY_FILE: ${keyFile} is no private key (${errorMessage(error)})`, "name the key in PEM");
   }
-  // Behind a proxy, browsers see the proxy's certificate instead of this one.
+  // Behind a proxy, browsers see the proxy's certificate instead of the service's.
   const name = issuer === undefined || trustProxy > 0 ? undefined : new URL(issuer).hostname.replace(/^\[|\]$/g, "");
   if (name !== undefined && !isFor(certificate, name)) {
     report.fault(

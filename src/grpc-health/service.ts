@@ -20,7 +20,7 @@ export type HealthServiceOptions = ConnectRouterOptions & {
 };
 
 const MAX_WATCHERS = 1000;
-/** The greatest part of `maxWatchers` that one client may have. */
+/** The share of `maxWatchers` that one client may have at the most. */
 const CLIENT_SHARE = 0.25;
 /** How many services List returns at most. If there are more, it fails, as in gRPC's own servers. */
 const MAX_LISTED = 100;

@@ -101,7 +101,7 @@ export class Bounds {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }, this.#checkMs);
-    // Only Node has `unref`, and only Node would be kept running by the timer.
+    // The timer would keep a process of Node running. Other runtimes have no `unref` and need none.
     timer.unref?.();
     return timer;
   }

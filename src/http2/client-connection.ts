@@ -164,7 +164,7 @@ export class ClientConnection {
         if (this.#streams === 0) this.#becomeIdle();
         resolve();
       });
-      // This listener is never removed: an error may occur at any time, even after the connection has been given up.
+      // The listener for errors is never removed: an error may occur at any time, even after the connection has been given up.
       session.on("error", fail);
       session.once("close", () => fail(new ConnectError("the connection was closed", Code.Unavailable)));
     });

@@ -37,7 +37,7 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
 const BUSY = new StoreBusy("too many commands wait for the store");
 const STALLED = new StoreUnavailable("the process was stalled: the request may be too old");
 
-/** These methods present a refresh token. The rules of rotation require that such a request is young. */
+/** The methods that present a refresh token. The rules of rotation require that such a request is young. */
 const ROTATIONS: ReadonlySet<string> = new Set<keyof SessionStore>(["rotate", "registerKey"]);
 
 type AnyVerb = (...given: never[]) => Promise<unknown>;
@@ -88,7 +88,7 @@ export function limitStore(
       return result;
     };
   };
-  // These methods are called even if no request arrives, so their replies show that the store has recovered.
+  // Some methods are called even if no request arrives, so their replies show that the store has recovered.
   const heard = (verb: AnyVerb) => {
     return (...given: never[]): Promise<unknown> => {
       const begun = admission.now;

@@ -153,7 +153,7 @@ export class LateConnections {
     this.#waited.set(client, waited);
     socket.once("close", () => this.#waited.delete(client));
     const waitedMs = turns.behindMs(sinceMs);
-    // Bytes that arrived with the connection are read in the poll after this one.
+    // The event loop reads the bytes that arrived with a connection in the poll after the one that accepted it.
     afterPoll(() =>
       afterPoll(() => {
         if (waitedMs > maxWaitMs) waited.untilMs = sinceMs + waitedMs + maxWaitMs;

@@ -21,7 +21,7 @@ type Target = Pick<Writable, "write" | "writableLength" | "on" | "once" | "off">
 export function createLineSink(stream: Target, onRecovered: (lines: number) => void): LineSink {
   let lost = 0;
   let reported = 0;
-  /** All writes share this function, so that nothing is allocated per line. */
+  /** All writes share one callback, so that nothing is allocated per line. */
   const onWritten = (error?: Error | null) => {
     if (error) lost++;
     else if (lost > reported && stream.writableLength < MAX_BUFFERED_BYTES / 2) {

@@ -72,7 +72,7 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
     new Counter({ name, help, labelNames, registers: [registry] });
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);
   const overloadRefused = { store: overload.labels("store"), event_loop: overload.labels("event_loop") };
-  // These counters are exposed from the start, because a rate needs a value before the first refusal.
+  // The counters of refusals are exposed from the start, because a rate needs a value before the first refusal.
   for (const refused of Object.values(overloadRefused)) refused.inc(0);
   const streams = new Gauge({
     name: "session_open_streams",

@@ -32,7 +32,7 @@ type Options = {
   readonly certificate?: Certificate | undefined;
   /** The credentials of the watchers that are accepted. */
   readonly access: AdminAccess;
-  /** A name in base64url that no other process has, nor this one after a restart. */
+  /** A name in base64url that no other process has, and that this process does not have again after a restart. */
   readonly instance: string;
   readonly report: Report;
   readonly audit: Audit;

@@ -75,7 +75,7 @@ function readClientCa(config: Config): Buffer | undefined {
   if (path === undefined) return undefined;
   try {
     const pem = readFileSync(path);
-    // This throws for a file without any certificate; a secure context would accept the file, and then trust no client.
+    // The constructor throws for a file without any certificate. A secure context would accept the file, and then trust no client.
     new X509Certificate(pem);
     createSecureContext({ ca: pem });
     return pem;

@@ -85,8 +85,8 @@ export function judgeDevice(
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) {
     if (isGraceOver) return "required";
-    // Such a key is not bound to a cookie, because the pages of the browser kit cannot prove it. Nor does it count for a session that
-    // requires a device key.
+    // A key of a DPoP proof is not bound to a cookie, because the pages of the browser kit cannot prove it. Nor does it count for a session
+    // that requires a device key.
     if (proof === undefined || presentedBy !== "token" || deviceRequired) return "unproven";
     return client === undefined || client === clientId ? "first_proof" : "wrong_client";
   }
@@ -100,7 +100,8 @@ export function judgeDevice(
   }
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
-    // Only a browser profile that the service bound has such a cookie. A stale one proves nothing, but it is no evidence of theft either.
+    // Only a browser profile that the service bound has a device cookie. A stale cookie proves nothing, but it is no evidence of theft
+    // either.
     if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "missing";
     return isBound ? "proven" : "first_use";
   }
@@ -137,8 +138,8 @@ function refusalOf(proof: KeyProof | undefined): ProofRefusal {
 }
 
 /**
- * Returns whether another key may be registered in place of this one. The first key stays, unless the response to its registration was
- * lost.
+ * Returns whether another key may be registered in place of the session's key. The first key stays, unless the response to its registration
+ * was lost.
  */
 export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseIntervalMs: number): boolean {
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;

@@ -30,7 +30,7 @@ export type ProofRequired = {
   readonly challenge: string;
 };
 
-/** There is nothing to renew: the session has ended or is not bound, or the request does not belong to it. */
+/** A device cookie cannot be renewed: the session has ended or is not bound, or the request does not belong to it. */
 export type NothingToRenew = { readonly ok: false; readonly reason: "nothing_to_renew" };
 const NOTHING_TO_RENEW: NothingToRenew = { ok: false, reason: "nothing_to_renew" };
 

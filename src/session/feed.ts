@@ -61,7 +61,7 @@ type Deps = {
   readonly ranMs: Clock;
   /** Measures what waking the watchers costs: the processor time of this process, ms. */
   readonly cpuMs: Clock;
-  /** A name in base64url that no other process has, nor this one after a restart. */
+  /** A name in base64url that no other process has, and that this process does not have again after a restart. */
   readonly instance: string;
   readonly onError: (error: unknown) => void;
   /** How often the log is read without a hint, in ms. 0 means that a reading itself waits until there is something to read. */
@@ -87,7 +87,10 @@ class Feed implements RevocationFeed {
   #asOf = storeMs(0);
   #watchers = 0;
   #readAt: number | undefined;
-  /** This never decreases: a watcher that connected before the last change has not received it yet. */
+  /**
+   * The time up to which all sessions have ended. It never decreases: a watcher that connected before the last change has not received it
+   * yet.
+   */
   #revokedUntil = storeMs(0);
   #storeResponds = false;
   #hasReadAll = false;

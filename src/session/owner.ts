@@ -114,7 +114,7 @@ export async function logout(
 ): Promise<Done | Refused> {
   const { sid } = caller;
   const origin = originOf(requester);
-  // These sessions end before that of the caller: if one of them fails, the client can try again.
+  // The other sessions of the cookies end before that of the caller: if one of these ends fails, the client can try again.
   for (const other of byCookie) {
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);

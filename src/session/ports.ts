@@ -198,7 +198,7 @@ export type AccessClaims = {
   readonly aud: readonly string[];
   readonly exp: number;
   readonly jti: string;
-  /** All claims of the token, by their JWT names. */
+  /** All claims of an access token, by their JWT names. */
   readonly all: Readonly<Record<string, unknown>>;
 };
 

@@ -138,7 +138,8 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // Only one of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
+    // Only one of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine
+    // minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }
@@ -155,7 +156,7 @@ export function refuseOverLimit(
   presentsDevice: () => boolean,
   requester: Requester,
 ): Limited | undefined {
-  // Only the store knows which of several sessions counts.
+  // If the request presents several tokens, only the store knows whose session counts, so nothing can be decided here.
   if (others.length > 0) return undefined;
   const retryAfterMs = refreshLimit.peek(sid);
   if (retryAfterMs === undefined || presentsDevice()) return undefined;

@@ -81,7 +81,10 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
   }
 }
 
-/** Others may read the file, because it has only hashes of random tokens. With write access they could grant access to any caller. */
+/**
+ * Other users of the machine may read the file, because it has only hashes of random tokens. With write access they could grant access to
+ * any caller.
+ */
 async function readEntries(path: string): Promise<string> {
   try {
     const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });

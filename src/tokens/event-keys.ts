@@ -13,7 +13,7 @@ const MAX_KEYS = 4;
 const PEM_BLOCK = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----[^-]+-----END \1PRIVATE KEY-----/g;
 
 export type EventKeys = {
-  /** All keys of the file, with which receivers verify. */
+  /** The public parts of all keys of the file, with which receivers verify signatures. */
   readonly jwks: readonly PublicJwk[];
   /** Signs with the first key. It runs outside of the event loop's thread, because a signature takes some 0.4 ms. */
   readonly sign: (typ: string, claims: Readonly<Record<string, unknown>>) => Promise<string>;

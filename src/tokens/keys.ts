@@ -18,7 +18,7 @@ type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };
 export type Keys = SigningKeys["current"] &
   MacKeys["current"] & {
     readonly jwks: Jwks;
-    /** All keys without their secrets. */
+    /** The state of each key, without its secret. */
     readonly states: readonly KeySummary[];
     /** The ids of signing keys that were revoked in an emergency. No verifier may accept their tokens. */
     readonly revokedKids: readonly string[];

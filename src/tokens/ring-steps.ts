@@ -59,7 +59,7 @@ export function rotate(
   for (const kind of kinds) {
     const successor = successorOf(ring[kind]);
     if (successor === undefined) {
-      next[kind] = withSuccessor(ring[kind], kind, generate); // This key signs after the next rotation.
+      next[kind] = withSuccessor(ring[kind], kind, generate); // The new key signs after the next rotation.
       continue;
     }
     const from = nextStep(kind, successor, times)?.from ?? now;

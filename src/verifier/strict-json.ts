@@ -1,6 +1,6 @@
 /**
- * The deepest accepted nesting. Parsers in other languages have limits between some hundred and some thousand levels, so all verifiers
- * use this one.
+ * The deepest accepted nesting. Parsers in other languages have limits between some hundred and some thousand levels, so the verifiers in
+ * all languages share one limit.
  */
 const MAX_DEPTH = 128;
 

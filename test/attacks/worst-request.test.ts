@@ -82,7 +82,7 @@ async function honestRun(sender: Sender): Promise<{ readonly times: readonly num
 
 const p99 = (times: readonly number[]) => [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
 
-/** This test exists in the long form alone, because it measures and takes minutes. */
+/** The measuring test runs in the long form only, because it takes minutes. */
 const long: typeof test | (() => void) = LONG ? test : () => {};
 
 long("100 KiB of the worst request in each second", { timeout: 3_600_000 }, async () => {

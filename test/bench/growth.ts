@@ -1,6 +1,7 @@
 /**
- * What many sessions change: `npm run bench:growth`. Each store with 10,000 sessions is measured in turns with one of a million, at sessions
- * that were not used since they were created; then one subject gets 100,000 sessions (10,000 in the embedded store), lists and ends them, while others ask.
+ * What many sessions change: `npm run bench:growth`. Each store with 10,000 sessions is measured in turns with one of a million, at
+ * sessions that were not used since they were created; then one subject gets 100,000 sessions (10,000 in the embedded store), lists and
+ * ends them, while others ask.
  *
  *     npm run bench:growth -- --sessions 10000000 --only redis    some 9 GiB of Redis, and of time an hour
  *
@@ -171,7 +172,7 @@ async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
       const page = await store.list(user, PAGE_SIZE, from);
       listed += page.sessions.length;
       from = page.next;
-      await setImmediate(); // Each page is a separate request.
+      await setImmediate(); // In a service, each page would be a separate request.
     } while (from !== undefined);
   });
   if (listed !== count) throw new Error(`${listed} of ${count} were listed`);

@@ -68,7 +68,7 @@ for (const name of names) {
 
 log(`warming up ${names.join(", ")}`);
 const [floor, json] = ["floor", "json"].map((name) => contenders.find((contender) => contender.name === name));
-// This runs first, because what other measurements leave behind, such as a log of revocations, would disturb the latencies.
+// Latencies are measured first, because what other measurements leave behind, such as a log of revocations, would disturb them.
 const offered = floor !== undefined && json !== undefined ? await offerTheSame(generator, json, floor) : undefined;
 for (const contender of contenders) {
   if (offered === undefined || (contender !== floor && contender !== json)) await warmUp(generator, contender);

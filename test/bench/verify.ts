@@ -106,7 +106,7 @@ const figures = {
 for (let round = 0; round <= ROUNDS; round += 1) {
   const minted = Array.from({ length: NEW_TOKENS }, mint).map(arriving);
   let [bare, fresh] = [0, 0];
-  // Both take short turns, so that they run under the same conditions.
+  // The verifier and the bare check take short turns, so that both run under the same conditions.
   for (let at = 0; at < NEW_TOKENS; at += TURN) {
     const turn = minted.slice(at, at + TURN);
     const parts = turn.map((token) => {

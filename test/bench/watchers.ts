@@ -1,11 +1,10 @@
 // What the revocation feed costs: many watchers on HTTP/1.1 connections of their own, and logouts at a steady rate, on the embedded store.
 //
-//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--levels 1] [--baseline <another checkout>]
-//
-// It prints, for each version and round: CPU of the service per delivered frame and as a share of a core, the delay from the logout
-// to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` shows the logouts alone.
-// The admin listener takes 1,000 connections. With `--relays` the watchers share that many relays, and the CPU is that of the service alone.
-// `--levels 3` puts two more relays, one behind the other, between them and the service.
+// npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--levels 1] [--baseline
+// <another checkout>]  It prints, for each version and round: CPU of the service per delivered frame and as a share of a core, the delay
+// from the logout to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` shows the
+// logouts alone. The admin listener takes 1,000 connections. With `--relays` the watchers share that many relays, and the CPU is that of
+// the service alone. `--levels 3` puts two more relays, one behind the other, between them and the service.
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -107,7 +106,7 @@ async function measureOne(root: string) {
     const sids = await createSessions(url, Math.round(argument("--rate", 100) * (seconds + 1)));
     const urls = relays.last.length === 0 ? [url] : relays.last.map(urlOf);
     await order({ urls, watchers, http2: process.argv.includes("--http2") });
-    await end(url, sids.splice(0, argument("--rate", 100))); // This second warms up.
+    await end(url, sids.splice(0, argument("--rate", 100))); // The logouts of the first second warm up the service.
     await sleep(1000);
     await order("report");
     const [cpu, startedAt] = [cpuTime(service.pid) ?? 0, performance.now()];

@@ -24,7 +24,7 @@ beforeAll(async () => {
   service = await startService({
     ...{ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "admin".repeat(8) },
     ...{ ISSUER: "https://auth.example.com", RATE_LIMIT_CREATE: "off" },
-    // Only what the tests do to Redis makes it unavailable.
+    // Redis is to be unavailable only when a test stops it, not because the machine is busy.
     ...{ REDIS_COMMAND_TIMEOUT: "2s", OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" },
   });
   env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };

@@ -61,7 +61,7 @@ test("an operator sees how subscriptions are, sends a test, pauses and resumes",
   await fetch(`${service.publicUrl}/v1/auth/logout`, { method: "DELETE", headers: bearer(accessToken) });
   expect(await row.locator("time").count()).toBe(0);
   await page.getByRole("button", { name: "Read again" }).click();
-  await row.locator("time").waitFor(); // This is the time since which the signal waits.
+  await row.locator("time").waitFor(); // The row shows since when the signal waits.
   await row.getByRole("button", { name: "Resume" }).click();
   await row.getByText("active").waitFor();
   expect(await page.content()).not.toContain(created.generatedSecret);

@@ -1,4 +1,4 @@
-/** All faults of the long form. */
+/** Lists all faults of `npm run test:faults`. */
 import { CLUSTER_FAULTS, sentinelFailover } from "./clusters.ts";
 import { NO_FAULTS } from "./no-faults.ts";
 import { PAIRS } from "./pairs.ts";

@@ -41,7 +41,7 @@ const PAUSE_MS = [200, 1_200] as const;
 const LEAVES = 0.08;
 /** Sessions that requests at a steady rate are made for. */
 const SESSIONS = 20;
-/** The probability that one of them presents a session that has ended. */
+/** The probability that a browser of this test presents a session that has ended. */
 const PRESENTS = 0.05;
 /** How old a verifier's knowledge may be, ms; after that it must refuse. */
 export const MAX_STALENESS_MS = 2_000;

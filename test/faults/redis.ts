@@ -177,7 +177,7 @@ export const repliesLost = behind("replies of Redis are lost for 3 s", startHold
   proxy.recover();
 });
 
-/** One of the instances reaches Redis through a proxy, which passes nothing on for a while. */
+/** One instance of the service reaches Redis through a proxy that passes nothing on for a while. */
 const cutOff: AnyFault = fault<HoldingProxy>({
   name: "network: one instance is cut off from Redis for 5.2 s (2.6 R)",
   async open() {

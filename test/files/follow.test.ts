@@ -61,7 +61,7 @@ test("a change is taken at once where the file system reports it, and nothing on
       async take() {
         if (++count > 1) return { ok: true };
         clearInterval(writing);
-        // Further readings wait for this one when it is stopped.
+        // A reading is still running when following stops, so further readings wait for it.
         const changed = once(watch(directory, { persistent: false }), "change");
         writeFileSync(path, "{}");
         await changed;

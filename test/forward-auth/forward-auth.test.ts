@@ -258,7 +258,7 @@ describe("without the service", () => {
     expect((await request(started.url, { path: "/readyz" })).status).toBe(503);
     started.kill("SIGTERM");
     expect(await started.exited).toBe(0);
-    // That the service had sent nothing until the stop does not count as a refusal by the service.
+    // The service had sent nothing until the endpoint stopped. That does not count as a refusal by the service.
     expect(started.output()).not.toContain("refused_by_service");
     const env = { ADMIN_TOKEN: service.adminToken };
     expect(await command(["forward-auth"], { env })).toMatchObject({ code: 2 });

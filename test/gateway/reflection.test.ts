@@ -67,7 +67,7 @@ async function reflect(files: Files, limits: ReflectionLimits = {}, responses = 
 }
 
 const numberOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? 0);
-/** Each file imports another one. */
+/** Each file imports another file, without end. */
 const endless: Files = (asked) => [{ name: `${numberOf(asked)}.proto`, imports: [`${numberOf(asked) + 1}.proto`] }];
 
 describe("server reflection", () => {

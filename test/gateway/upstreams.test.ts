@@ -145,7 +145,7 @@ test.each(UPSTREAMS)(
   async (_, start, args) => {
     await using backend = await start();
     const { origin } = await startFront(backend.origin, ...args, "--max-body-bytes", "1000");
-    // This RPC returns the name.
+    // The RPC at these paths returns the name of the upstream.
     const statusOf = async (path: string) => (await fetch(origin + path)).status;
     const [fitting, large] = ["a".repeat(900), "a".repeat(2_000)];
     expect([await statusOf(`/v1/items/${fitting}`), await statusOf(`/v1/items/${large}`)]).toEqual([200, 429]);
@@ -180,7 +180,7 @@ test.each([
   const { origin } = await startFront(backend.origin, ...args);
   const statusFor = async (ms: number) =>
     (await fetch(`${origin}/v1/items/a`, { headers: { "connect-timeout-ms": String(ms) } })).status;
-  // This status differs from 400: on a busy machine the shorter timeout may already be used up.
+  // With the shorter timeout the status is another one than 400. On a busy machine it may have expired already.
   expect([await statusFor(timeoutMs), await statusFor(timeoutMs - 1)]).toEqual([400, expect.toBeOneOf([200, 504])]);
 });
 
@@ -201,7 +201,7 @@ test("several upstreams: calls go on while one of them is away, and the log says
 test("an upstream all of whose streams are taken is not ready, until one ends", async () => {
   const server = createHttp2Server({ settings: { maxConcurrentStreams: 1 } });
   let taken = 0;
-  // This server is silent, so calls last until they are cancelled.
+  // The server of this test never responds, so calls last until they are cancelled.
   server.on("stream", (stream) => {
     taken++;
     stream.on("error", () => {});

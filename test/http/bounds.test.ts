@@ -293,7 +293,7 @@ describe("what one call takes", () => {
     live.arriving(60);
     over.end();
     over.arriving(60);
-    // This would throw if the bytes of both calls were counted.
+    // The call of `hold` would throw if the bytes of both calls were counted.
     live.hold(60);
     live.end();
   });

@@ -207,7 +207,7 @@ describe("arbitrary input", () => {
       {
         numRuns: 1_500,
         endOnFailure: true,
-        // The random requests hardly ever include this one.
+        // Random requests hardly ever include a small request with the wrong content type, so it is an example.
         examples: [["POST", "/v1/echo", ["content-type: text/plain"], Buffer.from("{}"), 0]],
       },
     );

@@ -218,7 +218,7 @@ type Step = (typeof STEPS)[number];
 async function take(step: Step, { sessions, proxy, accepted }: World, onError: () => void): Promise<void> {
   const request = async (path: string) => {
     const stream = await send(sessions, path);
-    // This stands for an application that sends the next request at once.
+    // The listener stands for an application that sends the next request as soon as one has failed.
     stream.once("error", onError).resume();
   };
   switch (step) {

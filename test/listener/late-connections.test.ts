@@ -64,7 +64,7 @@ test("what came with a connection that was not accepted for long has waited as l
   await nextTurn();
   const done = once(client, "message");
   connect();
-  Atomics.wait(flags, IS_SENT, 0); // This process does not run until the request has arrived.
+  Atomics.wait(flags, IS_SENT, 0); // The process of the listener does not run until the request has arrived.
   for (const until = performance.now() + MAX_WAIT_MS; performance.now() < until; );
   await done;
   expect(waits.get("/first")).toBeGreaterThan(MAX_WAIT_MS);

@@ -80,9 +80,9 @@ describe("one port", () => {
     socket.setNoDelay(true);
     for (const piece of ["P", "R", "I * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
       await new Promise((resolve) => socket.write(piece, resolve));
-      await overHttp1(listener); // When a later request has its response, this one has arrived.
+      await overHttp1(listener); // When a later request has its response, the earlier bytes have arrived.
     }
-    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // These bytes are an empty SETTINGS frame.
+    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // An empty SETTINGS frame follows.
     const [settings] = await once(socket, "data");
     expect(Buffer.from(settings, "latin1")[3]).toBe(4);
     socket.destroy();

@@ -1,4 +1,4 @@
-/** One change of a file, of which a mutant consists. */
+/** A mutant: one change of one file. */
 export type Change = {
   readonly kind: string;
   /** Offsets in the file's text, UTF-16 code units. */

@@ -53,7 +53,7 @@ const contract = (declarations: string) => `
   message M { ${declarations} }
   message Inner { string g = 1 [${RULE}.string.max_bytes = 1]; }`;
 
-/** All texts are compiled at once, because starting the compiler is slow. */
+/** All test messages are compiled at once, because starting the compiler is slow. */
 const all = describeText(`
   service S { ${REFUSED.map((_, index) => `rpc R${index}(M${index}) returns (M${index});`).join("\n")} }
   enum E { E_ZERO = 0; }

@@ -83,7 +83,7 @@ test("a watcher that reads nothing holds up no other, and is cut off when it rea
   const [slow, fast] = [await watch(url, 100), await watch(url)];
   expect(fast.head["cache-control"]).toBe("no-store");
   fast.read();
-  // These are more endings than a response buffers (64 KiB) before it has to wait.
+  // The loop makes more endings than a response buffers (64 KiB) before it has to wait.
   for (let i = 0; i < 800; i++) await world.end();
   await fast.seen(await world.end());
   expect(feed.state().watchers).toBe(2);

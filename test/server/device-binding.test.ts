@@ -40,7 +40,7 @@ const claimsOf = async (response: Response) => {
   return JSON.parse(Buffer.from(data.accessToken.split(".")[1] ?? "", "base64url").toString());
 };
 
-// This test comes first, because only ten lines of a kind are logged in a second.
+// The test of the log comes first, because only ten lines of a kind are logged in a second.
 test("every step is recorded, without a token", async () => {
   const user = await logIn(service);
   const { sid, subject } = user;
@@ -157,7 +157,7 @@ describe("the protocol", () => {
     const other = await bound.send(RENEW, { "sec-secure-session-id": "A".repeat(23) });
     const nobody = await new Device(service.publicUrl, "").send(RENEW);
     await bound.copied().send("/v1/auth/logout");
-    const asked = await unbound.send(RENEW); // This request has no proof.
+    const asked = await unbound.send(RENEW); // The first request has no proof.
     for (const response of [await unbound.renew(challenge), await bound.renew(next), other, nobody, asked]) {
       expect(response.status).toBe(200);
       expect(await response.json()).toMatchObject({ continue: false });

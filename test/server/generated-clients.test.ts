@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Both generate `to`, which is a module or a folder with one. */
+/** Each generator writes to `to`, which is a module or a folder that contains one. */
 const GENERATORS = {
   "openapi-ts": (input: string, to: string) =>
     run(process.execPath, [tool("@hey-api/openapi-ts/bin/run.js"), "-i", input, "-o", to, "--silent", "--no-log-file"]),

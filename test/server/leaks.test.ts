@@ -78,7 +78,7 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
     }
     const { body: metrics } = await request(service.adminUrl, { path: "/metrics" });
 
-    expect(service.stderr()).toContain("authn_failed"); // This shows that the log was enabled.
+    expect(service.stderr()).toContain("authn_failed"); // A line about the refusal shows that the log was enabled.
     expect(reported.length).toBeGreaterThan(100);
     const everything = [service.stdout(), service.stderr(), metrics, ...reported].join("\n");
     for (const secret of secrets) if (secret !== "") expect(everything).not.toContain(secret);

@@ -81,7 +81,7 @@ describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
     const second = await client.refreshTokenGrant(config, first.refresh_token ?? "", undefined, { DPoP });
     expect(second.token_type).toBe("dpop");
     expect(claims(second.access_token).cnf).toEqual({ jkt: await DPoP.calculateThumbprint() });
-    // This token was replaced long ago.
+    // The presented token was replaced long ago.
     await client.refreshTokenGrant(config, refreshToken, undefined, { DPoP });
     const failure = await client.refreshTokenGrant(config, second.refresh_token ?? "").catch((error: unknown) => error);
     expect(failure).toMatchObject({ status: 400, error: "invalid_dpop_proof" });

@@ -125,7 +125,8 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
 
 test("callers that leave while messages are being sent to them leave no bug behind", async () => {
   const streams = Array.from({ length: 20 }, async () => {
-    const session = connectHttp2(service.publicUrl, { settings: { initialWindowSize: 0 } }); // This client accepts no data.
+    // With a window of 0, the client accepts no data.
+    const session = connectHttp2(service.publicUrl, { settings: { initialWindowSize: 0 } });
     const stream = session.request({
       ":method": "POST",
       ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",

@@ -127,7 +127,7 @@ test("who signs in to the console at one worker is signed in at all, and out of 
     });
   const signedIn = await ask("POST", {}, JSON.stringify({ token: TOKEN }));
   const cookie = signedIn.headers.getSetCookie()[0]?.split(";")[0] ?? "";
-  // Each request uses a new connection. With so many of them, both workers get some.
+  // Each request uses a new connection. Of so many connections, both workers get some.
   const statuses = async () => {
     const responses = await Promise.all(Array.from({ length: 30 }, () => ask("GET", { cookie })));
     return [...new Set(responses.map(({ status }) => status))];

@@ -80,7 +80,7 @@ test("what has expired is not delivered any more", async () => {
   await open(feed);
   world.advance(MARKER_LIFE + 1);
   const reads = world.reads;
-  while (world.reads < reads + 2) await new Promise(setImmediate); // This waits until the first of them has been taken.
+  while (world.reads < reads + 2) await new Promise(setImmediate); // The loop waits until the feed has taken the first hint.
   const fresh = await world.end();
   const { first, watch } = await open(feed);
   const batch = first.revocations.length > 0 ? first : await until(watch, fresh);
@@ -192,7 +192,7 @@ test("in an outage news is delivered, and no batch claims to be complete", async
   world.down = true;
   const reads = world.reads;
   while (world.reads < reads + 2) {
-    feed.wakeWatchers(); // This is what happens when a key is revoked.
+    feed.wakeWatchers(); // The service wakes the watchers when a key is revoked.
     await next(watch);
     await new Promise(setImmediate);
   }
@@ -217,7 +217,7 @@ test("no batch claims to be complete once the store has been silent for two seco
   world.stalled = true;
   while (!world.isReading) await new Promise(setImmediate);
   expect((await open(feed)).first.caughtUp).toBe(true);
-  world.advanceProcess(2001); // There is no error yet, because the timeout of the store may be longer.
+  world.advanceProcess(2001); // The store has reported no error yet, because its timeout may be longer.
   const { watch, first } = await open(feed);
   expect(first.caughtUp).toBe(false);
   world.stalled = false;

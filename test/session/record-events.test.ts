@@ -91,7 +91,7 @@ test("events that the store does not take are written later, and beyond a bound 
 
 test("endings beyond what can wait have no line yet: their due records stay, and are found later", async () => {
   const { written, lines, lost, recorder } = setUp();
-  // These are all other sessions of a subject, ended in one turn.
+  // The loop ends all other sessions of a subject in one turn of the event loop.
   for (let at = 0; at < 9_999; at++) recorder.audit(ended, UNKNOWN_REQUESTER);
   await vi.advanceTimersByTimeAsync(100);
   expect(written.flat()).toHaveLength(5_000);

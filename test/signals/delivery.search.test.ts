@@ -17,7 +17,7 @@ const step = fc.oneof(
     arbitrary: fc.record({ does: fc.constant("pass" as const), ms: fc.constantFrom(1_000, 6_000, 6_000, 31_000) }),
   },
   {
-    // Such signals are repeated, once for each attempt.
+    // Signals whose delivery fails are repeated, once for each attempt.
     weight: 3,
     arbitrary: fc.record({
       does: fc.constant("receivers" as const),

@@ -38,7 +38,7 @@ test.each<Behaviour>(["fail", "unreachable", "timeout", 302, "invalid_response"]
     await instance.round();
     const signals = Array.from({ length: 40 }, (_, session) => store.append(session));
     await passTime(world, instance, HOUR_MS, 9_000);
-    // There is one attempt at a time, at growing intervals, instead of 40 every second.
+    // The retries come one at a time, at growing intervals, instead of 40 every second.
     expect(world.attempts).toBeLessThan(100);
     now = "accept";
     await passTime(world, instance, 2 * HOUR_MS, 9_000);
@@ -88,7 +88,7 @@ test("a signal that the receiver refuses holds up its own session only, and a cr
   const refused = store.append(0);
   const behind = store.append(0);
   world.behaviour = ({ id }) => (id === refused.id ? 400 : "accept");
-  // All of them are in the partition of the refused one.
+  // All other signals are in the partition of the refused signal.
   const others = Array.from({ length: 100 }, (_, at) => store.append(2 * at + 2));
   await passTime(world, instance, 2_000, 500);
   const ids = () => world.receipts.map(({ id }) => id);
@@ -110,7 +110,7 @@ test("many refused signals hold up no other session, and are given up in the end
   await instance.round();
   const append = (count: number, from: number) =>
     Array.from({ length: count }, (_, at) => store.append(2 * (at + from)).id);
-  // These are more than are held in memory, so the last ones arrive when the first are given up.
+  // The signals are more than are held in memory, so the last ones arrive when the first are given up.
   const refused = new Set(append(300, 0));
   append(20, 1_000);
   for (const id of append(300, 2_000)) refused.add(id);

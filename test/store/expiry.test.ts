@@ -163,7 +163,7 @@ describe.each([
     await backend.endPart(user);
     await backend.advance(SHORT);
     await expireAll();
-    await store.endAll(user, "revoked_subject", { origin: {} }); // This end comes after the one that was left behind.
+    await store.endAll(user, "revoked_subject", { origin: {} }); // The next end comes after the end that was left behind.
     await expireAll();
     const { revocations } = await store.revocations(undefined);
     const logged = revocations.filter(({ sid }) => sids.includes(sid));

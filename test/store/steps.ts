@@ -59,7 +59,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       const { child } = await present(sid, first);
       await backend.advance(R / 4);
       await backend.step(ms);
-      expect((await present(sid, first, other)).child).toEqual(child); // This is the request of another tab that was under way.
+      expect((await present(sid, first, other)).child).toEqual(child); // Another tab's request, with the same token, was under way.
       const second = await present(sid, child);
       expect(second).toMatchObject({ outcome: "repeat", child });
       await backend.advance(R);
@@ -99,7 +99,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       await store.end(sid, "logout");
       const { cursor } = await store.revocations(undefined);
       await backend.step(23 * HOUR);
-      await store.end(sidOf(subject()), "logout"); // This removes expired entries.
+      await store.end(sidOf(subject()), "logout"); // Any end removes expired entries.
       await other.revocations(undefined);
       await backend.step(-23 * HOUR);
       await backend.advance(MARKER_LIFE - 1);

@@ -35,7 +35,7 @@ export type CollectedMetric = {
 
 export type Collector = AsyncDisposable & {
   readonly url: string;
-  /** All spans so far. */
+  /** The spans that have been exported so far. */
   readonly spans: readonly CollectedSpan[];
   /** The last export of metrics. */
   readonly metrics: readonly CollectedMetric[];

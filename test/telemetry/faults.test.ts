@@ -106,7 +106,8 @@ test("no more requests are recorded than the limit, whatever their callers ask f
   const traceId = randomBytes(16).toString("hex");
   await refreshes(service, 20, { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });
   const { body } = await request(service.adminUrl, { path: "/metrics" });
-  expect(body).toMatch(/^session_traces_limited_total 18$/m); // There are 21 requests, because a login came first.
+  // The service has had 21 requests, because a login came before the twenty of the test.
+  expect(body).toMatch(/^session_traces_limited_total 18$/m);
   await service.stop(); // Stopping exports the spans that wait.
   const recorded = collector.spans.filter(({ kind, name }) => kind === 2 && name === "POST");
   expect(recorded).toHaveLength(3);

@@ -93,10 +93,12 @@ async function causeAll(publicApi: Caller): Promise<void> {
   const user = await logIn(service);
   const next = successor(await publicApi.call(refresh, {}, cookie(user.refreshToken)));
   await publicApi.call(refresh, {}, cookie(next ?? ""));
-  await publicApi.call(refresh, {}, cookie(user.refreshToken)); // This is reuse, which ends the session.
+  await publicApi.call(refresh, {}, cookie(user.refreshToken)); // Presenting the old token is reuse, which ends the session.
   const busy = await logIn(service);
-  for (let at = 0; at < 7; at++) await publicApi.call(refresh, {}, cookie(busy.refreshToken)); // These refreshes exceed the limit.
-  for (let at = 0; at < 15; at++) await publicApi.call(refresh, {}, cookie("malformed")); // These cause more lines than are written.
+  // Seven refreshes exceed the limit of the session.
+  for (let at = 0; at < 7; at++) await publicApi.call(refresh, {}, cookie(busy.refreshToken));
+  // Fifteen malformed tokens cause more lines of a kind than are written in a second.
+  for (let at = 0; at < 15; at++) await publicApi.call(refresh, {}, cookie("malformed"));
   await publicApi.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
   await flood();
 }

@@ -200,7 +200,7 @@ describe("a running instance", () => {
     const text = writeRing(other);
     for (let length = 0; length < text.length - 2; length += 40) {
       writeFileSync(path, text.slice(0, length));
-      await new Promise(setImmediate); // This turn lets the watcher notice the change.
+      await new Promise(setImmediate); // The watcher of the file notices the change within a turn of the event loop.
       expect(ring.current.signing.kid).toBe(first.signing[0]?.kid);
     }
     writeFileSync(path, text);

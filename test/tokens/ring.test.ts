@@ -145,7 +145,7 @@ describe("rotation of keys", () => {
       now += 7 * MINUTE;
       const signing = kidOf(at.signing, "signing");
       at = rotate(at, both, generateAt(now), now, times, false);
-      born.set(signing, now); // This is when the key's last token was signed.
+      born.set(signing, now); // The key signs until now, so its last token is that old.
       for (const kind of both) {
         expect(inState(at[kind], "signing")).toHaveLength(1);
         expect(inState(at[kind], "published")).toHaveLength(1);

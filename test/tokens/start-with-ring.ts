@@ -1,4 +1,4 @@
-// One service start, as a process: waits for a line on standard input, then reports which keys it signs with.
+// Stands for one start of a service, as a separate process: it waits for a line on standard input, then reports which keys it signs with.
 import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
 
 process.stdin.once("data", async () => {

@@ -61,7 +61,7 @@ test("the mirrored signature (s → n − s) of a revoked session is rejected li
   const mirrored = Buffer.concat([bytes.subarray(0, 32), Buffer.from(s.toString(16).padStart(64, "0"), "hex")]);
   const second = `${header}.${payload}.${mirrored.toString("base64url")}`;
   expect(await verdictNow(first)).toBe("ok");
-  expect(await verdictNow(second)).toBe("ok"); // This signature is as valid as the original, because ECDSA is malleable.
+  expect(await verdictNow(second)).toBe("ok"); // The changed signature is as valid as the original, because ECDSA is malleable.
   expect(parseSessionId(sid)).toBe(sid);
   issuer.revoke(sid);
   await expect.poll(() => verdictNow(first)).toBe("revoked");

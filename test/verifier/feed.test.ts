@@ -68,7 +68,7 @@ describe("revocation", () => {
     const issuer = await startIssuer();
     const dead = Array.from({ length: 5 }, () => issuer.issue());
     for (const { sid } of dead) issuer.revoke(sid);
-    issuer.state.maxBatches = 2; // Each batch has two entries, so one is missing.
+    issuer.state.maxBatches = 2; // The issuer sends two batches of two entries each, so the fifth entry is missing.
     const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
     for (const { token } of dead.slice(0, 4)) await eventually(async () => (await verdictOf(token)) === "revoked");
     expect(verifier.stalenessMs()).toBe(Number.POSITIVE_INFINITY);

@@ -18,7 +18,7 @@ test("is infinitely old before the first complete batch", () => {
 test("counts from the read of the store, relative to the fastest batch", () => {
   const freshness = followed();
   expect(freshness.ageMs(M + 1003, W + 1003)).toBe(0);
-  freshness.record(1_001_500, true, M + 3503, W + 3503); // This batch is two seconds late.
+  freshness.record(1_001_500, true, M + 3503, W + 3503); // The batch arrives two seconds after the service read its store.
   expect(freshness.ageMs(M + 3503, W + 3503)).toBe(2000);
   expect(freshness.late).toBe(false);
   freshness.record(1_002_000, true, M + 6003, W + 6003);

@@ -65,7 +65,8 @@ describe("keys", () => {
     const { token } = issuer.issue();
     const verdict = await verifier.verify(token);
     expect(verdict.ok).toBe(true);
-    await eventually(() => issuer.seen.jwks === 3); // This waits until the second read is complete.
+    // The verifier has read the key set again when the issuer has seen three requests for it.
+    await eventually(() => issuer.seen.jwks === 3);
     expect(await verifier.verify(token)).toBe(verdict); // The key is still published.
     issuer.setRing(generateRing("ES256", Date.now()));
     await eventually(async () => (await verdictOf(token)) === "unknown_key");

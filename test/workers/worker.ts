@@ -1,4 +1,4 @@
-/** A worker that does what the test orders, and nothing of its own accord. */
+/** A worker that does only what the test orders. */
 let isReady = false;
 process.on("message", ({ type, id, all }: { type: string; id: number; all: readonly unknown[] }) => {
   if (type === "be_ready") {

@@ -7,7 +7,7 @@ export const adminToken = (): string =>
   // At run time: no file of the machine that builds.
   readFileSync(/* turbopackIgnore: true */ process.env.SESSION_ADMIN_TOKEN_FILE ?? "data/admin-token", "utf8").trim();
 
-/** One verifier for the process: a development server loads this module again and again. */
+/** The process keeps one verifier, because a development server loads this module again and again. */
 const kept = globalThis as typeof globalThis & { sessionVerifier?: Verifier };
 
 export function getVerifier(): Verifier {

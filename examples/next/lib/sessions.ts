@@ -5,7 +5,7 @@ import { getVerifier } from "./session";
 
 export const SERVICE = process.env.SESSION_SERVICE_URL ?? "http://127.0.0.1:8080";
 
-/** One for the process: Next.js loads this module for the proxy and for the pages. */
+/** The process keeps one object for its sessions, because Next.js loads this module for the proxy and for the pages. */
 const kept = globalThis as typeof globalThis & { serverSessions?: ServerSessions };
 
 export function getSessions(): ServerSessions {

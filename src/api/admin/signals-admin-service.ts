@@ -30,7 +30,7 @@ const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
   [SubscriptionKind.SSF_POLL]: undefined,
 };
 
-/** All reasons. If one is missing, this does not compile. */
+/** All reasons of signals. If a reason of the domain is missing here, the type check fails. */
 const REASONS: Readonly<Record<SignalReason, true>> = {
   logout: true,
   revoked_by_owner: true,

@@ -21,7 +21,7 @@ import type { DeviceCookie } from "./device-cookie-headers.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
 import { type RefuseDeps, refuse } from "./refuse.ts";
 
-/** These routes are also in proto/auth/v1/session.proto. */
+/** The paths of these routes are also in proto/auth/v1/session.proto, and must be equal to those. */
 export const REGISTER_PATH = "/v1/auth/device";
 const RENEW_PATH = "/v1/auth/device/refresh";
 

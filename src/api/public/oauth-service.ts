@@ -23,7 +23,7 @@ export type OAuthServiceDeps = SessionServiceDeps & {
 /** The size of the longest request, in bytes: an access token is the longest token. */
 export const MAX_OAUTH_REQUEST_BYTES = 20_480;
 
-/** These routes are also in proto/auth/v1/oauth.proto. */
+/** The paths of these routes are also in proto/auth/v1/oauth.proto, and must be equal to those. */
 const TOKEN_PATH = "/v1/oauth/token";
 const REVOKE_PATH = "/v1/oauth/revoke";
 

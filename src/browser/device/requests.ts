@@ -89,7 +89,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
     async register(sid: string, offered: string): Promise<void> {
       await new Promise<void>((resolve) => realm.setTimeout(resolve, HEAD_START_MS));
       const init = { keepalive: true, signal: AbortSignal.timeout(TIMEOUT_MS) };
-      // This request has no proof. If the session has a key, the response contains a challenge; if it has none, there is nothing to
+      // The first request has no proof. If the session has a key, the response contains a challenge; if it has none, there is nothing to
       // renew.
       const probe = await post("/refresh", init);
       if (!probe.ok && !(await keys.all()).some((record) => record.sid === sid)) return;

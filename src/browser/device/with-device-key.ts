@@ -72,7 +72,7 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
       current.doubt();
       response = await attempt();
     }
-    // This happens before the kit gets the response. After that the kit aborts the requests that are still under way.
+    // The response is evaluated before the kit gets it, because the kit then aborts the requests that are still under way.
     if (response.ok) await accept(current, response.clone()).catch(() => {});
     return response;
   }

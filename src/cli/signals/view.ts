@@ -19,7 +19,7 @@ export const KINDS: Readonly<Record<KindName, SubscriptionKind>> = {
 /** Returns a subscription in the JSON format of the API. */
 export const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
 
-/** Only a receiver can create a polled stream, so the command line does not offer this kind. */
+/** The kind of a polled stream. Only a receiver can create one, so the command line does not offer it. */
 const STREAM_BY_POLL = "ssf_poll";
 
 /** Returns the name of a kind; for a kind that this version does not know, its number. */

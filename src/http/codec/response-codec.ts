@@ -73,7 +73,7 @@ function createValueReader(
   if (field === undefined) return (message) => toJson(output, message, json);
   const name = json.useProtoFieldName ? field.name : field.jsonName;
   return (message) => {
-    // Only this field is encoded, not the whole message.
+    // If `response_body` names a field, only that field is encoded, not the whole message.
     const whole = reflect(output, message);
     if (!whole.isSet(field)) return zeroJson(field, json);
     const alone = reflect(output);

@@ -50,7 +50,7 @@ const NEVER: Ranges = [
     ["fd00:ec2::254", 128],
     ["fd20:ce::254", 128],
   ] as const),
-  // These are Teredo, benchmarking, ORCHID, documentation and 6to4.
+  // The ranges of Teredo, benchmarking, ORCHID, documentation and 6to4.
   ...([
     ["2001::", 23],
     ["2001:db8::", 32],
@@ -61,7 +61,7 @@ const NEVER: Ranges = [
 
 const privateList = listOf(PRIVATE);
 const neverList = listOf(NEVER);
-/** Other IPv6 addresses are not assigned to hosts of the internet. */
+/** IPv6 addresses outside of this range are not assigned to hosts of the internet. */
 const globalUnicast = listOf([["2000::", 3]]);
 /** IPv6 addresses whose last 32 bits are an IPv4 address: mapped (RFC 4291 section 2.5.5.2) and NAT64 (RFC 6052 section 2.1). */
 const embedding = listOf([

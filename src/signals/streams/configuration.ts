@@ -74,7 +74,7 @@ export function configurationOf(subscription: StreamSubscription, { issuer, url 
   };
 }
 
-/** This route is also in proto/auth/admin/v1/shared_signals.proto. */
+/** The path of this route is also in proto/auth/admin/v1/shared_signals.proto. */
 function pollUrl(url: string, id: string): string {
   return `${url}/v1/ssf/poll/${id}`;
 }

@@ -61,7 +61,7 @@ export class Poller {
     const limit = Math.min(maxEvents, MAX_EVENTS);
     this.#memory.add(id, request.verdicts);
     const { owner } = stream.stream;
-    // If too many polls wait already, this one gets its response at once.
+    // If too many polls wait already, a new one gets its response at once.
     const waits = !returnImmediately && limit > 0 && this.#waiting.enter(owner);
     const started = performance.now();
     let readAt = started;

@@ -23,7 +23,7 @@ const BOOT = LINUX
   ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
   : `process ${process.pid} ${performance.timeOrigin}`;
 
-/** This table is no part of the versioned schema: it is created if it does not exist. */
+/** The table of the store's clock is no part of the versioned schema: it is created if it does not exist. */
 export const CLOCK_TABLE = `
   CREATE TABLE IF NOT EXISTS clock (
     shift INTEGER NOT NULL,  -- the clock of the day is ahead of the store's time by this

@@ -54,7 +54,7 @@ export class RevocationLog {
     };
   }
 
-  /** Parses a cursor. A cursor of another file, which this one has replaced, counts as absent: all entries are read again. */
+  /** Parses a cursor. A cursor of a file that this file has replaced counts as absent: all entries are read again. */
   #parseCursor(cursor: string): number {
     const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");

@@ -59,7 +59,7 @@ export class EmbeddedSubscriptions implements SubscriptionStore {
     return this.list();
   }
 
-  /** There is nothing to repair, because each change is one transaction. */
+  /** Subscriptions need no repair in this store, because each change is one transaction. */
   async repair(): Promise<void> {}
 
   async define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {

@@ -54,7 +54,8 @@ export class SubjectEnds {
           return this.#endMany(tag, id);
         case "ended": {
           const ended = sids.map(sessionId);
-          await this.#acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]); // All sessions ended in one step.
+          // One script has ended all sessions, so one acknowledgement covers them.
+          await this.#acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]);
           return { ok: true, ended, count: ended.length };
         }
         default:

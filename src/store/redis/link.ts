@@ -100,7 +100,7 @@ export class Link {
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
-      this.#known = ++this.#asked; // This makes the results of checks that are still running outdated.
+      this.#known = ++this.#asked; // The results of checks that are still running become outdated.
       this.#obstacle ??= new Error("the connection was lost");
     });
     this.client.on("error", fail);

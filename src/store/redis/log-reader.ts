@@ -56,7 +56,7 @@ export class LogReader {
       const slots = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
       await Promise.all(slots.map((tags) => this.#read(tags, positions, replies)));
     } else {
-      // There may be many entries, so the partitions are read one after the other.
+      // The log may have many entries, so the partitions are read one after the other.
       const piece = this.#clustered ? 1 : PARTITIONS_PER_READ;
       for (let at = 0; at < TAGS.length; at += piece) await this.#read(TAGS.slice(at, at + piece), positions, replies);
     }

@@ -54,7 +54,7 @@ test("sessions, filters and the end of all are by the wall clock; tokens are mat
   const created = await store.create(session, nonce(), 10);
   step = HOUR_MS;
   steady += 1_000;
-  await store.find(session.sid); // This call lets the store notice the change.
+  await store.find(session.sid); // The store notices the changed clock at its next call.
   const { sid } = session;
   const shown = await service().getSession(create(GetSessionRequestSchema, { sessionId: sid }), context);
   expect(created.session.createdAt).toBe(START);

@@ -8,7 +8,7 @@ export type Costs = {
     readonly ending: number;
     /** The cost of the same ending when an instance gets it as a hint and reads it from the log (src/store/redis/log-reader.ts). */
     readonly reading: number;
-    /** One message of the feed, delivered to one watcher. */
+    /** The cost of delivering one message of the feed to one watcher. */
     readonly message: number;
     /** The cost of each second without work. */
     readonly rest: number;

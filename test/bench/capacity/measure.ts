@@ -110,7 +110,7 @@ async function measureEndings(world: World, service: Service, idle: Cost): Promi
   try {
     const [first, ...readers] = all.services as [Service, ...Service[]];
     const others = { ...all, services: readers };
-    await logIn(first, SESSIONS); // These logins warm up the service.
+    await logIn(first, SESSIONS); // The first logins warm up the service.
     const idleOthers = await atRest(others);
     const steadily = await endings(others, first, idleOthers, ENDINGS_PER_SECOND);
     const together = await endings(others, first, idleOthers);
@@ -124,7 +124,7 @@ async function measureEndings(world: World, service: Service, idle: Cost): Promi
 /** @param rate the number of endings per second; without it, as many as possible */
 async function endings(world: World, service: Service, idle: Cost, rate?: number): Promise<Cost> {
   const load = await logouts(service, await logIn(service, SESSIONS), rate);
-  if (rate !== undefined) await load.run(); // This run warms up.
+  if (rate !== undefined) await load.run(); // The first run warms up the service.
   let count = 0;
   const spending = await spent(world, async () => {
     count = await load.run();
@@ -135,7 +135,7 @@ async function endings(world: World, service: Service, idle: Cost, rate?: number
 
 async function measureCreations(world: World, service: Service, log: Log) {
   log("creations");
-  await logIn(service, SESSIONS); // These logins warm up the service.
+  await logIn(service, SESSIONS); // The first logins warm up the service.
   const idle = await atRest(world);
   const before = await figures(world.nodes, "memory", "used_memory");
   const creating = await spent(world, () => logIn(service, SESSIONS));
@@ -157,7 +157,7 @@ export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
     ]);
     const ending = await logouts(two, await logIn(two, SESSIONS / 2), ENDINGS_PER_SECOND / 2);
     for (let slice = 0; slice < WARM_SLICES; slice++) await Promise.all(loads.map((load) => load.run()));
-    await ending.run(); // This run warms up.
+    await ending.run(); // The first run warms up the service.
     const watchers = await watch(one, WATCHERS);
     const before = watchers.messages();
     let counts: number[] = [];

@@ -95,7 +95,7 @@ export function redisCores(demand: Demand, costs: Costs, instances: number, isCl
 
 export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
   const { requests, feed } = instanceCores(demand, costs);
-  // Each instance has this cost, however many there are.
+  // The cost that every instance has, however many instances there are.
   const own = (costs.instance.rest + demand.endingsPerSecond * costs.instance.reading) / 1e6;
   const ofEach = Math.max(plan.use - own, 0.01);
   const instances = Math.max(

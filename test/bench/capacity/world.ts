@@ -20,7 +20,7 @@ export async function startWorld(instances: number, kind: "one Redis" | "cluster
   const redis = kind === "cluster" ? await startRedisCluster() : await startRedis('--save ""');
   const ports = "nodes" in redis ? redis.nodes.map(({ port }) => port) : [redis.port];
   const keysFile = await createKeys();
-  // Each refresh rotates: in a benchmark a client comes back within the reuse interval.
+  // Without a reuse interval each refresh rotates. In a benchmark a client comes back so soon that the token would be repeated instead.
   const env = { REDIS_URL: redis.url, REUSE_INTERVAL: "0" };
   const services: Service[] = [];
   for (let at = 0; at < instances; at++) {

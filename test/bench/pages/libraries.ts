@@ -8,7 +8,7 @@ import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
 import { Jar } from "./jar.ts";
 import { type Provider, startProvider } from "./provider.ts";
 
-/** Each library uses an access token for this long before it renews it. */
+/** How long each library uses an access token before it renews it, in s. */
 export const USE_S = 15;
 export const REUSE_INTERVAL_MS = 10_000;
 

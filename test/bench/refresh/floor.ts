@@ -34,7 +34,7 @@ const jwtHeader = Buffer.from(JSON.stringify({ typ: "at+jwt", alg: "ES256", kid:
   "base64url",
 );
 
-// These methods of ioredis are missing in its types.
+// The types of ioredis lack the methods that return buffers.
 type Buffers = { evalshaBuffer(sha: string, keys: number, ...rest: (string | number)[]): Promise<unknown> };
 const redis = new Redis({ host: "127.0.0.1", port: Number(REDIS_PORT), enableAutoPipelining: true }) as Redis & Buffers;
 const scripts = loadScripts();

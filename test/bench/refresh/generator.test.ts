@@ -64,7 +64,7 @@ test("each connection presents what its last response has set, from slice to sli
 test("each credential is spent once, and every status is counted", async () => {
   let requests = 0;
   const port = await serve((_request, response) => {
-    // This body has no length, so it is sent in chunks.
+    // The response has no content length, so its body is sent in chunks.
     response.statusCode = ++requests % 10 === 0 ? 503 : 200;
     response.write("{");
     response.end("}");

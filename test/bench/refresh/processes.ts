@@ -64,7 +64,7 @@ function launch(place: Place, command: string, args: readonly string[], options:
     children.delete(child);
     throw new Error(`${command} ${args[0]} ended\n${readFileSync(log, "utf8")}`);
   });
-  failed.catch(() => {}); // Only a waiting caller needs the rejection.
+  failed.catch(() => {}); // If no caller waits, the rejection must not count as unhandled.
   return { child, failed };
 }
 

@@ -61,7 +61,7 @@ export async function startProfile({ authority, binds }: Options): Promise<Profi
       const devtools = await context.newCDPSession(page);
       await devtools.send("Network.enable");
       if (binds) {
-        // This is newer than playwright's types.
+        // Playwright's types do not have this command of the DevTools protocol yet.
         const untyped = devtools as unknown as {
           send(method: string, params: object): Promise<unknown>;
           on(event: string, listener: (event: DeviceEvent) => void): void;

@@ -147,7 +147,7 @@ describe("a browser without device bound sessions", () => {
     const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
     const global = {
       ...platform,
-      // This is a method, which has no prototype, like the functions of browsers.
+      // Methods have no `prototype`, like the functions of browsers.
       setTimeout() {
         if (this.marked !== true) throw new TypeError("Illegal invocation");
         return 1;

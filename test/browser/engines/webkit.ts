@@ -75,7 +75,7 @@ export async function startWebKit(): Promise<Engine> {
     }
   };
   let session = await start();
-  // Only one window can have the focus, so commands wait for each other.
+  // Only one window can have the focus, so the commands to all windows wait for each other.
   let queue: Promise<unknown> = Promise.resolve();
   const inTurn = <T>(step: () => Promise<T>): Promise<T> => {
     const result = queue.then(step);

@@ -9,7 +9,7 @@ declare const document: { getElementById(id: string): Element };
 const session = createSession({ hintCookie: "signed_in" });
 const notes = { problems: [] as string[], states: [] as string[], subscriptions: 0 };
 
-/** This is the session of the page, but it counts its listeners. */
+/** A wrapper of the page's session that counts the listeners. */
 const counted = {
   ...session,
   get snapshot() {

@@ -45,7 +45,7 @@ export function logout(rule: typeof decide, store: "atomic" | "in two steps"): M
     yield { label: () => "a refresh is lost", world: { ...world, refreshes: others } };
     if (refresh.read !== undefined) yield served(world, refresh.read, refresh, others);
     else if (world.stored === undefined)
-      return; // There is no session, so the refresh is refused, and nothing is written.
+      return; // The session has ended, so the refresh is refused, and nothing is written.
     else if (store === "atomic") yield served(world, world.stored, refresh, others);
     else
       yield {

@@ -48,7 +48,7 @@ export function deviceCookiesContract(context: () => Context): void {
         "device_proof_missing",
       );
       expect(await present(context().store, sid, next.child, withCookie(key, 0))).toBe("device_proof_missing");
-      // This caller knows nothing of device binding.
+      // The call comes from an instance that knows nothing of device binding.
       expect(await present(context().store, sid, next.child)).toBe("device_proof_missing");
       expect({ ...(await store.find(sid)) }).toEqual(before);
     });
@@ -121,7 +121,7 @@ export function deviceCookiesContract(context: () => Context): void {
       await store.unbind(sid);
       expect(await store.find(sid)).toMatchObject({ session: { deviceRequired: true } });
       expect(await present(context().store, sid, served.child, WITHOUT)).toBe("device_required");
-      // This is how an instance with device binding switched off calls.
+      // An instance whose device binding is switched off calls without a device cookie.
       expect(await present(context().store, sid, served.child)).toBe("repeat");
     });
   });

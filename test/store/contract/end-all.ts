@@ -67,7 +67,7 @@ export function endAllContract(context: () => Context): void {
       const outcome = await store.endAll(user, "revoked_subject");
       if (!outcome.ok) throw new Error(outcome.reason);
       expect(outcome.count).toBe(300);
-      expect([...outcome.ended].sort()).toEqual(sids.sort()); // All of them were created in one millisecond, so none is the oldest.
+      expect([...outcome.ended].sort()).toEqual(sids.sort()); // All sessions were created in one millisecond, so none is the oldest.
     });
   });
 }

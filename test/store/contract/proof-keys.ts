@@ -53,7 +53,7 @@ export function proofKeysContract(context: () => Context): void {
       const before = await store.find(sid);
       for (const token of tokens.slice(1)) {
         expect(await present(store, sid, token, WITHOUT)).toBe("proof_missing");
-        expect(await present(store, sid, token)).toBe("proof_missing"); // This caller knows nothing of proofs.
+        expect(await present(store, sid, token)).toBe("proof_missing"); // The call comes from an instance that knows nothing of proofs.
         expect(await present(store, sid, token, withOther)).toBe("other_key");
       }
       expect(await store.find(sid)).toEqual(before);

@@ -334,7 +334,7 @@ function readersContract(context: () => Context): void {
       await store.end(one.sid, "logout");
       await backend.advance(SECOND);
       await store.end(two.sid, "logout");
-      await store.end((await login(subject())).sid, "logout"); // This session is in another part of the store.
+      await store.end((await login(subject())).sid, "logout"); // The session of another subject is in another partition of the store.
       expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first });
       const lease = await leaseOf(one.sid, newHolder());
       const [read] = await readAll(one.sid, await cursorOf(quick, one.sid));

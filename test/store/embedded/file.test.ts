@@ -171,7 +171,7 @@ describe("is unavailable", () => {
     await store.close();
     const page = 4096;
     const size = statSync(path).size;
-    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // These pages have neither schema nor data.
+    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // The pages at the end have neither schema nor data.
     expect(open).toThrow(StoreUnavailable);
   });
 

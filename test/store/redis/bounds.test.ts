@@ -41,7 +41,8 @@ type Work = { commands: number; words: number };
 
 /** ioredis fails if Redis reports a command in the packet that confirms MONITOR: then it is tried again. */
 function openMonitor(): Promise<Redis> {
-  const never = { enableReadyCheck: false, lazyConnect: true }; // This makes the connection that monitors, but is itself never connected.
+  // The client only creates the connection that monitors. It never connects itself.
+  const never = { enableReadyCheck: false, lazyConnect: true };
   return redis.admin.duplicate(never).monitor().catch(openMonitor);
 }
 
@@ -116,7 +117,7 @@ test.each(Object.entries(VERBS))("%s: no script does more for thousands than for
     return { user, sids: await fill(user, count) };
   };
   const [few, many] = [await scene(HUNDREDS), await scene(THOUSANDS)];
-  await verb({ user: subject(), sids: (await scene(100)).sids }).catch(() => {}); // This call loads the scripts into Redis.
+  await verb({ user: subject(), sids: (await scene(100)).sids }).catch(() => {}); // The first call loads the scripts into Redis.
   const [ofFew, ofMany] = [await workOf(() => verb(few)), await workOf(() => verb(many))];
   expect(ofMany.size).toBeGreaterThan(0);
   for (const [script, { words }] of ofMany) {

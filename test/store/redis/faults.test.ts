@@ -168,7 +168,7 @@ describe("a Redis that refuses", () => {
     process.on("warning", note);
     onTestFinished(() => void process.off("warning", note));
     await redis.admin.replicaof("127.0.0.1", master.port);
-    redis.pause(); // All replies then arrive together.
+    redis.pause(); // While Redis is paused, commands wait, and all their replies arrive together afterwards.
     const logins = Array.from({ length: 20 }, () => login(store).catch((error: unknown) => error));
     redis.resume();
     for (const error of await Promise.all(logins)) expect(error).toBeInstanceOf(StoreUnavailable);

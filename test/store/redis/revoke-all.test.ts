@@ -44,7 +44,7 @@ test("it takes as many commands for a thousand sessions as for one, and they do 
     );
   };
   await logIn(store, 1);
-  await commands(); // This call loads the scripts into Redis.
+  await commands(); // The first call loads the scripts into Redis.
   const one = await commands();
   const thousand = await logIn(store, 1000);
   expect(await commands()).toEqual(one);

@@ -83,7 +83,8 @@ export async function embeddedBackend(): Promise<Backend> {
     async endPart() {
       const dying = open();
       await dying.revocations(undefined);
-      await dying.revocations(undefined); // There is no progress between the two readings, so this instance takes over in the next turn.
+      // The dying instance makes no progress between the two readings, so the other instance takes over in the next turn.
+      await dying.revocations(undefined);
       await new Promise(setImmediate);
       await dying.close();
     },

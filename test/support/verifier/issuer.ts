@@ -81,7 +81,7 @@ export async function startIssuer() {
                 seen.pauses++;
                 await nextHeartbeat();
               }
-              // Each batch has two entries, so that catching up takes several batches.
+              // Each batch of the feed has at most two entries, so that catching up takes several batches.
               const next = log.slice(position, position + 2);
               position += next.length;
               const revocations = next.map(({ sid, expiresAt }) => ({

@@ -21,7 +21,7 @@ function create(): ServerSessions {
 const kept = globalThis as typeof globalThis & { serverSessions?: ServerSessions };
 
 export function getSessions(): ServerSessions {
-  // One for the process: a development server loads this module again after a change.
+  // The process keeps one object for its sessions, because a development server loads this module again after a change.
   kept.serverSessions ??= create();
   return kept.serverSessions;
 }

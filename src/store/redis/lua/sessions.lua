@@ -1,5 +1,5 @@
--- These functions read and end the sessions of a partition. Most scripts define them at once. A refresh defines them only when it needs
--- them (scripts.ts), because defining unused functions costs time.
+-- The functions in this file read and end the sessions of a partition. Most scripts define them at once. A refresh defines them only when
+-- it needs them (scripts.ts), because defining unused functions costs time.
 
 -- Returns the position at which the device key begins: the position after its end if it has none.
 local function device_at(record)

@@ -1,4 +1,4 @@
--- These functions are for the scripts that read or write the whole index of a subject.
+-- The functions in this file are for the scripts that read or write the whole index of a subject.
 
 -- Moves sessions of a subject, oldest first, to the form of the index that subjects with many sessions have.
 local function lengthen_index(partition, subject, sids, now)
