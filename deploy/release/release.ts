@@ -1,7 +1,7 @@
 /**
  * Prepares a release: `npm run release -- <version>`. Sets the version, dates the changelog, copies the contracts, builds and packs every
- * package into `dist/release` with checksums and an SBOM, and tries to publish each (`npm publish --dry-run`). Nothing leaves the machine and
- * nothing is committed. RELEASING.md has the steps that follow.
+ * package into `dist/release` with checksums and an SBOM, and tries to publish each (`npm publish --dry-run`). Nothing leaves the machine
+ * and nothing is committed. RELEASING.md has the steps that follow.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -50,7 +50,7 @@ function prepareTree(version: string): void {
 
 /** Builds the files that are published. @returns their names */
 function makeArtifacts(): string[] {
-  // A process of its own reads the new versions.
+  // The packages are built in a separate process, because this one has read the old versions.
   run(ROOT, "npm", "run", "build");
   rmSync(OUT, { recursive: true, force: true });
   mkdirSync(OUT, { recursive: true });

@@ -18,7 +18,7 @@ await verifier.ready;
 const app = Fastify();
 app.get("/healthz", () => "ok");
 app.register(async (api) => {
-  // Of this scope alone: what is registered outside it stays open.
+  // The hook applies to the routes of this scope only. Routes that are registered outside of it stay open.
   api.addHook("onRequest", accessTokenHook(verifier));
   api.get("/api/hello", async (request, reply) => {
     const claims = getCallerClaims(request);

@@ -26,7 +26,7 @@ core.register_action("session_check", { "http-req" }, function(txn)
   headers["x-forwarded-uri"] = { txn.f:pathq() }
   -- A check that is silent holds nobody up: ms, for each of four attempts.
   local response = core.httpclient():get({ url = CHECK, headers = headers, timeout = 2000 })
-  -- Without a response it cannot be decided.
+  -- Without a response nothing is known about the request, so the client gets 503.
   txn:set_var("txn.checked", (response and response.status) or 503)
   for name, variable in pairs(RESPONSE_HEADERS) do
     local values = response and response.headers and response.headers[name]

@@ -38,7 +38,7 @@ export async function connectProvider({ issuer, clientId, clientSecret, redirect
         nonce: pending.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(pending.codeVerifier),
         code_challenge_method: "S256",
-        // With it the ID token says when the user authenticated.
+        // With `max_age` the ID token says when the user authenticated.
         max_age: "86400",
       });
       return { url, pending };

@@ -18,7 +18,7 @@ export type Settings = {
 const NOTES = ["Water the plants", "Call the bank", "Book the train to Vienna"];
 const MAX_BODY_BYTES = 10_000;
 
-/** What serves one request. */
+/** Returns the function that serves one request. */
 export async function createApplication(
   settings: Settings,
 ): Promise<(request: IncomingMessage, response: ServerResponse) => void> {

@@ -68,7 +68,7 @@ export async function signIn(
   return { ok: true, cookies: ((await response.json()) as { setCookies: string[] }).setCookies };
 }
 
-/** What people call their device, roughly. */
+/** Returns roughly what people call their device. */
 function deviceName(userAgent: string): string {
   const find = (names: readonly string[]) => names.find((name) => userAgent.includes(name));
   const browser = find(["Firefox", "Edg", "Chrome", "Safari"]) ?? "A browser";

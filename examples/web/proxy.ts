@@ -19,10 +19,10 @@ export function passOn(publicUrl: string, request: IncomingMessage, response: Se
     // These headers describe the connection to the upstream, so they are not passed on.
     const { connection: _, "keep-alive": __, "transfer-encoding": ___, ...passed } = reply.headers;
     response.writeHead(reply.statusCode ?? 502, passed);
-    // Ends both when one of them ends early: half a response is not passed off as a whole one.
+    // Ends both streams when one of them ends early, so that half a response is not passed off as a whole one.
     pipeline(reply, response, () => {});
   });
-  // The kit takes it for what it is: an outage, no logout.
+  // The kit treats this response as an outage and not as a logout.
   upstream.on("error", () => {
     if (response.headersSent) response.destroy();
     else respond(response, 502, { error: "the session service cannot be reached" });

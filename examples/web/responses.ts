@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 
 const SECURITY_HEADERS = {
-  // Only what this origin serves, and no HTML made from text: a script that an attacker brings in could use the session.
+  // Pages load only what this origin serves, and make no HTML from text, because a script of an attacker could use the session.
   "content-security-policy": [
     "default-src 'none'",
     "script-src 'self'",

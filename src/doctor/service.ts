@@ -58,7 +58,7 @@ async function checkListener(
 
 const variableOf = (what: string) => (what === "the admin API" ? "ADMIN_PORT" : "PORT");
 
-/** Checks by its keys whether ISSUER leads to this service. */
+/** Checks whether ISSUER leads to this service, by the keys that are published there. */
 async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {
   if (issuer === undefined) return [];
   const url = issuer.replace(/\/+$/, "") + JWKS_PATH;

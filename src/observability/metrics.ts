@@ -205,7 +205,7 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
         return limited.inc(event.limit);
       case "subscription_changed":
       case "subscription_tested":
-        return; // The log has this event: there are few of them.
+        return; // Events of this kind are logged only, because there are few of them.
       default:
         return device(event);
     }

@@ -94,8 +94,8 @@ function faultsOf(error: unknown, env: Environment): readonly string[] {
 async function superviseWorkers(config: Config, deps: Parameters<typeof supervise>[1]): Promise<Pick<Service, "stop">> {
   const { host, port, adminHost, adminPort, workers } = config;
   try {
-    // Workers share their ports with any process of this user, so it would go unnoticed if another service had them. Opening them
-    // exclusively shows that.
+    // Workers share their ports with any process of this user, so a port that another service uses would go unnoticed. Opening the ports
+    // exclusively before shows whether they are free.
     await (await openListener("public", host, port)).close(0);
     await (await openListener("admin", adminHost, adminPort)).close(0);
     return await supervise(workers, deps);

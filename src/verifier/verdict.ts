@@ -52,7 +52,7 @@ export type Accepted = {
 
 export type Verdict = Accepted | { readonly ok: false; readonly reason: Refusal };
 
-/** Rejections are constants, one for each reason. */
+/** Verdicts of rejection are constants, one for each reason. */
 export const REFUSED: { readonly [reason in Refusal]: Verdict } = Object.freeze(
   Object.fromEntries(REFUSALS.map((reason) => [reason, Object.freeze({ ok: false, reason })])) as {
     [reason in Refusal]: Verdict;

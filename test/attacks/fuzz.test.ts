@@ -204,7 +204,7 @@ function overHttp2(url: string) {
     }
     try {
       const fields = Object.fromEntries(headers.filter(([name]) => name !== "te"));
-      // A GET has its body too. Node would otherwise end it before the body, and read nothing of the response.
+      // A GET is sent with its body, too. Otherwise Node would end the request before the body, and read nothing of the response.
       const stream = session.request({ ...fields, ":method": method, ":path": path }, { endStream: false });
       stream.on("error", () => {});
       stream.end(body);

@@ -38,7 +38,7 @@ let machine: Machine;
 const started = new Map<User, FirstStart>();
 beforeAll(async () => {
   machine = await makeMachine(LONG, await nodeOlderThan(24));
-  // npm uses one core, so both users install at the same time.
+  // npm uses only one core, so the installations of both users run at the same time.
   for (const user of [ORDINARY, ROOT]) started.set(user, await startFirst(machine, user));
 }, TIMEOUT_MS);
 

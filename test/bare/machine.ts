@@ -23,7 +23,7 @@ export type Machine = {
   clone(user: User): Promise<string>;
   /** Starts a command in a directory of the machine, as a user. Its processes end with it. */
   start(user: User, directory: string, command: string, env?: Readonly<Record<string, string>>): Program;
-  /** Removes it. It has some gigabytes, for which a process that ends has no time. */
+  /** Removes the files of the machine. They have some gigabytes, for which a process that ends has no time. */
   remove(): Promise<void>;
 };
 
@@ -76,7 +76,7 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
   };
 }
 
-/** Gives it this machine's way to the registries. @returns variables for npm */
+/** Gives the bare machine the settings with which this machine reaches its registries. @returns variables for npm */
 async function joinNetwork(root: string): Promise<Readonly<Record<string, string>>> {
   for (const name of ["resolv.conf", "hosts"]) await copyFile(`/etc/${name}`, join(root, "etc", name));
   const [registry = "", authorities = "null"] = await Promise.all(["registry", "cafile"].map(npmConfig));

@@ -77,7 +77,7 @@ async function onEmbedded(): Promise<Measured> {
     store,
     cpuUs: async () => {
       const { user, system } = process.cpuUsage();
-      return user + system; // The store and its callers run in this process.
+      return user + system; // The time includes that of the callers, because the store and its callers run in this process.
     },
     bytes: undefined,
     async close() {

@@ -199,7 +199,7 @@ test("a patient timeout gives up silence, and nothing once it is cancelled", asy
   const given: string[] = [];
   const cancel = patientTimeout(() => given.push("cancelled"), 1);
   cancel();
-  // Node would call it at once.
+  // Node's own timer would call a function with this delay at once.
   patientTimeout(() => given.push("too early"), 2 ** 31);
   await new Promise<void>((resolve) => {
     patientTimeout(() => {

@@ -107,6 +107,6 @@ export const sentinelFailover: AnyFault = fault<readonly [RedisServer, RedisServ
   async strike({ parts: [master, replica] }) {
     await master.kill();
     await whenMaster(replica);
-    await master.start(); // Sentinel makes it a replica, after some 10 s
+    await master.start(); // Sentinel makes the old master a replica, after some 10 s.
   },
 });

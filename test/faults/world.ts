@@ -37,7 +37,7 @@ export type World<T> = {
 export type Fault<T> = {
   readonly name: string;
   open(): Promise<Backend<T>>;
-  /** Resolves when it is over. */
+  /** Resolves when the fault is over. */
   strike(world: World<T>): Promise<void>;
   /** The number of instances; by default that of the pace. */
   readonly instances?: number;

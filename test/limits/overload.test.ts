@@ -7,7 +7,7 @@ import { storeMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend } from "../support/store/backends.ts";
 import { newSession, nonce, sidOf, subject } from "../support/store/sessions.ts";
 
-/** A quarter of it is tolerated. */
+/** Requests may be late by a quarter of the reuse interval. */
 const REUSE_INTERVAL_MS = 4_000;
 
 let backend: Backend;

@@ -9,7 +9,7 @@ import { LateConnections, waitOf } from "../../src/listener/late-connections.ts"
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 
 const MAX_WAIT_MS = 400;
-/** Connects when it may, and sends two requests one after another; says when the first is in the hands of the system. */
+/** The client connects when it is allowed to, and sends two requests, one after the other. It reports when the system has the first one. */
 const [MAY_CONNECT, IS_SENT] = [0, 1];
 const CLIENT = `
   const [MAY_CONNECT, IS_SENT] = [0, 1];

@@ -456,7 +456,7 @@ describe("the service", () => {
     const status = `/proc/${child.pid}/status`;
     const residentMb = async () => Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(status, "utf8"))?.[1]) / 1000;
     await new Promise((resolve) => child?.stdout?.once("data", resolve));
-    // If its modules were loaded one by one, and not joined by deploy/packages/join.ts, it would be 106 to 110.
+    // If the service's modules were loaded one by one, and not joined by deploy/packages/join.ts, it would take 106 to 110 MB.
     await expect.poll(residentMb).toBeLessThan(100);
     child.kill("SIGKILL");
   });

@@ -245,7 +245,8 @@ if (long) {
     await reader.beats(3);
     const late = await memoryOf(service);
     console.log({ early, late });
-    // All of it would be 20 × 12 MiB of JSON; the rest is garbage of what the buffers of the connections took.
+    // If everything for all watchers were kept, that would be 20 × 12 MiB of JSON. What is allowed here is garbage, and the buffers of the
+    // connections.
     expect(late - early).toBeLessThan(150);
   });
 

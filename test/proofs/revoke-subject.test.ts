@@ -58,7 +58,10 @@ async function contend(deployment: Deployment): Promise<readonly SubjectOperatio
 
 const overlap = (a: SubjectOperation, b: SubjectOperation) => a.invokedAt < b.returnedAt && b.invokedAt < a.returnedAt;
 
-/** Runs them for one subject after the other, four at a time, for at least this time and until every kind of race has occurred. */
+/**
+ * Runs the contending clients for one subject after the other, four subjects at a time, for at least `ms` and until every kind of race has
+ * occurred.
+ */
 async function contendFor(ms: number, deployment: Deployment, { wantsUnknown = false } = {}) {
   const until = performance.now() + ms;
   const counts = { subjects: 0, operations: 0, unknown: 0, ended: 0, races: { create: 0, refresh: 0 } };

@@ -17,7 +17,7 @@ import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
 const ROOT = process.cwd();
 const run = promisify(execFile);
 
-/** Compiling takes this long on a busy machine. */
+/** The time limit for compiling the example, in ms. It is for a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;
@@ -189,7 +189,7 @@ describe("behind a proxy with TLS", () => {
     const browser = openBrowser();
     for (let time = 0; time < 2; time++) {
       expect(await signIn(browser, "carol")).toMatchObject({ url: `${SECURED}/`, status: 200 });
-      // The provider knows this browser already.
+      // Without its own cookie, the provider does not know the browser any more.
       browser.jar.delete("_session");
     }
     const sessions = await sessionsOf("carol");

@@ -17,7 +17,7 @@ const BUILT = "dist/recipes";
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
 
-/** Compiling takes this long on a busy machine. */
+/** The time limit for compiling the examples, in ms. It is for a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;

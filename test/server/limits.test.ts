@@ -73,7 +73,7 @@ test("requests that never come whole take neither listener down where few files 
   const head = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
   const slow = Array.from({ length: 200 }, () => dial(ready.public));
   for (const { socket } of slow) socket.write(head);
-  await Promise.any(slow.map(({ closed }) => closed)); // The listener closes one when there are too many.
+  await Promise.any(slow.map(({ closed }) => closed)); // The listener closes one connection when there are too many.
   expect(await statusFrom(ready.public, "127.0.0.2")).toBe("200");
   expect(await statusFrom(ready.admin, "127.0.0.1")).toBe("200");
   child.kill("SIGKILL");

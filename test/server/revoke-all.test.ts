@@ -183,7 +183,7 @@ test("after a restore from a backup it ends what had been ended since", async ()
   onTestFinished(() => restored.stop().then(() => {}));
   const active = async (token: string) =>
     message(await openAdmin(restored).call(admin.introspectToken, { token }, bearer(restored.adminToken))).active;
-  expect(await active(user.refreshToken)).toBe(true); // A restore has this effect.
+  expect(await active(user.refreshToken)).toBe(true); // A restored store may contain sessions that had ended.
   message(await openAdmin(restored).call(admin.revokeAllSessions, {}, bearer(restored.adminToken)));
   expect(await active(user.refreshToken)).toBe(false);
 });

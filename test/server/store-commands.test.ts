@@ -23,7 +23,7 @@ beforeAll(async () => {
     REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
     ADMIN_TOKENS: "admin".repeat(8),
     ISSUER: "https://auth.example.com",
-    REDIS_COMMAND_TIMEOUT: "5s", // With this timeout nothing is sent twice on a busy machine.
+    REDIS_COMMAND_TIMEOUT: "5s", // With this timeout no command is sent twice on a busy machine.
     ...BOUND,
   });
 });

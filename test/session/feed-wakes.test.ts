@@ -13,7 +13,7 @@ function wakesWith(watchers: number, costMs: number) {
       woken.push(i);
       onWoken();
     });
-  /** Resolves when this many watchers have been woken in all. */
+  /** Resolves when `count` watchers have been woken in all. */
   const until = (count: number) =>
     new Promise<void>((resolve) => {
       onWoken = () => woken.length >= count && resolve();

@@ -33,7 +33,7 @@ export type Browser = {
   jar: PresentedToken;
   /** Whether the browser keeps new cookies at all. */
   readonly adopts: boolean;
-  /** The key of its device; absent: it has none. */
+  /** The key of the browser's device; undefined if it has none. */
   readonly key: DeviceKey | undefined;
   flights: Flight[];
   /** What the browser sent and received, to explain a wrong logout. */

@@ -30,7 +30,7 @@ export class HeaderMap implements Headers {
     const key = keyOf(name);
     if (this.#lines === undefined) {
       const value = this.#source?.[key];
-      // Inherited properties such as "constructor" are neither strings nor arrays.
+      // A header may be called "constructor". Inherited properties of that kind are neither strings nor arrays.
       return typeof value === "string" ? value : typeof value === "object" ? value.join(", ") : null;
     }
     const at = indexOf(this.#lines, key);

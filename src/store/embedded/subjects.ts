@@ -97,7 +97,8 @@ export class Subjects {
     const before = this.#underWay;
     this.#underWay = new Set(rows.map(({ id, count }) => `${id} ${count}`));
     for (const { id, count } of rows) {
-      if (before.has(`${id} ${count}`)) this.#finish(id).catch(() => {}); // If this fails, the next reading finds the end again.
+      // If finishing the end fails, the next reading finds the end again.
+      if (before.has(`${id} ${count}`)) this.#finish(id).catch(() => {});
     }
   }
 

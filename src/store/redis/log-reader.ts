@@ -91,7 +91,8 @@ export class LogReader {
     const before = this.#endings;
     this.#endings = new Set(endings);
     for (const ending of endings) {
-      if (before.has(ending)) this.#finish(tagOfEndings(ending)).catch(() => {}); // If this fails, the next reading finds it again.
+      // If finishing the end fails, the next reading finds the end again.
+      if (before.has(ending)) this.#finish(tagOfEndings(ending)).catch(() => {});
     }
   }
 }

@@ -144,7 +144,7 @@ class Schedule {
       else world.sleep(one.ms);
     } else if (one.do === "revoke") world.revoke();
     else if (one.do === "forgetCookies") {
-      // The tabs of this browser have no session from then on.
+      // Without its cookies the browser has lost its session, so its tabs may report that from now on.
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();
@@ -220,8 +220,8 @@ class Schedule {
   async settle(): Promise<void> {
     const { world } = this;
     world.network = "up";
-    // A tab whose session ended follows a sign-in on another page as soon as a page has the new token. The page that signed in may be closed
-    // by now, so another one is opened.
+    // A tab whose session ended follows a sign-in on another page as soon as a page has the new token. The page that signed in may be
+    // closed by now, so another one is opened.
     this.cost();
     this.open();
     for (const tab of this.alive) {

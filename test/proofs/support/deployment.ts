@@ -18,7 +18,7 @@ export type Deployment = {
   readonly services: Service[];
   readonly adminToken: string;
   readonly keysFile: string;
-  /** The environment that they share. */
+  /** The environment that the services share. */
   readonly env: Env;
 };
 

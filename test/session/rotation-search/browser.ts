@@ -220,7 +220,7 @@ function shifted({ state, jar, spare, requests, replica, stuck }: World, by: num
   const token = (t: Token): Token => ({ ...t, issuedAt: later(t.issuedAt, -by) });
   const stored = (s: RotationState): RotationState => ({
     ...s,
-    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays as it is.
+    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // The time NEVER is not shifted.
     childMintedAt: later(s.childMintedAt, -by),
     childServedAt: later(s.childServedAt, -by),
   });

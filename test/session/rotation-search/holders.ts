@@ -38,7 +38,9 @@ export type TheftAssumptions = {
   /** The reuse interval R, in ms. It may be any number, including 0. */
   readonly reuseIntervalMs: number;
   readonly hoards: boolean;
-  /** How often service may pass from one holder to the other at most. With "any" there is no limit, and two requests may be close together. */
+  /**
+   * How often service may pass from one holder to the other at most. With "any" there is no limit, and two requests may be close together.
+   */
   readonly allowed: number | "any";
 };
 
@@ -88,7 +90,7 @@ export function aged(state: RotationState, wait: number): RotationState {
   const { siblingsSince, childMintedAt, childServedAt } = state;
   return {
     ...state,
-    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // NEVER stays as it is.
+    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // The time NEVER is not shifted.
     childMintedAt: later(childMintedAt, -wait),
     childServedAt: later(childServedAt, -wait),
   };

@@ -1,11 +1,13 @@
 /**
- * A model of one browser whose jar two kits read: the browser kit in its pages, and servers that render them. It is searched for a wrong logout.
+ * A model of one browser whose jar two kits read: the browser kit in its pages, and servers that render them. It is searched for a wrong
+ * logout.
  *
  * Any tab may send a request at any time, with the jar's token of that moment. The kit's request goes to the service. A navigation goes
  * to a process of the application, which asks the service once for all navigations with the same token, and hands out the result for
  * `share`. Only the navigation that made it ask gets the cookies, or all do (`cookiesFor`). Responses arrive late, never, and in any
- * order, and overwrite the jar with their cookies; no request and no navigation is in flight longer than `flight`. The user may sign out at any time.
- * The property: no request ends as `reuse`. After the logout there is no state that could serve anything, whatever the jar is given.
+ * order, and overwrite the jar with their cookies; no request and no navigation is in flight longer than `flight`. The user may sign out at
+ * any time. The property: no request ends as `reuse`. After the logout there is no state that could serve anything, whatever the jar is
+ * given.
  *
  * Time passes in ticks (time.ts). The store's script runs once for each request: browser.ts has the commands that are sent again.
  */
@@ -138,7 +140,7 @@ function shifted(world: Pages, by: number): Pages {
     world,
     (s) => ({
       ...s,
-      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays as it is.
+      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // The time NEVER is not shifted.
       childMintedAt: later(s.childMintedAt, -by),
       childServedAt: later(s.childServedAt, -by),
     }),
