@@ -66,7 +66,7 @@ function earlierStates(): readonly string[] {
     const [, before] = git("log", "--first-parent", "--max-count=2", "--format=%H", "--", "proto").split("\n");
     return [...new Set([landed, head, before ?? ""])].filter((ref) => ref !== "");
   } catch {
-    return []; // The tree is not a clone of the repository.
+    return []; // If the tree is not a clone of the repository, it has no earlier states.
   }
 }
 

@@ -57,7 +57,7 @@ export async function startRelay(options: Options): Promise<Relay> {
   const feed = createRevocationFeed({
     ...{ store: upstream, clock: steadyClock, ranMs: () => turns.ranMs(), cpuMs: processorTime, instance },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
-    // The verifier's client reports the loss of the stream itself.
+    // A failure is a loss of the stream, which the verifier's client reports itself.
     onError() {},
   });
   const { failureLimit } = createRateLimits({ failures: FAILURES, refresh: undefined, create: undefined }, subnetOf);

@@ -74,7 +74,10 @@ export type AuditEvent =
     }
   /** A refresh of a bound session came without a fresh device cookie of its key, as from a copied cookie. */
   | { readonly event: "device_proof_missing"; readonly sid: SessionId; readonly subject: string }
-  /** The same refresh, but the browser reports that it could not renew the device cookie: it must try again. */
+  /**
+   * A refresh of a bound session came without a fresh device cookie, and the browser reports that it could not renew the cookie. It must
+   * try again.
+   */
   | { readonly event: "device_renewal_skipped"; readonly sid: SessionId; readonly subject: string }
   /** A refresh or a logout of a session that is bound to a key came without a proof of that key, as from a copied token. */
   | {

@@ -95,7 +95,7 @@ export function decide(
   // The request left before its tab received the token that is confirmed now.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
 
-  // Rule 1: another tab, a command sent again, or a slow request has presented the token.
+  // Rule 1: the token was presented by another tab, by a command that was sent again, or by a slow request.
   if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late)) {
     return { outcome: "repeat", next: { ...state, childServedAt: now } };
   }

@@ -86,7 +86,7 @@ describe("what is not known has a code of its own", () => {
     expect(ended.map(({ args, code, out }) => ({ args, code, out }))).toEqual(
       CALLS.map((args) => ({ args, code: 3, out: "" })),
     );
-    // The feed finds out with its next read.
+    // The feed notices the outage at its next read.
     const watchOnce = () => {
       const watching = startCommand(["watch", "--once"], { env });
       onTestFinished(() => watching.kill("SIGKILL"));

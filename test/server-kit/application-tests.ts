@@ -111,7 +111,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       });
       expect(pages.filter((html) => html.includes("Account of"))).toHaveLength(20);
       expect(counter.tokens.size).toBe(tokens + 1);
-      // A response is shared for a quarter of the reuse interval. A busy machine takes longer to begin all of them.
+      // A response is shared for a quarter of the reuse interval. A busy machine takes longer than that to begin all requests.
       const laterFlights = Math.floor((performance.now() - began) / SHARED_MS);
       expect(counter.refreshes - before).toBeLessThanOrEqual(1 + laterFlights);
       expect((await context.cookies()).map(({ name }) => name).sort()).toEqual(["access_token", "refresh_token"]);

@@ -130,7 +130,8 @@ test("a prefixed cookie name is set, and the plain one read until the date that 
   const [set] = response.headers.getSetCookie();
   expect(set).toMatch(/^__Host-refresh_token=[^;]+; Path=\/; HttpOnly; Secure; SameSite=Lax; Max-Age=\d+$/);
   const left = await openPublic(service).call(logout, {}, bearer(user.accessToken));
-  // The attributes are the same, because browsers remove a cookie only from the scope in which it was set.
+  // The cookies are removed with the attributes with which they were set, because browsers remove a cookie only from the scope in which it
+  // was set.
   const attributes = "HttpOnly; Secure; SameSite=Lax; Max-Age=0";
   expect(left.headers.getSetCookie()).toEqual([
     `__Host-refresh_token=; Path=/; ${attributes}`,

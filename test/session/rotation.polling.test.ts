@@ -6,7 +6,7 @@ import { R } from "./rotation-search/play.ts";
 import { line, promised, TICKS } from "./rotation-search/polling-line.ts";
 import { type Life, served } from "./rotation-search/thief.ts";
 
-/** An attacker with a habit beside a victim whose access tokens live `quiet` at least, and up to `window` longer, all in R. */
+/** An attacker that asks in a rhythm, and a victim whose access tokens live at least `quiet` and up to `window` longer. Times are in R. */
 const life = fc.record({
   quiet: fc.double({ min: 4.001, max: 100, noNaN: true }),
   window: fc.double({ min: 6, max: 60, noNaN: true }),

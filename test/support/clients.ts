@@ -169,7 +169,7 @@ function overGrpcJs(url: string, tls?: ClientTls): Caller {
           initial = received;
         });
         call.on("status", ({ metadata: trailer }: { metadata: Metadata }) => {
-          // The callback above may run before or after this event, so the result is evaluated when both have happened.
+          // The callback of the call may run before or after the event `status`, so the result is evaluated when both have happened.
           setImmediate(() => {
             const headers = headersOf(initial, trailer);
             if (message !== undefined) return resolve({ ok: true, message, headers });

@@ -21,7 +21,7 @@ function formCases({ proof, presented, changed, signed, headerOf, payloadOf, bou
     change: (whole: string, ...segments: string[]) => string,
     verdict: Verdict = "proof_malformed",
   ) => presented(name, [change(good, ...good.split("."))], verdict);
-  /** A proof of a length: each segment has lengths of its own, so both have to grow. */
+  /** Makes a proof with exactly `length` characters. In base64url a segment cannot have every length, so both segments are varied. */
   const ofLength = (length: number, verdict: Verdict) => {
     const name = `of ${length} characters`;
     for (let more = 0; more < 4; more++) {

@@ -40,7 +40,7 @@ function describeProblem({ method, reason }: Problem): string {
 
 /** The sources of rules other than annotations. */
 export interface RuleSources {
-  /** Rules that replace annotations: `parseServiceConfig`. */
+  /** The rules of a service configuration, which replace annotations. `parseServiceConfig` reads one. */
   readonly serviceConfig?: ServiceConfig | undefined;
   /** Whether an RPC without a rule gets the route `POST /package.Service/Method` with body `*`. Default: false. */
   readonly autoRoutes?: boolean | undefined;

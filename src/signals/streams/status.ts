@@ -56,7 +56,7 @@ export async function updateStatus(
   });
   // Signals of the time in which it was disabled are not delivered.
   if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
-  // An operator may have paused it in the meantime.
+  // If an operator has paused the subscription in the meantime, the update begins again.
   if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
     return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
   }

@@ -41,7 +41,7 @@ export function prepareStatements(db: DatabaseSync) {
         WHERE subject = ? AND created_at > ${ENDED_UNTIL} ORDER BY created_at LIMIT ?)
        ORDER BY position`,
     ),
-    // The cost depends only on the limit, for the same reason.
+    // The cost of a page depends only on its limit, because the rows are read in the order of an index.
     page: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions
        WHERE subject = ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)

@@ -57,7 +57,9 @@ export type Assumptions = {
   readonly failover?: boolean;
   /** If it is set, requests may also reach an instance on which device binding is switched off. */
   readonly off?: OffInstance;
-  /** Whether the model keeps the exact times at which tokens were issued. Rules with other boundaries than those of the service need them. */
+  /**
+   * Whether the model keeps the exact times at which tokens were issued. Rules with other boundaries than those of the service need them.
+   */
   readonly exact?: boolean;
 };
 
@@ -238,7 +240,8 @@ function* refreshRuns(
   const label = () => `a refresh of the browser runs${at}: ${verdict}`;
   const stolen = device?.key === THIEF && device.state === "bound";
   if (verdict === "two_holders") {
-    if (!stolen) yield { label, world: undefined }; // Binding has logged the user out.
+    // The refusal is wrong: nobody has stolen the session, and the rules of binding have logged the user out.
+    if (!stolen) yield { label, world: undefined };
     return; // The theft is detected.
   }
   if (verdict === "missing" || verdict === "required") {

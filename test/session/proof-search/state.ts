@@ -14,7 +14,7 @@ export type Key = { readonly owner: Owner; readonly since: number };
 
 export type Request = {
   readonly token: Token;
-  /** The fresh nonce of the script's arguments, the same in every run. */
+  /** The nonce for a new token among the arguments of the script. It is the same however often the script of this request runs. */
   readonly nonce: string;
   /** The token in the response, if the response arrives. */
   readonly response: Token;
@@ -178,7 +178,7 @@ function boundWorld(world: World, key: Key): World {
   };
 }
 
-/** Before the binding, a token of earlier generations than the confirmed one is late or reused, whatever else is in it. */
+/** Before the binding, a token of an earlier generation than the confirmed one is late or reused, whatever else the token contains. */
 function unboundWorld(world: World): World {
   const { generation } = world.state;
   const token = (t: Token): Token =>

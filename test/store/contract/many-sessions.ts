@@ -190,7 +190,7 @@ export function manySessionsContract(context: () => Context): void {
       expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await store.rotate(sid, first, nonce())).toEqual({ ok: false, reason: "revoked" });
     }
-    const fresh = await login(user); // The session is created in the same millisecond.
+    const fresh = await login(user); // The new session is created in the same millisecond as the end began.
     expect(await listed(user, 10)).toEqual([fresh.sid, spared.sid]);
 
     const mine = new Set(sidsOf(created));
