@@ -46,7 +46,7 @@ export function createRenewal(
     plan();
   });
   onWake(realm, closed, ({ type, persisted }) => {
-    // A delayed attempt may be made at once.
+    // Back online, the next attempt need not wait any longer.
     if (type === "online") backoffMs = countdown(realm, 0);
     look();
     // Messages may have been missed, unless the hint cookie shows the current session anyway.

@@ -46,7 +46,7 @@ export function createDisplay(realm: Realm, closed: AbortSignal) {
     },
     /** @returns a function that removes the listener */
     listen(listener: () => void): () => void {
-      // A function may be added twice.
+      // The wrapper is new for each call, because a function may be added twice.
       const own = () => closed.aborted || (listeners.includes(own) && listener());
       listeners = [...listeners, own];
       return () => {

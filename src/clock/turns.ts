@@ -47,7 +47,7 @@ export class Turns {
 
   /** Calls `onTurn` at the end of each turn. Turns are counted only while there are followers. @returns a function that stops it */
   follow(onTurn: () => void): () => void {
-    const follower = () => onTurn(); // The same function may follow twice.
+    const follower = () => onTurn(); // The wrapper is new for each call, because the same function may follow twice.
     this.#followers.add(follower);
     if (this.#stop === undefined) {
       this.#readUntilMs = this.#loop.clock();

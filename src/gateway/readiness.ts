@@ -15,7 +15,7 @@ type Readiness = { readonly ready: true } | { readonly ready: false; readonly re
 
 /** Calls the upstream's health service. A server without one is ready if it responds at all. */
 export async function checkReadiness({ transport, isFull }: Upstream): Promise<Readiness> {
-  // The probe would have to wait like any other call.
+  // If the connections have no free stream, a probe would have to wait like any other call.
   if (isFull()) return { ready: false, reason: "the connections to the upstream have no free stream" };
   try {
     const request = create(HealthCheckRequestSchema);

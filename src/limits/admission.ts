@@ -1,7 +1,7 @@
 /**
  * Decides under overload which work is admitted. New ordinary work is refused early, with 503 and Retry-After, while accepted work
- * keeps a bounded latency. Two signals decide. Each is judged once a turn (clock/turns.ts) and never by a clock alone. So neither a pause of
- * the whole process, after which all replies are there at once, nor a busy machine counts as overload:
+ * keeps a bounded latency. Two signals decide. Each is judged once a turn (clock/turns.ts) and never by a clock alone. So neither a pause
+ * of the whole process, after which all replies are there at once, nor a busy machine counts as overload:
  *
  * - The store: how many commands wait for it, and whether it replies in time.
  * - The event loop: whether its turns are late, twice in a row, by work of its own.
@@ -36,7 +36,7 @@ export const LATE_CALLS_PER_TURN = 64;
 /** How many turns in a row must be late. A single one may be a pause, such as a garbage collection. */
 const LATE_TURNS = 2;
 /**
- * Endings of sessions may wait in this many times as large a number as other commands, because they are accepted for as long as possible.
+ * How many times as many endings of sessions as other commands may wait for the store. Endings are accepted for as long as possible.
  */
 const ENDINGS_FACTOR = 4;
 

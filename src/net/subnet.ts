@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 
-/** An address is never longer, but a proxy may forward any text. */
+/** The length of the longest text that is parsed as an address. A proxy may forward any text in place of an address. */
 const MAX_LENGTH = 64;
 
 /**

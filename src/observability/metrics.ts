@@ -241,7 +241,7 @@ function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
       case "device_proof_refused":
         return refused.inc({ operation: event.operation, reason: event.reason });
       case "bound_key_missing":
-        return; // The refusal itself is counted, with its reason.
+        return; // This event is not counted, because the refusal that it belongs to is counted, with its reason.
     }
   };
 }

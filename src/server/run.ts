@@ -24,7 +24,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     const output = createLogger(config.logLevel);
     const { log } = output;
     const worker = joinSupervisor(env);
-    // In a worker there are none, because the supervisor has logged them.
+    // A worker logs no warnings, because the supervisor has logged them.
     const warnings = worker === undefined ? configWarnings(env, config) : [];
     for (const warning of warnings) log.warn({ event: "config_warning" }, warning);
     process.on("uncaughtException", (err) => {

@@ -75,7 +75,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   const shared = { config, log, entropy, ring, eventKeys, issuer, audit: events.audit };
   const signals = openSignals(opened.store, metrics, shared);
-  // The next request of the same browser may reach another worker.
+  // Workers share the records of sign-ins, because the next request of a browser may reach another worker.
   const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
   const parts = { ...shared, access, store, overload, feed, telemetry, signIns, signals: signals?.management };
   const apis = createApis({ ...parts, metrics: ofAll(metrics), storeKind: opened.kind });

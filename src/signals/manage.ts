@@ -168,7 +168,7 @@ function checkSecret(kind: PushKind, secret: string): void {
   try {
     parseWebhookSecrets(secret);
   } catch {
-    // The original reason may quote the secret.
+    // The original error is left out, because its text may quote the secret.
     throw invalidRequest("secret", "is not a list of secrets of Standard Webhooks");
   }
 }

@@ -24,7 +24,7 @@ export function parseAdminEntries(text: string): readonly AdminEntry[] {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new AdminTokensFault("not JSON"); // the parser's own message quotes the text
+    throw new AdminTokensFault("not JSON"); // The parser's own message is left out, because it quotes the text.
   }
   const { admins } = membersOf("the file", value, ["admins"]);
   if (!Array.isArray(admins)) throw new AdminTokensFault("admins: not a list");

@@ -66,7 +66,7 @@ export function parseRing(text: string): Ring {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new KeyRingFault("not JSON"); // the parser's own message quotes the text
+    throw new KeyRingFault("not JSON"); // The parser's own message is left out, because it quotes the text.
   }
   const root = members("the ring", value, ["version", "signing", "mac"]);
   if (root.version !== 1) throw new KeyRingFault("version: this service reads version 1");

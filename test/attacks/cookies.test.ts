@@ -62,7 +62,7 @@ describe("nothing is read, and nothing but 401 or 400 is the response", () => {
   ])("%s", async (_, lines) => {
     const [user, other] = [await logIn(plain), await logIn(plain)];
     expect([400, 401]).toContain(await statusOf(plain, lines(user.refreshToken, other.refreshToken)));
-    // No session ended by it.
+    // The refused request has not ended the session.
     expect(await statusOf(plain, `Cookie: refresh_token=${user.refreshToken}`)).toBe(200);
   });
 });

@@ -159,7 +159,7 @@ const getForm: fc.Arbitrary<Form> = fc
     headers: header("connect-timeout-ms", ...TIMEOUTS),
   })
   .map(({ message, pack, write, query, headers }) => {
-    // A head takes 32 KiB.
+    // The service accepts request heads of at most 32 KiB, so the query is shortened.
     const text = write("compression" in query ? pack(message) : message).slice(0, 20_000);
     const search = new URLSearchParams({ ...query, message: text });
     return { api: "public", path: `${PUBLIC}/ListSessions?${search}`, method: "GET", headers, body: undefined };

@@ -3,8 +3,8 @@
 //
 //     npm run bench:logout [-- --verifiers 50] [--rounds 40]
 //
-// A time counts from the acknowledgement to the first `revoked` of a verifier, by the clock of its process, which looks every millisecond. A
-// plain reader of the feed, which is a stream of this process, shows what of it is the service and the machine: the delay beyond its
+// A time counts from the acknowledgement to the first `revoked` of a verifier, by the clock of its process, which looks every millisecond.
+// A plain reader of the feed, which is a stream of this process, shows what of it is the service and the machine: the delay beyond its
 // arrival is that of the verifiers. Beside load the figures say little: the load average is printed with them.
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -32,7 +32,7 @@ async function readFeed(adminUrl: string, adminToken: string): Promise<() => Pro
   const follow = async (body: AsyncIterable<Uint8Array>) => {
     for await (const bytes of body) if (Buffer.from(bytes).includes('"revocations"')) arrived.resolve(nowMs());
   };
-  follow(response.body).catch(() => {}); // The service has been stopped.
+  follow(response.body).catch(() => {}); // Reading fails when the service is stopped, which is the end of the measurement.
   return () => {
     arrived = Promise.withResolvers<number>();
     return arrived.promise;

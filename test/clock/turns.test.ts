@@ -33,7 +33,7 @@ async function connection() {
   return { client, accepted, received: () => received };
 }
 
-/** Continues where the next thing that the event loop does is to call its timers. */
+/** Resolves at a moment after which the event loop first calls its timers. */
 const beforeTimers = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function holdUp(ms: number): void {

@@ -77,7 +77,8 @@ async function build(): Promise<Image> {
   await debootstrap(baseRoot);
   await addNode(baseRoot, process.execPath);
   await buildah("commit", "--quiet", base, "localhost/base");
-  // The machine's own authorities and cache: where a registry is a mirror, its certificate may be of one of these.
+  // npm in the container uses this machine's certificate authorities and cache, because a mirror of the registry may have a certificate of
+  // its own authority.
   await writeFile(join(directory, "npmrc"), "cafile=/run/authorities.pem\n");
   const { stdout: cache } = await run("npm", ["config", "get", "cache"]);
   await mkdir(cache.trim(), { recursive: true });

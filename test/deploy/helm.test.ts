@@ -11,7 +11,7 @@ const rendered = helmTemplate("session-service", CHART);
 const OWN = ["app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart", "checksum/config"];
 const DEFAULTS = new Set(["namespace", "imagePullPolicy", ...OWN]);
 
-/** Objects in an order of their own, without what only one of the two writes. */
+/** Sorts the objects, and removes what only the chart or only the manifests write, so that both can be compared. */
 function comparable(manifests: readonly Manifest[]): unknown[] {
   const strip = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(strip);

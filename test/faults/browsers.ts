@@ -198,7 +198,7 @@ export class Browsers {
     const introspected = await this.#admin(adminUrl, "IntrospectToken", { token: login.accessToken });
     const isActive = introspected.status === 200 && (JSON.parse(introspected.body) as { active?: boolean }).active;
     if (refreshed.status === 200) this.tally.undone++;
-    // A verifier may be behind by that much; beyond it, it has to refuse.
+    // A verifier may be behind by its maximum staleness. After that it must refuse tokens of ended sessions.
     const isOld = performance.now() - (login.endedAt ?? 0) > 2 * MAX_STALENESS_MS;
     const isAccepted = isOld && (await this.#verifier.verify(login.accessToken)).ok;
     if (isActive === true || isAccepted) this.tally.deadAccepted++;

@@ -1,4 +1,7 @@
-/** The handler of unary calls responds to gRPC and gRPC-Web as connect-node does, trailers included, and leaves what it does not serve to it. */
+/**
+ * The handler of unary calls responds to gRPC and gRPC-Web as connect-node does, trailers included, and leaves what it does not serve to
+ * it.
+ */
 import { once } from "node:events";
 import { createServer as createHttp1Server, type IncomingMessage, request as requestHttp1 } from "node:http";
 import { connect, createServer, type IncomingHttpHeaders } from "node:http2";
@@ -122,7 +125,7 @@ const served = (type: string): Record<string, Call> => ({
   "an RPC that is not implemented": { path: `/${SessionService.typeName}/Logout`, body: [envelope("")] },
 });
 
-/** A client of gRPC-Web may send trailers, too. */
+/** Calls with trailers in the request, which a client of gRPC-Web may send. */
 const WITH_TRAILERS: Record<string, Call> = {
   "trailers in a request": list({}, asking("t"), envelope("a: b", 128)),
   "trailers before the message": list({}, envelope("", 128), asking("t")),

@@ -28,7 +28,7 @@ function grpcClient(url: string): Client {
   const client = healthClient(url);
   return {
     close: () => client.close(),
-    // A health check within the drain says so.
+    // During the drain a health check returns NOT_SERVING, which is a response, too.
     send: async () => ((await client.check("")).endsWith("SERVING") ? "served" : "failed"),
   };
 }

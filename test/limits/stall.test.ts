@@ -117,7 +117,8 @@ describe("a request", () => {
     fc.assert(
       fc.property(pauses, sendings, (pausesMs, sent) => {
         const { handled, stalls } = play(pausesMs, sent);
-        // A turn begins late by an iteration at most, and ends one later; each may have some requests to handle.
+        // A turn begins at most one iteration of the loop late, and ends one iteration later. Each iteration may have some requests to
+        // handle.
         const graceMs = TURN_MS + 3 * (2 + sent.length) * SHORT_MS;
         for (const { atMs, handledMs, isRefused } of handled) {
           if (stalls.some(({ from, until }) => from <= handledMs && until > atMs - graceMs)) continue;

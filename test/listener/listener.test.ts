@@ -45,7 +45,7 @@ function dial(listener: Listener): { socket: Socket; closed: Promise<string> } {
 
 async function overHttp2(listener: Listener, authority = listener.url, options = {}): Promise<string> {
   const session = connectHttp2(authority, options);
-  session.on("error", () => {}); // The stream fails with the same error.
+  session.on("error", () => {}); // The error of the session is ignored, because the stream fails with the same one.
   const stream = session.request({ ":path": "/" });
   stream.setEncoding("utf8");
   let body = "";

@@ -5,7 +5,7 @@ import { OPERATORS } from "./rooms/operators.ts";
 import type { Room } from "./rooms/room.ts";
 import { SERVICE } from "./rooms/service.ts";
 
-/** A file belongs to the first that matches. */
+/** All rooms. A file belongs to the first room whose pattern matches. */
 export const ROOMS: readonly Room[] = [...SERVICE, ...HTTP, ...EDGES, ...OPERATORS];
 
 export const roomOf = (file: string): Room | undefined => ROOMS.find(({ files }) => files.test(file));

@@ -60,7 +60,7 @@ type Add = (kind: string, start: number, end: number, replacement: string) => vo
 
 function visit(node: Node, add: Add, text: string): void {
   if (SILENT.test(node.type)) {
-    // An expression behind a type assertion behaves.
+    // A type assertion has no behaviour, but the expression that it is about has.
     if (isNode(node.expression)) visit(node.expression, add, text);
     return;
   }

@@ -168,7 +168,7 @@ class Load {
   }
 }
 
-/** A refresh token that idles from `since` at the earliest, ms since the epoch. */
+/** The tokens of a session. `since` is the earliest time from which the refresh token is not used, in ms since the epoch. */
 type Held = { readonly accessToken: string; readonly refreshToken: string; readonly since: number };
 
 const expiryOf = (token: string) => Number(decodeJwt(token).exp) * 1000;

@@ -151,7 +151,8 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(await active(old.accessToken)).toBeUndefined();
           expect(await active(old.refreshToken)).toBeUndefined();
           expect(await active(created.accessToken)).toBeDefined();
-          const again = message(await caller.call(admin.createSession, wanted, header())); // The session has already ended.
+          // The session to replace has already ended, so the second call replaces nothing.
+          const again = message(await caller.call(admin.createSession, wanted, header()));
           expect(again.session?.sessionId).not.toBe(created.session?.sessionId);
           expect(await active(created.accessToken)).toBeDefined();
         }

@@ -82,7 +82,7 @@ describe("where the line runs", () => {
         expect(promised(rhythm)).toBeLessThanOrEqual(4 * TICKS);
         expect(line(decide, habit, rhythm)).toBeLessThanOrEqual(promised(rhythm));
       }
-      // No earlier pause is enough.
+      // With the longest rhythm, no shorter pause of the victim is enough.
       expect(line(decide, habit, 2 * TICKS)).toBe(4 * TICKS);
     },
   );

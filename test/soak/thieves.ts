@@ -42,7 +42,7 @@ export async function steal(world: World, dice: Dice): Promise<number> {
       return { sid: session.sid, order, holds: [token, token], last: undefined, served: 0, changes: 0, dead: false };
     }),
   );
-  // Some are stolen fresh, some after a use, so that the thief has the confirmed token.
+  // Some tokens are stolen before their first use, others after it, so that the thief has the confirmed token.
   await Promise.all(
     thefts.map(async (theft) => {
       if (!dice.chance(0.5)) return;

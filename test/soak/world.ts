@@ -47,7 +47,7 @@ export async function createWorld(lossy: boolean): Promise<World> {
     },
     async crash(during) {
       const running = during();
-      await server.admin.ping(); // Some of the writes have been acknowledged, others have not.
+      await server.admin.ping(); // Redis is killed when some of the writes have been acknowledged and others have not.
       await server.kill();
       const result = await running;
       await back();

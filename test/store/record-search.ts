@@ -293,7 +293,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   for (const instance of cutOff) {
     instance.find();
     await instance.recorder.flush();
-    await instance.recorder.flush(); // The first attempt may have failed.
+    await instance.recorder.flush(); // The first attempt to write the events may have failed, so there is a second one.
   }
   for (const { recorder } of [...living, ...dead, ...cutOff]) await recorder.close();
 

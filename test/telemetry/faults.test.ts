@@ -91,7 +91,7 @@ test("a collector that is away costs no request, and is logged", async () => {
 
 test("a collector that never responds costs no request, and does not hold up the end of the process", async () => {
   const collector = await collect(true);
-  // Who waits for an export waits longer than a test may take.
+  // With this timeout, waiting for an export would take longer than a test may.
   const timeout = { OTEL_EXPORTER_OTLP_TIMEOUT: String(2 * HANG_MS) };
   const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...timeout });
   await refreshes(service, 10);

@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratch } from "../support/service.ts";
 
-/** On Linux; the Node of test/toolchain is not counted. It takes npm about as long to write a small file as a large one. */
+/**
+ * The maximum number of installed files on Linux, without the Node of test/toolchain. npm takes about as long to write a small file as a
+ * large one.
+ */
 const MAX_FILES = 13_500;
 
 type Lock = { readonly packages: Readonly<Record<string, { readonly hasInstallScript?: boolean }>> };

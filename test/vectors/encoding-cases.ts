@@ -33,7 +33,7 @@ function signatureRows({ token }: Forge): Row[] {
   const edBytes = Buffer.from(edwards.slice(edwards.lastIndexOf(".") + 1), "base64url");
   const edS = BigInt(`0x${Buffer.from(edBytes.subarray(32)).reverse().toString("hex")}`) + ED25519_ORDER;
   const both = (first: Uint8Array, second: Uint8Array) => withBytes(good, Buffer.concat([first, second]));
-  // RFC 6979 or not: this signature is refused for its form, so a fixed one of the same form does.
+  // The signature is refused for its form (DER), so r and s may be any numbers of the right length.
   const der = Buffer.concat([Buffer.from("30440220", "hex"), r, Buffer.from("0220", "hex"), s]);
   return [
     ["the mirrored signature, s → n − s, which is as valid", both(r, mirrored), "accepted"],

@@ -35,7 +35,7 @@ export const URL_OF_REQUEST = "https://api.example/things/1";
 export type ProofChange = {
   readonly header?: object;
   readonly claims?: object;
-  /** The key whose public half is in the header; `by` signs. */
+  /** The key whose public part is in the header of the proof. The key `by` signs the proof; by default it is the same. */
   readonly key?: ClientKey;
   readonly by?: SigningKey;
   /** The access token of `ath`. */

@@ -71,7 +71,7 @@ describe("a verifier that polls", () => {
     expect(await verdictOf(live.token)).toBe("unavailable");
     issuer.state.isUp = true;
     moved.monotonic += 1000;
-    // The second of each is not due, since the first has begun a poll.
+    // The second verification of each token causes no poll, because the first one has begun a poll.
     const verdicts = [live, ended, live, ended].map(({ token }) => verdictOf(token));
     expect(await Promise.all(verdicts)).toEqual(["ok", "revoked", "ok", "revoked"]);
     expect(issuer.seen.cursors).toHaveLength(3);

@@ -5,7 +5,7 @@ import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import type { Live } from "./live-numbers.ts";
 
-/** Scripts of other origins cannot send this header. */
+/** Each call has a header that scripts of other origins cannot send. */
 const OWN = { "x-session-console": "1" };
 
 const withOwnHeader: Interceptor = (next) => (request) => {

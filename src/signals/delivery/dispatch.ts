@@ -110,7 +110,7 @@ export class Dispatch {
     try {
       isPaused = await subscriptions.setState(subscription.id, { state: "paused", because }, { state: "active" });
     } catch (error) {
-      // The subscription stays active, and the next failure pauses it.
+      // If the store fails, the subscription stays active, and the next failure of a delivery pauses it.
       return events.onFailure(error);
     }
     lane.closeAll();

@@ -48,7 +48,7 @@ export class Subjects {
     for (;;) {
       const step = write("FULL", (now): CreateStep => {
         const existing = sessions.get(session.sid);
-        // The same creation ran before.
+        // If the session exists, an earlier attempt of the same call has created it.
         if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
         const old = replaces && sessions.live(replaces, now);
         if (old) {

@@ -82,7 +82,7 @@ async function factsOf(node: Redis, sender: Sender, needed: readonly string[], n
 async function nodeReady(node: Redis): Promise<void> {
   if (node.status === "ready") return;
   const ready = once(node, "ready", { signal: AbortSignal.timeout(COMMAND_TIMEOUT_MS) });
-  if (node.status === "wait") node.connect().catch(() => {}); // reported by `ready`
+  if (node.status === "wait") node.connect().catch(() => {}); // The failure is reported by `ready`.
   await ready;
 }
 

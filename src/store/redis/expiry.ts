@@ -92,7 +92,7 @@ export class Expiry {
       if (next.length > 0) {
         spans.splice(at + 1, 0, { from: next, dueAt: 0 });
       } else if (isEmpty && at > 0 && at < spans.length - 1) {
-        spans.splice(at, 1); // The previous span now extends to the next one.
+        spans.splice(at, 1); // Without the empty span, the previous span extends to the next one.
         at--;
       }
     }

@@ -16,7 +16,7 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
     if (subscriber.status === "ready") listen();
   };
   const listen = () => {
-    // Messages before this moment have been missed.
+    // Messages that were published before the subscription are missed, so every listener is called.
     subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
   };
   const onMessage = (channel: string, message: string) => {

@@ -148,7 +148,7 @@ class Schedule {
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();
-    // Times are those after a sleep.
+    // The costs are counted after a sleep, so they have its time.
     this.cost();
     this.costOfEnd();
   }

@@ -99,7 +99,7 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: P
   let cancellation = Promise.withResolvers<void>();
   const server = new Server();
 
-  /** Does what `how` asks for; true: the call is dealt with. */
+  /** Misbehaves as `how` of the request says. Returns whether the call is finished by that. */
   function behave(call: Call & NodeJS.EventEmitter, item: Json, fail: (error: object) => void): boolean {
     metadata = call.metadata;
     deadline = call.getDeadline();

@@ -10,7 +10,7 @@ const SERVER = [
   "test/observability/audit-trail.test.ts",
   "test/observability/audit.test.ts",
 ];
-/** The rest of what callers see of a handler. */
+/** Tests of the service as its callers see it, which notice what the nearer tests of a handler do not. */
 const SURFACE = server(
   ...["step-up", "revoke-all", "admin-scopes", "admin-mtls", "rate-limits", "audience", "store-spy", "edges", "watch"],
   ...[

@@ -6,7 +6,7 @@
 import { drawnTogether } from "../rotation-search/time.ts";
 import { type Cookie, type Device, type Jar, type Key, LIFE, NEVER_FRESH, R, THIEF, type World } from "./state.ts";
 
-/** A repeated child is up to R old, and is compared with what was up to 2 R before it. */
+/** A time before all times that can matter: a repeated child is up to R old, and is compared with times up to 2 R before it. */
 const LONG_AGO = -3 * R - 2;
 const EARLY = 2 * LONG_AGO;
 const LATE = 0;

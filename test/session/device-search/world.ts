@@ -314,7 +314,8 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
       }
       if (verdict === "missing" || verdict === "required") continue;
       const bound = isOthers && device.state === "bound";
-      if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined }; // The thief stays.
+      // The property is broken: the thief stays undetected.
+      if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined };
       const after = served(world, verdict);
       yield { label, world: after };
       yield { label, world: { ...after, thief: { ...thief, issuedAt: after.mintedAt } } };
@@ -326,7 +327,8 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
   const own = registered(world, assumptions, THIEF);
   if (own !== undefined) {
     const label = () => "the thief registers a key, or renews with it";
-    if (device?.state === "bound" && device.key !== THIEF) yield { label, world: undefined }; // The thief takes over.
+    // The property is broken: the thief replaces the user's key.
+    if (device?.state === "bound" && device.key !== THIEF) yield { label, world: undefined };
     yield { label, world: { ...world, device: own, thief: { ...thief, own: { key: THIEF, issuedAt: 0 } } } };
   }
 }

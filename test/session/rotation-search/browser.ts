@@ -60,7 +60,7 @@ export type Assumptions = {
   readonly flight?: number;
   /** Whether the store may fall back to its replica. Requests that are in flight then are lost, or continue (`crossed`). */
   readonly failover?: "none" | "lost" | "crossed";
-  /** The effect of a command that runs after its time; undefined: there are no such commands. */
+  /** What a command does that runs after its deadline; undefined if there are no such commands. */
   readonly late?: "acts" | "does nothing";
   /** Whether the wall clock is set forward (by 3 R, any number of times), and what the store's time does then. */
   readonly clockIsSet?: "time follows" | "time goes on as before";

@@ -98,7 +98,7 @@ export function aged(state: RotationState, wait: number): RotationState {
 
 type Held = Pick<Theft, "state" | "victim" | "thief">;
 
-/** As in browser-canonical.ts: of a token, only what the rules may still ask; distances of more than 2 R shrink. */
+/** Keeps only what the rules may still ask about tokens, as browser-canonical.ts does. Distances of more than 2 R become equal. */
 export function canonical<W extends Held>(world: W, R: number): { readonly key: string; readonly world: W } {
   const { state } = world;
   const names = new Map<string, string>();

@@ -67,7 +67,7 @@ function forgotten(world: Pages, state: RotationState, far: StoreMs): Pages {
   };
   const plain = mapped(world, (s) => s, known);
   const requests = plain.requests.map((r) => (r.response ? { ...r, token: r.response } : r));
-  // A result is of use for as long as its token may come.
+  // A shared result matters for as long as a request with its token may come.
   const mayCome = [
     plain.jar,
     ...requests.map(({ token, response }) => response ?? token),

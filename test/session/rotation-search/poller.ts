@@ -66,7 +66,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
   function* victimComes(world: Polling): Iterable<Step<Polling>> {
     for (const token of world.victim) {
       const decision = decide(world.state, token, "new", NOW, R);
-      if (decision.outcome === "reuse") continue; // The session has ended, whatever the thief does.
+      if (decision.outcome === "reuse") continue; // The session has ended, so what the thief does no longer matters.
       const met = world.sinceThief <= R;
       yield {
         label: () => `the victim presents ${token.generation}${token.nonce}: ${decision.outcome}`,

@@ -40,7 +40,7 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   }
   const stolen = childOf(state);
   let victim = present(stolen) ?? stolen;
-  // Some thieves present in time to get the first child, and then wait.
+  // Watchful and punctual thieves present the token early enough to get the first child, and then wait.
   const waits = thief === "watchful" || thief === "punctual";
   let held = waits ? victim : stolen;
   let newest = victim;

@@ -21,7 +21,7 @@ export const grid = (half: number): Time => ({ dense: false, half });
 /** Returns a time so long ago that it has no part in comparisons with the present any more. */
 export const longAgo = ({ half }: Time): StoreMs => storeMs(-5 * half);
 
-/** The present of every world. */
+/** The present time in every world: all other times are relative to it. */
 export const NOW = storeMs(0);
 
 /** Returns the fractional part of the age, which is -time. */

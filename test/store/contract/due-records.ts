@@ -44,7 +44,7 @@ export function dueRecordsContract(context: () => Context): void {
     expect(found).toHaveLength(3);
     for (const event of expected)
       expect(found.find(({ event: { sid } }) => sid === event.sid)).toMatchObject({ event, ids: IDS });
-    await store.create(session, nonce(), 1, a.sid, ORIGIN); // The step runs twice.
+    await store.create(session, nonce(), 1, a.sid, ORIGIN); // The second call repeats the step, as after a lost reply.
     expect(await dueOf(store, a.sid, b.sid, session.sid)).toEqual(found);
   });
 

@@ -27,7 +27,8 @@ export function elevateContract(context: () => Context): void {
           ok: true,
           session: { ...created, authentication: second },
         });
-        expect(await store.elevate(session.sid, second)).toMatchObject({ ok: true }); // The step runs twice.
+        // The second call repeats the step, as after a lost reply.
+        expect(await store.elevate(session.sid, second)).toMatchObject({ ok: true });
         const found = await store.find(session.sid);
         expect(found).toMatchObject({
           session: { ...created, authentication: second },

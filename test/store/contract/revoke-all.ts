@@ -28,7 +28,8 @@ export function revokeAllContract(context: () => Context): void {
         expect(await refresh(fresh.sid, fresh.first)).toMatchObject({ outcome: "rotate" });
         expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([fresh.sid]);
       }
-      for (const { sid } of before) expect(await logged(sid)).toEqual([]); // None of them is in the log, however many there are.
+      // The log has one entry for all of these sessions, and none of their own.
+      for (const { sid } of before) expect(await logged(sid)).toEqual([]);
       expect((await store.revocations(undefined)).revokedUntil).toBe(until);
     });
 
@@ -47,7 +48,7 @@ export function revokeAllContract(context: () => Context): void {
     test("of a time, those that were created before it end, to the millisecond, whenever they were refreshed", async () => {
       const { backend, store, login, refresh } = context();
       const [a, b, c] = [subject(), subject(), subject()];
-      await backend.advance(SECOND); // The previous logout of everyone lies in the past.
+      await backend.advance(SECOND); // The logout of everyone of the previous test is in the past then.
       const early = await login(a);
       await backend.advance(1);
       const time = backend.now();
@@ -59,7 +60,7 @@ export function revokeAllContract(context: () => Context): void {
       expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
       expect((await store.find(onTime.sid)).ok).toBe(true);
       expect((await store.find(late.sid)).ok).toBe(true);
-      const nothingMore = await store.revokeAll(storeMs(time - 500)); // An earlier time takes nothing back.
+      const nothingMore = await store.revokeAll(storeMs(time - 500)); // A call with an earlier time revives no session.
       expect(nothingMore).toBe(time - 501);
       expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
     });

@@ -91,7 +91,7 @@ onExit(() => {
 export function startFollower([program, ...args]: readonly [string, ...string[]], options: FollowOptions) {
   const child = spawn(program, [...args, "follow", JSON.stringify(options)], { env: languageEnv });
   running.add(child);
-  child.stdin.on("error", () => {}); // it has ended, which `close` says
+  child.stdin.on("error", () => {}); // If the program has ended, the event `close` reports it.
   const events: string[] = [];
   const asked = new Map<string, (decision: Decision) => void>();
   let wake: (() => void)[] = [];
