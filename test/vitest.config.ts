@@ -47,8 +47,8 @@ export default defineConfig({
     reporters: ["default", "./test/support/summary.ts"],
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
-    // Most tests wait for the processes that they started, so more workers than cores halve the time of a run.
-    maxWorkers: 3 * availableParallelism(),
+    // Most tests wait for the processes that they started, so some workers more than cores halve the time of a run.
+    maxWorkers: availableParallelism() + 4,
     expect: { poll: { timeout: PATIENCE_MS } },
     sequence: { sequencer: LongestFirst },
     projects: [
