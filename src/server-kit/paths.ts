@@ -3,17 +3,20 @@
  * slash at its end, resolve `..`. A path that is protected in one of these forms is protected.
  */
 
-const BASE = "http://application.invalid";
+/**
+ * The scheme and the authority of an absolute URL. Frameworks separate them from the path by grammars of their own: for `http:///account`,
+ * Express takes `/account` for the path, and `new URL` takes `account` for the host. So an empty authority stays with the path.
+ */
+const ORIGIN = /^[a-z][a-z\d+.-]*:(?:\/\/[^/\\?#]+)?/i;
 
 /** How often a path is decoded at most. Astro refuses paths that have to be decoded more than 11 times. */
 const MAX_DECODINGS = 12;
 
 /** Returns the path and the query of a request as they were sent. @param url a path, or an absolute URL */
 export function requestTarget(url: string): { readonly path: string; readonly search: string } {
-  const absolute = url.startsWith("/") ? undefined : URL.parse(url, BASE);
-  const target = absolute ? absolute.pathname + absolute.search : url;
-  const [, path = "/", search = ""] = /^([^?#]*)(\?[^#]*)?/.exec(target) ?? [];
-  return { path, search };
+  // `URL.parse` would resolve `..`, which Express and Fastify leave in the path that they match.
+  const [, path, search = ""] = /^([^?#]*)(\?[^#]*)?/.exec(url.replace(ORIGIN, "")) ?? [];
+  return { path: path || "/", search };
 }
 
 /** What frameworks change in a path before they match it with their routes. Each makes some of these changes, in this order. */

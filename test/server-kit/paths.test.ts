@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sessionMiddleware } from "../../src/server-kit/express.ts";
 import { sessionHook } from "../../src/server-kit/fastify.ts";
 import type { ServerSessions } from "../../src/server-kit/index.ts";
-import { pathForms } from "../../src/server-kit/paths.ts";
+import { pathForms, requestTarget } from "../../src/server-kit/paths.ts";
 import { aService } from "../support/every-protocol.ts";
 import { aServer, aVerifier, COOKIES } from "./world.ts";
 
@@ -67,6 +67,8 @@ const WRITTEN = [
     "http://a/account",
   ],
   ...["/account/%2f..%2f..", "/account\\..", "/\\account"],
+  ...["http://a/account/../login", "http://a/account/%2e%2e/x", "HTTP://A/account/..", "x://a/account/.."],
+  ...["http:///account", "http:///x/../account", "http://a:99999999/account", "http://x@/account", "http://a?/account"],
 ];
 const STRANGE = ["/", "//", "///", "//[", "//:99999999/", "/\\", "http://", "/%", "/%ff", "*"];
 
@@ -105,6 +107,20 @@ test.each([
 
 test.each([1, 2, 3, 11])("a path that is encoded %i times is decoded as often, as Astro does", (times) => {
   expect(pathForms(`/%${"25".repeat(times - 1)}61ccount`)).toContain("/account");
+});
+
+test("an empty authority is one to some frameworks, and none to others", () => {
+  const forms = pathForms(requestTarget("http:///x/account").path);
+  expect(forms).toEqual(expect.arrayContaining(["/account", "/x/account"]));
+});
+
+test.each([
+  ["http://account/x?y#z", "/x", "?y"],
+  ["http://account", "/", ""],
+  ["http://account?y", "/", "?y"],
+  ["/x:y?http://a/b", "/x:y", "?http://a/b"],
+])("the path of %s is %s", (url, path, search) => {
+  expect(requestTarget(url)).toEqual({ path, search });
 });
 
 test("a plain path has one form", () => {
