@@ -45,6 +45,7 @@ const globalSetup = ["test/support/emissions/collect.ts", "test/support/bundle.t
 export default defineConfig({
   test: {
     reporters: ["default", "./test/support/summary.ts"],
+    setupFiles: "./test/support/clean-up.ts",
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
     // Most tests wait for the processes that they started, so some workers more than cores halve the time of a run.

@@ -1,7 +1,20 @@
-/** Runs `clean` when the process ends, also if a test runner ends it with SIGTERM, for which Node fires no `exit`. */
+const cleanups = new Set<() => void>();
+
+/**
+ * Runs `clean` when a test file has ended, and when the process ends, also if a test runner ends it with SIGTERM, for which Node fires no
+ * `exit`. It may run several times.
+ */
 export function onExit(clean: () => void): void {
-  process.once("exit", clean);
-  if (!process.listeners("SIGTERM").includes(exitOnSignal)) process.once("SIGTERM", exitOnSignal);
+  if (cleanups.size === 0) {
+    process.once("exit", cleanUp);
+    process.once("SIGTERM", exitOnSignal);
+  }
+  cleanups.add(clean);
+}
+
+/** Ends processes and removes files that tests have left. */
+export function cleanUp(): void {
+  for (const clean of cleanups) clean();
 }
 
 function exitOnSignal(): never {
