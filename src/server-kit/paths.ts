@@ -23,6 +23,10 @@ export function requestTarget(url: string): { readonly path: string; readonly se
 const CHANGES: readonly ((path: string) => string)[] = [
   decode,
   decodeRepeatedly,
+  // `decodeURI` leaves these characters encoded. Nuxt and React Router decode them, all but the slash.
+  (path) => path.replaceAll(/%(?:2[346bc]|3[abdf]|40)/gi, decodeURIComponent),
+  // Nuxt separates the query only from the decoded path.
+  (path) => path.replace(/[?#].*/s, "") || "/",
   // `new URL("//host/account", base)`, which some frameworks call, takes `host` for one. It reads a backslash as a slash.
   (path) => path.replace(/^[/\\]{2,}[^/\\]*/, "") || "/",
   (path) => path.replaceAll("\\", "/"),
@@ -75,10 +79,10 @@ function resolveDots(path: string): string {
 /**
  * Scripts of frameworks fetch the data of a page from an address beside it. Returns the address of the page: for `/account.data`,
  * `/account/_.data` and `/_root.data` of React Router, `/account.rsc` and `/_next/data/<build>/account.json` of Next.js,
- * `/account/__data.json` of SvelteKit, `/account/_payload.json` of Nuxt.
+ * `/account/__data.json` of SvelteKit, `/account/_payload.json` of Nuxt, which accepts each character in place of the dot.
  */
 function pageOfData(path: string): string {
-  const page = path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/(?:__data|_payload)\.js(?:on)?$/i, "");
+  const page = path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/(?:__data\.|_payload.)js(?:on)?$/is, "");
   return /^\/_next\/data\/[^/]+(\/.*)\.json$/is.exec(page)?.[1] ?? (page || "/");
 }
 

@@ -100,6 +100,8 @@ test.each([
   "/account/__data.json",
   "/account/_payload.json",
   "/_next/data/b1/account.json",
+  "/account/_payload_json",
+  "/account/_payload.json%3Fx",
   "/x/../%61ccount.DATA",
 ])("%s is for the data of the account", (path) => {
   expect(pathForms(path)).toContain("/account");
@@ -121,6 +123,17 @@ test.each([
   ["/x:y?http://a/b", "/x:y", "?http://a/b"],
 ])("the path of %s is %s", (url, path, search) => {
   expect(requestTarget(url)).toEqual({ path, search });
+});
+
+test.each(["/account%3Fx", "/account%3f/x", "/account%23x", "/%61ccount%253Fx"])(
+  "a query of %s that begins with an encoded delimiter is separated, as Nuxt does",
+  (path) => {
+    expect(pathForms(path)).toContain("/account");
+  },
+);
+
+test("characters that delimit parts of a URL are decoded, as Nuxt and React Router do, all but the slash", () => {
+  expect(pathForms("/%40%23%24%26%2B%2c%3A%3b%3D%3f%2F")).toContain("/@#$&+,:;=?%2F");
 });
 
 test("a plain path has one form", () => {
