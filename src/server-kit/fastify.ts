@@ -1,11 +1,12 @@
 /** The adapter for Fastify. */
 import { createGate, type GateOptions } from "./gate.ts";
-import { type NodeRequestLike, pageRequestOf } from "./node-request.ts";
+import { forbidCaching, type NodeRequestLike, type NodeResponseLike, pageRequestOf } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 type Request = { readonly raw: NodeRequestLike };
 /** The methods of a Fastify reply that the hook calls. */
 type Reply = {
+  readonly raw: Pick<NodeResponseLike, "setHeader" | "writeHead">;
   code(status: number): Reply;
   header(name: string, value: string): Reply;
   send(body: string): unknown;
@@ -32,6 +33,7 @@ export function sessionHook(sessions: ServerSessions, options?: GateOptions) {
     const { authentication, response } = await gate(pageRequestOf(request.raw), request.raw.socket.remoteAddress);
     for (const [name, value] of response?.headers ?? authentication.responseHeaders) reply.header(name, value);
     if (response) return reply.code(response.status).send(await response.text());
+    forbidCaching(authentication, reply.raw);
     users.set(request, authentication.user);
     return undefined;
   };

@@ -21,6 +21,9 @@ import { aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
 const OPTIONS = {
   isProtected: (path: string) => path === "/account" || path.startsWith("/account/") || path === "/login",
 };
+/** What an application sets for a page that it takes for the same for all users. */
+const PUBLIC = { "Cache-Control": "public, max-age=60" };
+const isPublic = (url = "") => url.endsWith("/public");
 type Send = (request: Request) => Promise<Response>;
 type Running = { readonly send: Send; close(): Promise<unknown> | unknown };
 
@@ -43,6 +46,7 @@ async function runExpress(sessions: ServerSessions): Promise<Running> {
   const app = express();
   app.use(forExpress.sessionMiddleware(sessions, OPTIONS));
   app.use((request, response) => {
+    if (isPublic(request.url)) response.set(PUBLIC);
     response.set("x-application", "yes").send(forExpress.getUser(request).state);
   });
   return listen(app);
@@ -54,7 +58,9 @@ function runExpress4(sessions: ServerSessions): Promise<Running> {
   return listen((request, response) => {
     void middleware(request, response, (error) => {
       response.statusCode = error === undefined ? 200 : 500;
-      response.setHeader("x-application", "yes").end(forExpress.getUser(request).state);
+      response.setHeader("x-application", "yes");
+      if (isPublic(request.url)) response.writeHead(200, PUBLIC);
+      response.end(forExpress.getUser(request).state);
     });
   });
 }
@@ -65,13 +71,17 @@ function runNuxt(sessions: ServerSessions): Promise<Running> {
   return listen(async (req, res) => {
     const context: { user?: User } = {};
     await handler({ node: { req, res }, context });
-    if (!res.writableEnded) res.setHeader("x-application", "yes").end(context.user?.state);
+    if (res.writableEnded) return;
+    res.setHeader("x-application", "yes");
+    if (isPublic(req.url)) res.writeHead(200, "OK", Object.entries(PUBLIC).flat());
+    res.end(context.user?.state);
   });
 }
 
 async function runFastify(sessions: ServerSessions): Promise<Running> {
   const app = Fastify();
   app.addHook("onRequest", forFastify.sessionHook(sessions, OPTIONS));
+  app.all("/public", (request, reply) => reply.headers(PUBLIC).send(forFastify.getUser(request).state));
   app.all("/*", (request, reply) => reply.header("x-application", "yes").send(forFastify.getUser(request).state));
   await app.listen({ port: 0, host: "127.0.0.1" });
   return { send: over((app.server.address() as AddressInfo).port), close: () => app.close() };
@@ -80,8 +90,10 @@ async function runFastify(sessions: ServerSessions): Promise<Running> {
 /** A response that the application has fetched from elsewhere. Its headers cannot be changed. */
 const fetched = () => fetch("data:,proxied");
 
-const rendered = async (request: Request, user: User | undefined) =>
-  request.url.endsWith("/proxied") ? fetched() : new Response(user?.state, { headers: { "x-application": "yes" } });
+const rendered = async (request: Request, user: User | undefined) => {
+  if (request.url.endsWith("/proxied")) return fetched();
+  return new Response(user?.state, { headers: { "x-application": "yes", ...(isPublic(request.url) && PUBLIC) } });
+};
 
 /** The types of the parts of Hono that are used here. Hono is not among the packages of the root. */
 type HonoLike = new () => {
@@ -102,6 +114,7 @@ async function runHono(sessions: ServerSessions): Promise<Running> {
   const app = new Hono();
   app.use(forHono.sessionMiddleware(sessions, OPTIONS));
   app.all("/proxied", () => fetched());
+  app.all("/public", (context) => context.text(context.get("user").state, 200, PUBLIC));
   app.all("*", (context) => context.text(context.get("user").state, 200, { "x-application": "yes" }));
   return { send: async (request) => app.fetch(request), close: () => {} };
 }
@@ -185,6 +198,15 @@ describe.each([
     jar.take(response.headers.getSetCookie());
     expect(jar.cookies.get("access_token")).toBeDefined();
     expect(jar.cookies.get("refresh_token")).not.toBe(before);
+  });
+
+  test("a renewal is for no cache, although the application lets caches keep the page", async () => {
+    const jar = await signIn(service);
+    const usual = await running.send(jar.request("/public", PAGE));
+    expect([await usual.text(), usual.headers.get("cache-control")]).toEqual(["active", PUBLIC["Cache-Control"]]);
+    jar.cookies.delete("access_token");
+    const renewed = await running.send(jar.request("/public", PAGE));
+    expect([await renewed.text(), renewed.headers.get("cache-control")]).toEqual(["active", "private, no-store"]);
   });
 
   test("a protected page leads to the login and back, and the login to itself never", async () => {
