@@ -48,9 +48,9 @@ function serveGet({ lists, wallClock, notFound, unavailable }: Deps, request: Re
   }
 }
 
-/** Returns how many seconds caches may keep a list. */
-function maxAge({ nextAt }: SignedList, now: number): number {
-  return Math.max(1, Math.ceil((nextAt - now) / 1000));
+/** Returns how many seconds caches may keep a list: never longer than its time to live, even if the clock was just set back. */
+function maxAge({ nextAt, ttlMs }: SignedList, now: number): number {
+  return Math.max(1, Math.ceil(Math.min(nextAt - now, ttlMs) / 1000));
 }
 
 /** Returns whether a client accepts a list as a JWT, the only form here (RFC 9110 section 12.5.1). */

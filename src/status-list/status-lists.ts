@@ -28,6 +28,8 @@ export type SignedList = {
   readonly etag: string;
   /** When the next version is available, in ms since the epoch. */
   readonly nextAt: number;
+  /** The time between two versions, in ms. */
+  readonly ttlMs: number;
 };
 
 type Kept = SignedList & { readonly slice: number; readonly lst: string };
@@ -117,7 +119,7 @@ export class StatusLists {
     const token = signClaims(TYP, claims);
     const header = token.slice(0, token.indexOf("."));
     const digest = hash("sha256", `${header}.${JSON.stringify(claims)}`, "base64url").slice(0, 22);
-    return { token, etag: `W/"${digest}"`, nextAt: (slice + 1) * ttlMs };
+    return { token, etag: `W/"${digest}"`, nextAt: (slice + 1) * ttlMs, ttlMs };
   }
 
   #keep(name: string, list: Kept): void {
