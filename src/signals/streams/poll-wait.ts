@@ -6,7 +6,7 @@ import type { SessionStore } from "../../session/ports.ts";
  */
 const LOOK_MS = 1_000;
 /** How long to wait for further signals that are returned together with the first, in ms. */
-const GATHER_MS = 20;
+export const GATHER_MS = 20;
 
 /** How many polls may wait at the same time: in all, and for one receiver, so that no receiver takes all places. */
 const MAX_WAITING = { all: 64, receiver: 16 } as const;
@@ -29,18 +29,30 @@ export class WaitingPolls {
   }
 }
 
-/** Resolves when there may be a signal to return, when the poll must stop waiting, or after `leftMs` at the latest. */
+type Wait = {
+  /** How long to wait at most, in ms. */
+  readonly leftMs: number;
+  /** How long to wait after the first hint, in ms: `GATHER_MS` for the first wait of a poll, then what the wait before has returned. */
+  readonly gatherMs: number;
+};
+
+/**
+ * Resolves when there may be a signal to return, when the poll must stop waiting, or after `leftMs` at the latest.
+ *
+ * @returns `gatherMs` of the next wait. It is doubled after a hint, because the poll goes on only if the hint was for signals that it does
+ *   not return. Otherwise such polls would read all partitions up to 50 times a second while many sessions end.
+ */
 export async function waitForSignals(
   store: Pick<SessionStore, "onRevocation">,
-  leftMs: number,
+  { leftMs, gatherMs }: Wait,
   stopped: AbortSignal,
-): Promise<void> {
+): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const end = () => resolve();
   const look = setTimeout(end, Math.min(LOOK_MS, leftMs));
   let gather: NodeJS.Timeout | undefined;
   const stopHints = store.onRevocation(() => {
-    gather ??= setTimeout(end, GATHER_MS);
+    gather ??= setTimeout(end, gatherMs);
   });
   stopped.addEventListener("abort", end);
   if (stopped.aborted) end();
@@ -49,4 +61,5 @@ export async function waitForSignals(
   stopped.removeEventListener("abort", end);
   clearTimeout(look);
   clearTimeout(gather);
+  return gather === undefined ? GATHER_MS : Math.min(LOOK_MS, 2 * gatherMs);
 }

@@ -11,7 +11,7 @@ import type { LoggedSignal, SignalLog } from "../ports.ts";
 import { changeStream, findStream } from "./change.ts";
 import type { StreamSubscription } from "./configuration.ts";
 import { type PassDeps, passOver, type Verdicts } from "./poll-pass.ts";
-import { WaitingPolls, waitForSignals } from "./poll-wait.ts";
+import { GATHER_MS, WaitingPolls, waitForSignals } from "./poll-wait.ts";
 import { VerdictMemory } from "./verdict-memory.ts";
 
 export type PollerDeps = ManagementDeps & {
@@ -65,12 +65,13 @@ export class Poller {
     const waits = !returnImmediately && limit > 0 && this.#waiting.enter(owner);
     const started = performance.now();
     let readAt = started;
+    let gatherMs = GATHER_MS;
     try {
       for (;;) {
         const polled = await this.#take(stream, limit);
         const left = started + LONG_POLL_MS - performance.now();
         if (!waits || stopped.aborted || left <= 0 || Object.keys(polled.sets).length > 0) return polled;
-        await waitForSignals(this.#deps.store, left, stopped);
+        gatherMs = await waitForSignals(this.#deps.store, { leftMs: left, gatherMs }, stopped);
         if (performance.now() - readAt < REFRESH_MS) continue;
         readAt = performance.now();
         stream = await this.#find(id, requester);
