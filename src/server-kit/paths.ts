@@ -5,9 +5,10 @@
 
 /**
  * The scheme and the authority of an absolute URL. Frameworks separate them from the path by grammars of their own: for `http:///account`,
- * Express takes `/account` for the path, and `new URL` takes `account` for the host. So an empty authority stays with the path.
+ * Express takes `/account` for the path, and `new URL` takes `account` for the host; for `http://a?/account`, h3 2 takes `/account` for
+ * the path, and Express takes `/`. So an authority that is empty or ends in such a way stays with the path, as in `//a?/account`.
  */
-const ORIGIN = /^[a-z][a-z\d+.-]*:(?:\/\/[^/\\?#]+)?/i;
+const ORIGIN = /^[a-z][a-z\d+.-]*:(?:\/\/[^/\\?#]+(?=[/\\]|$))?/i;
 
 /** How often a path is decoded at most. Astro refuses paths that have to be decoded more than 11 times. */
 const MAX_DECODINGS = 12;
@@ -15,7 +16,7 @@ const MAX_DECODINGS = 12;
 /** Returns the path and the query of a request as they were sent. @param url a path, or an absolute URL */
 export function requestTarget(url: string): { readonly path: string; readonly search: string } {
   // `URL.parse` would resolve `..`, which Express and Fastify leave in the path that they match.
-  const [, path, search = ""] = /^([^?#]*)(\?[^#]*)?/.exec(url.replace(ORIGIN, "")) ?? [];
+  const [, path, search = ""] = /^((?:\/\/[^/]*)?[^?#]*)(\?[^#]*)?/.exec(url.replace(ORIGIN, "")) ?? [];
   return { path: path || "/", search };
 }
 
@@ -25,7 +26,7 @@ const CHANGES: readonly ((path: string) => string)[] = [
   decodeRepeatedly,
   // `decodeURI` leaves these characters encoded. Nuxt and React Router decode them, all but the slash.
   (path) => path.replaceAll(/%(?:2[346bc]|3[abdf]|40)/gi, decodeURIComponent),
-  // Nuxt separates the query only from the decoded path.
+  // Nuxt separates the query only from the decoded path. An authority may end with a query, too.
   (path) => path.replace(/[?#].*/s, "") || "/",
   // `new URL("//host/account", base)`, which some frameworks call, takes `host` for one. It reads a backslash as a slash.
   (path) => path.replace(/^[/\\]{2,}[^/\\]*/, "") || "/",

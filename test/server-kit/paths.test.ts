@@ -111,15 +111,19 @@ test.each([1, 2, 3, 11])("a path that is encoded %i times is decoded as often, a
   expect(pathForms(`/%${"25".repeat(times - 1)}61ccount`)).toContain("/account");
 });
 
-test("an empty authority is one to some frameworks, and none to others", () => {
-  const forms = pathForms(requestTarget("http:///x/account").path);
-  expect(forms).toEqual(expect.arrayContaining(["/account", "/x/account"]));
+test.each([
+  ["http:///x/account", ["/account", "/x/account"]],
+  ["http://a?/account", ["/account", "/"]],
+  ["http://a#/account", ["/account", "/"]],
+  ["//a?/account", ["/account", "/"]],
+])("%s has a path for each grammar of authorities", (url, paths) => {
+  expect(pathForms(requestTarget(url).path)).toEqual(expect.arrayContaining(paths));
 });
 
 test.each([
   ["http://account/x?y#z", "/x", "?y"],
   ["http://account", "/", ""],
-  ["http://account?y", "/", "?y"],
+  ["//a/x?y", "//a/x", "?y"],
   ["/x:y?http://a/b", "/x:y", "?http://a/b"],
 ])("the path of %s is %s", (url, path, search) => {
   expect(requestTarget(url)).toEqual({ path, search });
