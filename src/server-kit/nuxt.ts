@@ -21,10 +21,13 @@ type Event = {
  */
 export function sessionHandler(sessions: ServerSessions, options?: GateOptions) {
   const gate = createGate(sessions, options);
-  const handler = async ({ node: { req, res }, context }: Event): Promise<void> => {
-    const user = await writePassage(await gate(pageRequestOf(req), req.socket.remoteAddress), res);
-    // If the response has not ended, h3 passes the request on.
+  const handler = async ({ node: { req, res }, context }: Event): Promise<Response | undefined> => {
+    const passage = await gate(pageRequestOf(req), req.socket.remoteAddress);
+    // h3 2 calls the next handler unless this one returns something, even if the response has ended.
+    if (passage.response) return passage.response;
+    const user = await writePassage(passage, res);
     if (user) (context as { user?: User }).user = user;
+    return undefined;
   };
   // This marks the function in the same way as `defineEventHandler`.
   return Object.assign(handler, { __is_handler__: true as const });

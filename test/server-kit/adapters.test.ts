@@ -70,8 +70,8 @@ function runNuxt(sessions: ServerSessions): Promise<Running> {
   const handler = sessionHandler(sessions, OPTIONS);
   return listen(async (req, res) => {
     const context: { user?: User } = {};
-    await handler({ node: { req, res }, context });
-    if (res.writableEnded) return;
+    const own = await handler({ node: { req, res }, context });
+    if (own) return void res.setHeaders(own.headers).writeHead(own.status).end();
     res.setHeader("x-application", "yes");
     if (isPublic(req.url)) res.writeHead(200, "OK", Object.entries(PUBLIC).flat());
     res.end(context.user?.state);
