@@ -26,12 +26,35 @@ const ID_BYTES = 16;
 /** How many streams one receiver may have, so that no receiver can take all subscriptions. */
 const MAX_OWN_STREAMS = 32;
 
+/** The latest creation of each receiver that is under way in this instance. */
+const creating = new Map<string, Promise<unknown>>();
+
 /**
- * Creates a stream.
+ * Creates a stream. An instance makes the streams of a receiver one after the other: otherwise calls that run at the same time would not
+ * count each other's streams.
  *
  * @throws ServiceError
  */
 export async function createStream(
+  deps: StreamDeps,
+  wanted: StreamProperties,
+  requester: Requester,
+): Promise<StreamConfiguration> {
+  const owner = ownerOf(requester);
+  const before = creating.get(owner);
+  const created = (async () => {
+    await before?.catch(() => {});
+    return createNext(deps, wanted, requester);
+  })();
+  creating.set(owner, created);
+  try {
+    return await created;
+  } finally {
+    if (creating.get(owner) === created) creating.delete(owner);
+  }
+}
+
+async function createNext(
   deps: StreamDeps,
   wanted: StreamProperties,
   requester: Requester,
