@@ -48,7 +48,8 @@ async function fileOf(link: string): Promise<string> {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     // The file does not exist yet, or is a link to a file that does not exist.
     const target = await readlink(link).catch(() => undefined);
-    return target === undefined ? link : resolve(dirname(link), target);
+    // The target may be a link as well. Its `..` starts from the real directory of this link.
+    return target === undefined ? link : fileOf(resolve(await realpath(dirname(link)), target));
   }
 }
 

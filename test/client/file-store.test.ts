@@ -127,6 +127,16 @@ test.each([
   expect(await file.load()).toEqual(after);
 });
 
+test("links to links stay, although the file does not exist yet", async () => {
+  mkdirSync(join(directory, "a/b"), { recursive: true });
+  symlinkSync("a/b", join(directory, "short"));
+  symlinkSync("../tokens.json", join(directory, "a/b/second"));
+  symlinkSync("short/second", path);
+  await createFileStore(path).save({ refreshToken: "r" });
+  expect(lstatSync(join(directory, "a/b/second")).isSymbolicLink()).toBe(true);
+  expect(JSON.parse(readFileSync(join(directory, "a/tokens.json"), "utf8"))).toEqual({ refreshToken: "r" });
+});
+
 test("a symbolic link stays, and no tokens are left where it leads to", async () => {
   mkdirSync(join(directory, "kept"));
   const target = join(directory, "kept", "tokens.json");
