@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { backoffMs, GIVE_UP_MS } from "../../src/signals/delivery/lane.ts";
+import type { Subscription } from "../../src/signals/model.ts";
 import { createSender } from "../../src/signals/send/sender.ts";
 import { type Behaviour, createWorld } from "./delivery-world.ts";
 import { startReceiver } from "./world.ts";
@@ -152,6 +153,28 @@ test("410 of a webhook pauses it: the receiver wants no more", async () => {
   await passTime(world, instance, 60_000, 1_000);
   expect([world.attempts, world.paused]).toEqual([1, [["one", "receiver"]]]);
 });
+
+test.each(["operator", "receiver"] as const)(
+  "what was accepted before a pause by the %s is not sent again after it",
+  async (because) => {
+    const { world, store, instance } = worldWith();
+    await passTime(world, instance, 6_000, 1_000);
+    const accepted = store.append(0);
+    await instance.round();
+    const one = store.subscriptions.get("one") as Subscription;
+    if (because === "operator") store.subscriptions.set("one", { ...one, state: "paused", because });
+    else {
+      world.behaviour = () => 410;
+      store.append(2);
+    }
+    await passTime(world, instance, 10_000, 1_000);
+    expect(store.subscriptions.get("one")).toMatchObject({ state: "paused", because });
+    world.behaviour = () => "accept";
+    store.subscriptions.set("one", { ...(store.subscriptions.get("one") as Subscription), state: "active" });
+    await passTime(world, instance, 20_000, 1_000);
+    expect(world.receipts.filter(({ id }) => id === accepted.id)).toHaveLength(1);
+  },
+);
 
 test("what an operator pauses while a request is under way keeps the operator's reason", async () => {
   const { world, store, instance } = worldWith();

@@ -44,7 +44,7 @@ function openDispatch(respond: Sender["send"] = () => new Promise<never>(() => {
       close() {},
     },
   };
-  return { state, dispatch: new Dispatch(deps as DeliveryDeps, { onRoom() {}, onPaused() {} }) };
+  return { state, dispatch: new Dispatch(deps as DeliveryDeps, { onRoom() {}, async onPaused() {} }) };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));

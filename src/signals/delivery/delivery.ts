@@ -35,7 +35,7 @@ export class Delivery {
     this.#deps = deps;
     this.#dispatch = new Dispatch(deps, {
       onRoom: ({ partition }) => this.hint(partition),
-      onPaused: ({ id }) => this.#destinations.delete(id),
+      onPaused: (destination) => this.#retire(destination),
     });
   }
 
@@ -119,16 +119,21 @@ export class Delivery {
     for (const one of await this.#deps.subscriptions.known()) {
       if (isPushed(one)) active.set(one.id, one);
     }
-    for (const [id, { lane }] of this.#destinations) {
-      if (active.has(id)) continue;
-      lane.closeAll();
-      this.#destinations.delete(id);
-    }
+    const retired = [...this.#destinations.values()].filter(({ subscription: { id } }) => !active.has(id));
+    for (const destination of retired) await this.#retire(destination);
     for (const [id, subscription] of active) {
       const known = this.#destinations.get(id);
       if (known === undefined) this.#destinations.set(id, { lane: new Lane(), subscription, recording: false });
       else known.subscription = subscription;
     }
+  }
+
+  /** Ends the delivery to a destination. What its receiver has accepted is stored, so that it is not sent again after a pause. */
+  async #retire(destination: Destination): Promise<void> {
+    const { lane, subscription } = destination;
+    await eachOf([...lane.lines], (line) => this.#advance(destination, line)).catch(this.#deps.events.onFailure);
+    lane.closeAll();
+    if (this.#destinations.get(subscription.id) === destination) this.#destinations.delete(subscription.id);
   }
 
   /** Opens lines: for each subscription, one in each partition that this instance holds. */

@@ -1,6 +1,6 @@
 /** Sends the signals of lanes, a bounded number in each turn of the event loop, so that no logout is delayed. */
 import { toWallClock } from "../../session/time.ts";
-import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
+import type { DeliveryError, PauseReason } from "../model.ts";
 import { attempt, type PushSubscription } from "./attempt.ts";
 import type { Lane } from "./lane.ts";
 import type { Item, Line } from "./line.ts";
@@ -25,8 +25,8 @@ const MAX_PER_TURN = 32;
 interface DispatchListener {
   /** Called when there is room for more signals in a line. */
   onRoom(line: Line): void;
-  /** Called when nothing more is delivered to a subscription. */
-  onPaused(subscription: KnownSubscription): void;
+  /** Called when nothing more is to be delivered to a subscription. It closes the lines, and never rejects. */
+  onPaused(destination: Destination): Promise<void>;
 }
 
 export class Dispatch {
@@ -104,7 +104,8 @@ export class Dispatch {
     destination.recording = false;
   }
 
-  async #pause({ lane, subscription }: Destination, because: PauseReason): Promise<void> {
+  async #pause(destination: Destination, because: PauseReason): Promise<void> {
+    const { subscription } = destination;
     const { subscriptions, events } = this.#deps;
     let isPaused: boolean;
     try {
@@ -113,8 +114,7 @@ export class Dispatch {
       // If the store fails, the subscription stays active, and the next failure of a delivery pauses it.
       return events.onFailure(error);
     }
-    lane.closeAll();
-    this.#listener.onPaused(subscription);
+    await this.#listener.onPaused(destination);
     // If this is false, an operator or the receiver has paused or deleted the subscription in the meantime, and their reason is kept.
     if (isPaused) events.onPause(subscription.id, because);
   }
