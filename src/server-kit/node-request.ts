@@ -24,6 +24,9 @@ export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeReques
     // In HTTP/2 the headers include pseudo-headers such as `:path`.
     if (value !== undefined && !name.startsWith(":")) own.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
+  const authority = headers[":authority"];
+  // Browsers send no `Host` by HTTP/2 (RFC 9113 section 8.3.1).
+  if (typeof authority === "string" && !own.has("host")) own.set("host", authority);
   return { method, url: originalUrl, headers: own };
 }
 

@@ -1,5 +1,9 @@
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import { connect, createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
 import { isSafe, isSameOrigin } from "../../src/server-kit/index.ts";
+import { pageRequestOf } from "../../src/server-kit/node-request.ts";
 
 const request = (headers: Record<string, string>) => ({ method: "POST", headers: new Headers(headers) });
 const HOST = { host: "app.example" };
@@ -31,6 +35,23 @@ test("a listed origin is the application's, however the browser calls it", () =>
 test("behind a proxy the host is the one that the browser called", () => {
   const headers = { host: "127.0.0.1:3000", "x-forwarded-host": "app.example", origin: "https://app.example" };
   expect(isSameOrigin(request(headers))).toBe(true);
+});
+
+test("by HTTP/2 the host is the authority of the request", async () => {
+  const server = createServer((incoming, response) => response.end(String(isSameOrigin(pageRequestOf(incoming)))));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const session = connect(`http://127.0.0.1:${port}`);
+  onTestFinished(() => {
+    session.destroy();
+    server.close();
+  });
+  const post = async (origin: string) => {
+    const stream = session.request({ ":method": "POST", ":path": "/", origin }).setEncoding("utf8");
+    return (await stream.end().toArray()).join("");
+  };
+  expect(await post(`http://127.0.0.1:${port}`)).toBe("true");
+  expect(await post("http://evil.example")).toBe("false");
 });
 
 test.each([
