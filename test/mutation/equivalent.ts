@@ -54,6 +54,13 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: "src/client/file-store.ts",
+    source: "await file.sync();",
+    before: "await file.sync()",
+    replacement: "(file.sync())",
+    reason: "Node closes a file only after its pending operations, and the next line waits for that.",
+  },
+  {
+    file: "src/client/file-store.ts",
     source: "await file.close();",
     before: "await file.close()",
     replacement: "(file.close())",

@@ -86,7 +86,8 @@ describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
   test("may be a quoted string, and only a whole one", async () => {
     const jwt = await proofOf(own);
     expect(verifyDeviceProof(`"${jwt}"`, REGISTRATION)).toEqual(verifyDeviceProof(jwt, REGISTRATION));
-    for (const text of [`"${jwt}`, `${jwt}"`, `""${jwt}""`, `'${jwt}'`, ` ${jwt}`, `${jwt}, ${jwt}`, `${jwt}\n`, ""]) {
+    const around = [`"${jwt}`, `${jwt}"`, `""${jwt}""`, `'${jwt}'`, ` ${jwt}`, `${jwt}\n`, `"${jwt}";a`, `a"${jwt}"`];
+    for (const text of [...around, `${jwt}, ${jwt}`, ""]) {
       expect(reasonOf(text)).toBe("malformed");
     }
   });
