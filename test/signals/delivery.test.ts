@@ -246,6 +246,20 @@ test("who stops gives the leases back, and another instance goes on at once", as
   expect(world.receipts).toHaveLength(2);
 });
 
+test("who stops while it gets no replies from the store gives the leases back nevertheless", async () => {
+  const { world, store, instance } = worldWith();
+  const other = world.instance();
+  await instance.round();
+  store.append(0);
+  await passTime(world, instance, 1_000, 1_000);
+  store.losesReplies = true;
+  await instance.delivery.stop().catch(() => {});
+  store.losesReplies = false;
+  store.append(2);
+  await passTime(world, other, 1_000, 1_000);
+  expect(world.receipts.length).toBeGreaterThan(1);
+});
+
 test("real receivers over real sockets: 500, a redirect and silence are retried until they accept", async () => {
   const { world, store } = worldWith();
   const statuses = [500, 302, 404, 204];

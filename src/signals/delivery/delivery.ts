@@ -80,7 +80,8 @@ export class Delivery {
   /** Stops sending, waits for requests under way, and gives the leases back. */
   async stop(): Promise<void> {
     await this.#dispatch.stop();
-    await this.flush();
+    // Signals whose cursor could not be stored are sent again by the instance that takes the lease.
+    await this.flush().catch(this.#deps.events.onFailure);
     const leases = [...this.#held.values()].map(({ lease }) => lease);
     this.#held.clear();
     await this.#deps.log.release(leases);

@@ -23,7 +23,6 @@ export function startDelivery(deps: DeliveryDeps): () => Promise<void> {
     clearTimeout(timer);
     stopHints();
     await round;
-    await delivery.stop();
-    deps.sender.close();
+    await delivery.stop().finally(() => deps.sender.close());
   };
 }
