@@ -3,7 +3,7 @@
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
 
-// The cache is not in the shared temporary directory, where another user could have placed code under that name.
+// The cache is not in the shared temporary directory, where another user could have placed code that this process would run.
 enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url)));
 
 async function serve(): Promise<void> {

@@ -54,7 +54,7 @@ export class Admission {
   readonly #waiting = new Map<number, number>();
   #waitingCount = 0;
   #lastReplyTurn = 0;
-  /** How many turns the command with the last reply waited. */
+  /** For how many turns the command whose reply arrived last had waited. */
   #lastWaitTurns = 0;
   /** Whether a command was lost, and no reply has arrived since. */
   #silent = false;
@@ -73,8 +73,8 @@ export class Admission {
     const { maxLoopDelayMs } = this.#options;
     const now = this.#clock();
     const worked = this.#processorTime();
-    // A turn in which the process had no processor is late as well. It counts as overload only if the process used the processor for that
-    // long.
+    // A turn is also late if the process had no processor. So the lateness counts only up to the processor time that the process used in
+    // the turn.
     const late = Math.min(now - this.#lastTurnAt - TURN_MS, worked - this.#workedUntil) > maxLoopDelayMs;
     this.#lateTurns = late && maxLoopDelayMs > 0 ? this.#lateTurns + 1 : 0;
     this.#lastTurnAt = now;
@@ -132,7 +132,7 @@ export class Admission {
     if (outcome === "replied") this.#lastWaitTurns = this.#turn - begun;
   }
 
-  /** The current turn, to pass to `hear`. */
+  /** The number of the current turn, which callers pass to `hear` when a reply arrives. */
   get now(): number {
     return this.#turn;
   }

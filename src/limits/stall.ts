@@ -22,8 +22,9 @@ type Tolerances = {
 };
 
 /**
- * Returns how long a rotation may wait: a quarter of the reuse interval, which leaves as much for the network, and at least 500 ms. The
- * start warns of a reuse interval below 2 s. Without a reuse interval nothing is promised, and no refresh is refused.
+ * Returns how long a rotation may wait in this process: a quarter of the reuse interval, so that a request may spend another quarter on
+ * the network; but at least 500 ms, so the service warns at its start of a reuse interval below 2 s. If there is no reuse interval, a
+ * late refresh breaks no promise, so none is refused.
  */
 export function stallTolerances(reuseIntervalMs: number): Tolerances {
   const rotationMs = reuseIntervalMs === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseIntervalMs / 4, MIN_TOLERANCE_MS);

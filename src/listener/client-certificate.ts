@@ -2,11 +2,11 @@ import type { TLSSocket } from "node:tls";
 import type { Request } from "./exchange.ts";
 
 export type PeerCertificate = {
-  /** Whether a trusted authority has issued it for clients, and it was valid when the connection was made. */
+  /** Whether a trusted authority has issued the certificate for clients, and it was valid when the connection was made. */
   readonly verified: boolean;
   /** The subject's common name, and the DNS names and URIs of the subject alternative name (RFC 5280 section 4.2.1.6). */
   readonly names: readonly string[];
-  /** The end of its validity, in ms since the epoch. */
+  /** When the certificate expires, in ms since the epoch. */
   readonly expiresAt: number;
 };
 

@@ -52,7 +52,8 @@ export class Connections {
   }
 
   #makePlace(share: number): boolean {
-    // The search is repeated only when half of them are gone: a flood from many addresses must not cost a search for each connection.
+    // The search for the address with the most connections is repeated only when half of that address's connections are gone: a flood
+    // from many addresses must not cost a search for each connection.
     if (this.#largest === undefined || this.#largest.holding.sockets.size * 2 <= this.#largest.size)
       this.#findLargest();
     const holding = this.#largest?.holding;

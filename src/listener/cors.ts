@@ -16,7 +16,7 @@ const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
 /** The response headers that scripts may read: those of the RPC protocols, `Retry-After`, and the challenges. */
 const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", ...OF_DEVICES].join(", ");
 
-/** @param headersFor returns the headers of preflight responses, which are sent here */
+/** @param headersFor returns the security headers of a response; this function sends the responses to preflight requests itself */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {
   if (allowedOrigins.length === 0) return next;
   return (request: Request, response: Response) => {

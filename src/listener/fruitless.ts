@@ -11,7 +11,7 @@ import type { Request } from "./exchange.ts";
 /** How many fruitless requests an address may make in a burst. */
 export const MAX_FRUITLESS = 200;
 export const FRUITLESS_PER_SECOND = 200;
-/** How long an address that has made more may not open HTTP/2 connections, in ms. */
+/** How long an address that has made too many fruitless requests may not open HTTP/2 connections, in ms. */
 export const CALM_MS = 5_000;
 /** How many addresses are counted at the same time; each takes some 130 bytes. */
 const MAX_ADDRESSES = 50_000;
@@ -48,7 +48,7 @@ export class Fruitless {
     if (THIS_MACHINE.has(address)) return false;
     const bucket = this.#bucketOf(subnetOf(address));
     const now = this.#clock();
-    // Requests on connections that were open before do not extend the pause.
+    // While the address may not connect, requests on its older connections do not extend the pause.
     if (bucket.atMs > now) return true;
     bucket.level = Math.max(0, bucket.level - ((now - bucket.atMs) / 1000) * FRUITLESS_PER_SECOND) + 1;
     bucket.atMs = now;

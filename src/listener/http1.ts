@@ -135,9 +135,8 @@ function stateOf(socket: Http1Socket): Connection {
 }
 
 /**
- * Closes a connection with the requests that wait on it.
- * Node destroys the requests of a closed connection with an error each, whose stack costs more than the request. A request that is
- * destroyed already gets none.
+ * Closes a connection, and destroys the pipelined requests that wait on it.
+ * Otherwise Node would destroy each of these requests with an error, and the stack of that error costs more than the request.
  */
 function giveUp({ waiting }: Connection, socket: Socket): void {
   socket.destroy();
@@ -150,7 +149,7 @@ function announceClose({ current, waiting }: Connection): void {
   if (current !== undefined && waiting.size === 0 && !current.headersSent) current.setHeader("connection", "close");
 }
 
-/** Whether a body may still be arriving when the response is sent: any body that does not arrive together with its head. */
+/** Whether a body may still be arriving when the response is sent, because it did not arrive together with the head of its request. */
 function mayComeLate({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 4096;
 }

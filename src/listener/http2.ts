@@ -102,7 +102,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     take(socket) {
       if (fruitless?.bars(socket)) return onRefused("requests");
       taken = socket;
-      server.emit("connection", socket); // The server emits "session" at once, and the listener of that event reads `taken`.
+      server.emit("connection", socket); // The server emits "session" before `emit` returns; its listener reads the socket in `taken`.
       taken = undefined;
     },
     drain() {

@@ -65,12 +65,12 @@ export function connectTo(server: Pick<Server, "address">, sharesPort = false): 
  * random.
  */
 const MAX_ATTEMPTS = 1_000;
-/** No request line and no TLS record begins with these bytes. */
+/** Bytes with which no request line and no TLS record begins, so that any other process closes the connection that sends them. */
 const NO_PROTOCOL = Buffer.from("\0\r\n\r\n");
 
 type Waited = {
   readonly sinceMs: number;
-  /** The latest time at which a request may have been sent together with the connection. */
+  /** The latest time at which the client may have sent a request that waited together with its connection. */
   untilMs: number;
 };
 
@@ -95,7 +95,7 @@ type Deps = {
 
 export class LateConnections {
   readonly #deps: Required<Deps>;
-  /** Undefined while accepted connections have not waited for long. */
+  /** The present stall; undefined while accepted connections have not waited for long. */
   #stall: Stall | undefined;
   #endOwn = () => {};
   /** The connections whose first request may be old, by address and port of the client. */
@@ -143,8 +143,9 @@ export class LateConnections {
   }
 
   /**
-   * Records a connection that was not read before now. @param sinceMs the earliest time at which it may have waited, by the clock of the
-   * turns
+   * Records a connection that has not been read yet.
+   *
+   * @param sinceMs the time since which the connection may have waited, by the clock of the turns
    */
   note(socket: Socket, sinceMs: number): void {
     const { turns, maxWaitMs, afterPoll } = this.#deps;
@@ -171,7 +172,8 @@ export class LateConnections {
     const { turns, afterPoll } = this.#deps;
     const { sinceMs, untilMs } = waited;
     if (turns.behindMs(untilMs) <= 0) waits.set(request, turns.behindMs(sinceMs));
-    // Later requests were sent later. But HTTP/2 streams may have arrived together, and are then read in the same poll.
+    // Later requests on the connection did not wait with it. But several HTTP/2 streams may have arrived together, which are then read in
+    // the same poll.
     const forget = () => this.#waited.delete(client);
     if ("stream" in request) afterPoll(forget);
     else forget();

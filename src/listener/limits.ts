@@ -42,8 +42,9 @@ export type ListenerLimits = {
   /** The number of open connections of one IPv4 address or one IPv6 /64. */
   readonly maxConnectionsPerAddress: number;
   /**
-   * Whether requests to a path are refused without an authentic credential. One address may make a bounded number of other HTTP/2
-   * requests, and of refused ones (fruitless.ts). No such bound if undefined: behind a proxy.
+   * Returns whether requests to a path are refused without an authentic credential. One address may make only a bounded number of HTTP/2
+   * requests that are refused, or that need no credential (fruitless.ts). Undefined switches this bound off, because all clients behind a
+   * proxy share its address.
    */
   readonly needsCredential: ((path: string) => boolean) | undefined;
   /** The number of requests whose bodies are still arriving. */

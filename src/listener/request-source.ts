@@ -99,8 +99,8 @@ export function forwardedScheme(request: Request, trustedProxies: number): "http
 }
 
 /**
- * Returns the entry of the outermost trusted proxy. Every proxy appends an entry, so entries further left may come from the client
- * itself.
+ * Returns the entry of the outermost trusted proxy in a forwarding header, such as `X-Forwarded-For`. Every proxy appends an entry, so
+ * entries further left may come from the client itself.
  */
 function forwarded(request: Request, name: string, trustedProxies: number): string | undefined {
   const header = trustedProxies > 0 ? request.headers[name] : undefined;

@@ -15,11 +15,11 @@ type Options = {
   /** Whether the listener itself speaks TLS. */
   readonly tls: boolean;
   readonly trustedProxies: number;
-  /** How long browsers must use only https, in ms; 0 sends no such header. */
+  /** How long browsers must use only https, in ms; with 0, `Strict-Transport-Security` is not sent. */
   readonly hstsMaxAgeMs: number;
 };
 
-/** Creates the function. `Strict-Transport-Security` is sent only if the client used https (RFC 6797 section 7.2). */
+/** Creates the function that returns the headers. `Strict-Transport-Security` is sent only to clients that used https (RFC 6797, 7.2). */
 export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options): SecurityHeaders {
   if (hstsMaxAgeMs === 0) return () => ALWAYS;
   const hsts = ["strict-transport-security", `max-age=${Math.floor(hstsMaxAgeMs / 1000)}`] as const;

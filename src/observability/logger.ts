@@ -139,7 +139,10 @@ function partsOf(args: readonly unknown[]): [fields: Readonly<Record<string, unk
   return [isPlain(first) ? first : { err: first }, message];
 }
 
-/** Returns the kind of a line, which has its own budget. Refusals for different reasons, or of admin tokens, do not use up each other's. */
+/**
+ * Returns the kind of a line. Each kind has its own budget of lines, so many refusals for one reason do not suppress those for another
+ * reason, and refusals of other credentials do not suppress those of admin tokens.
+ */
 function kindOf(event: string, level: Level | string, fields: Readonly<Record<string, unknown>>): string {
   const reason = typeof fields.reason === "string" ? ` ${safeText(fields.reason, 64)}` : "";
   const limit = typeof fields.limit === "string" ? ` ${safeText(fields.limit, 64)}` : "";

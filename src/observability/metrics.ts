@@ -41,7 +41,7 @@ export type Metrics = {
 };
 
 type ReadSamples = () => Samples | Promise<Samples>;
-/** `max` is for values that all workers measure in the same place, such as the store. */
+/** How the values of several workers are combined. `max` is for a value that all of them measure in the same place, such as the store. */
 type Merge = "sum" | "max";
 
 /** The values of a gauge by their labels. */

@@ -1,4 +1,4 @@
-/** The options and the version that all buf plugins have. */
+/** The options and the version that all buf plugins of this project share. */
 import { readFileSync } from "node:fs";
 
 /** The package.json at the root of this repository, or of the published package. */

@@ -26,7 +26,7 @@ export function describeOperation(
     ...path.map((parameter) => pathParameter(parameter, input, route, schemas)),
     ...(route.body === "*" ? [] : queryParameters(input, bound, schemas)),
   ];
-  // The summary is required, because linters demand one of every operation.
+  // An RPC without a comment gets its name as the summary, because linters demand a summary of every operation.
   const { summary = method.name, description } = summaryOf(method);
   return {
     tags: [names.tag],

@@ -35,14 +35,14 @@ export function isRequired(field: DescField): boolean {
   );
 }
 
-/** Returns the direction in which a field is used, if it is not used in both. */
+/** Returns the keyword for a field that only requests or only responses have. */
 export function directionOf(field: DescField): Schema {
   const behaviors = getOption(field, behaviorOption);
   if (behaviors.includes(FieldBehavior.OUTPUT_ONLY)) return { readOnly: true };
   return behaviors.includes(FieldBehavior.INPUT_ONLY) ? { writeOnly: true } : {};
 }
 
-/** Describes in words the rules of a field for which there is no keyword. */
+/** Describes in words those rules of a field that no schema keyword can express. */
 export function notesOf(field: DescField): string[] {
   const behaviors = getOption(field, behaviorOption);
   const { type } = getOption(field, rulesOption);
@@ -117,8 +117,8 @@ export function exclusiveGroups(type: DescMessage): readonly MessageOneofRule[] 
 }
 
 /**
- * Returns whether the rules do not apply. Without presence, a zero value cannot be distinguished from an absent one, so `IF_ZERO_VALUE`
- * has no keyword then.
+ * Returns whether the schema leaves out the rules of a field. `IF_ZERO_VALUE` exempts a zero value from the rules of a field without
+ * presence, and no keyword can express that.
  */
 function ignores(field: DescField, { ignore }: FieldRules): boolean {
   if (ignore === Ignore.ALWAYS) return true;

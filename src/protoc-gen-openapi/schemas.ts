@@ -21,7 +21,7 @@ export class Schemas {
   readonly #components = new Map<string, Json>();
   readonly #alwaysSet: (field: DescField) => boolean;
 
-  /** @param alwaysSet whether JSON always has a field, beyond those that are required */
+  /** @param alwaysSet returns whether JSON always contains a field although requests need not set it */
   constructor(alwaysSet: (field: DescField) => boolean = () => false) {
     this.#alwaysSet = alwaysSet;
   }

@@ -56,7 +56,7 @@ function kindOfValue({ scalar, enum: enumType, message }: DescField): string {
   return message?.typeName === DurationSchema.typeName ? "duration" : "";
 }
 
-/** The rules that are described elsewhere, because they do not concern the value itself. */
+/** Rules that are skipped when the checks of a list are described, because they are about its items, which have checks of their own. */
 const APART: readonly string[] = ["repeated.items"];
 
 function describeChecks(field: DescField, rules: FieldOption["type"], kind: string): RuleCheck[] {

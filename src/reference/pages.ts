@@ -80,7 +80,8 @@ function once(read: () => Promise<Page>): Render {
 }
 
 /**
- * The published package contains a copy (deploy/packages/build.ts). A clone of the repository does not, so it uses the installed package.
+ * Reads a file of Swagger UI. The published package of the service contains a copy of these files (deploy/packages/build.ts). A clone of
+ * the repository has no copy, so the installed package `swagger-ui-dist` is used.
  */
 async function readSwaggerUi(name: string): Promise<Buffer> {
   const copy = new URL(`swagger-ui/${name}`, import.meta.url);

@@ -63,7 +63,7 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
     return this.#freshness.ageMs(this.#deps.monotonic(), this.#deps.clock());
   }
 
-  /** There are no hints, because a reading waits until there is something to read. */
+  /** Never calls back: no hint of new entries is needed, because `revocations` waits until there is something to read. */
   onRevocation(): () => void {
     return () => {};
   }

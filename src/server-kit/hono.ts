@@ -28,7 +28,7 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
     await next();
     const own = withResponseHeaders(context.res, authentication);
     if (own === context.res) return undefined;
-    // Otherwise Hono would add the headers of the response that is replaced, and put its cookies in the place of ours.
+    // The old response is removed first. Otherwise Hono would add its headers to the new one, and replace the kit's cookies by its own.
     (context as { res: Response | undefined }).res = undefined;
     context.res = own;
     return undefined;

@@ -24,11 +24,11 @@ export function requestTarget(url: string): { readonly path: string; readonly se
 const CHANGES: readonly ((path: string) => string)[] = [
   decode,
   decodeRepeatedly,
-  // `decodeURI` leaves these characters encoded. Nuxt and React Router decode them, all but the slash.
+  // `decodeURI` leaves `#$&+,:;=?@/` encoded. Nuxt and React Router decode all of these but the slash.
   (path) => path.replaceAll(/%(?:2[346bc]|3[abdf]|40)/gi, decodeURIComponent),
-  // Nuxt separates the query only from the decoded path. An authority may end with a query, too.
+  // Nuxt decodes the path before it separates the query. An authority may also be followed directly by a query.
   (path) => path.replace(/[?#].*/s, "") || "/",
-  // `new URL("//host/account", base)`, which some frameworks call, takes `host` for one. It reads a backslash as a slash.
+  // Some frameworks call `new URL("//host/account", base)`, which takes `host` for an authority, and reads a backslash as a slash.
   (path) => path.replace(/^[/\\]{2,}[^/\\]*/, "") || "/",
   (path) => path.replaceAll("\\", "/"),
   (path) => path.replaceAll(/;[^/]*/g, ""),

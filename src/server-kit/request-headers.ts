@@ -36,7 +36,8 @@ export function mayRefresh(headers: Pick<Headers, "get">): boolean {
 /** Returns the headers for the request to the service. @param address the network address from which this server received the request */
 export function headersForService(headers: Pick<Headers, "get">, address: string | undefined): Headers {
   const passed = new Headers();
-  // A link on another site may lead here. The refresh for it is this server's own request.
+  // A link on another site may lead to this page. The service must not take the refresh for a request of that site: this server makes it
+  // itself. So the Fetch Metadata are left out.
   const isLink = isNavigation(headers) && headers.get("sec-fetch-site") === "cross-site";
   for (const name of isLink ? PASSED_ON : [...PASSED_ON, ...FETCH_METADATA]) {
     const value = headers.get(name);

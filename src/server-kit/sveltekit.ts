@@ -18,8 +18,9 @@ type EventLike = {
 };
 
 /**
- * Returns the hook `handle`, which puts the user into `event.locals.user`. Before it runs, a built SvelteKit refuses forms of other origins, unless
- * `csrf.trustedOrigins` lists them; the hook checks the other methods and content types too, by Fetch Metadata.
+ * Returns the hook `handle`, which puts the user into `event.locals.user`. In a production build, SvelteKit itself refuses forms of other
+ * origins before the hook runs, unless `csrf.trustedOrigins` lists them. The hook checks the other methods and content types as well, by
+ * Fetch Metadata.
  *
  * @example
  * ```ts

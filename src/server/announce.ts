@@ -7,8 +7,8 @@ import { quickstart } from "./quickstart.ts";
 import { hasOwnAdminToken } from "./secrets.ts";
 
 /**
- * The shortest reuse interval without a warning, in ms. With a shorter one, a stall that the store's guards tolerate (500 ms) is longer
- * than a quarter of it.
+ * The shortest reuse interval without a warning, in ms. A refresh may wait in this process for a quarter of the reuse interval, but at
+ * least for 500 ms (limits/stall.ts). With a shorter interval, these 500 ms are more than a quarter.
  */
 const MIN_REUSE_INTERVAL_MS = 2_000;
 /**

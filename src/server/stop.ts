@@ -31,7 +31,8 @@ export function createStop(deps: Deps): (manner: StopMode) => Promise<void> {
     clearTimeout(delay);
     await deps.onDrained();
     isClosing = true;
-    // Idle connections get the same time again, because a client that keeps a connection sends its last request on it.
+    // Idle connections stay open for the drain delay once more, because a client that has kept a connection may still send a request on
+    // it.
     await Promise.all(close(isHurried ? 0 : drainDelayMs));
     await deps.onClosed();
   }

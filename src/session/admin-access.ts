@@ -22,6 +22,6 @@ export interface AdminAccess {
   byToken(token: string): Admin | undefined;
   /** Returns whether the credential of an admin that was found earlier is still in force. This costs less than finding it again. */
   holds(admin: Admin): boolean;
-  /** @param names of a certificate that has been verified; the first entry that has one of them counts */
+  /** @param names the names in a verified client certificate. The first configured credential that has one of them counts. */
   byCertificate(names: readonly string[]): Admin | undefined;
 }

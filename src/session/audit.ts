@@ -16,7 +16,7 @@ export type AuditEvent =
       readonly event: "session_created";
       readonly sid: SessionId;
       readonly subject: string;
-      /** Present in events that the store keeps. Logs leave it out. */
+      /** The data of the new session, which is kept with the event in the store. Log lines do not contain it. */
       readonly session: Pick<Session, "client" | "clientId">;
       readonly happenedAt?: StoreMs;
     }
@@ -131,7 +131,7 @@ export type Correlation = { readonly requestId: string; readonly traceId?: strin
 
 /** The origin of the request that an event belongs to. */
 export interface Requester {
-  /** The network address that the request came from, if it is known. Looked up only when an event is recorded. */
+  /** Returns the network address that the request came from, if it is known. It is called only when an event is recorded. */
   address(): string | undefined;
   /** The name of the credential with which the request called the admin API. */
   readonly adminName: string | undefined;

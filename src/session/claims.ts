@@ -50,7 +50,7 @@ export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 /** For each claim, the text that adds it to a JSON object that already has members. */
 const MEMBERS = CLAIMS.map(([name, { of }]) => ({ start: `,"${name}":`, of }));
 
-/** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. Every refresh comes here. */
+/** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. It runs in every refresh. */
 export function sessionMembers(session: Session, deviceProven: boolean): string {
   let text = "";
   for (const { start, of } of MEMBERS) {
@@ -60,7 +60,7 @@ export function sessionMembers(session: Session, deviceProven: boolean): string 
   return text;
 }
 
-/** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. It runs in every refresh. */
+/** Returns the claims of SESSION_CLAIMS that the introspection of a refresh token returns. */
 export function introspectedClaims(session: Session, deviceBound: boolean): Readonly<Record<string, unknown>> {
   const introspected = CLAIMS.filter(([, { isIntrospected }]) => isIntrospected);
   const values = introspected.map(([name, { of }]) => [name, of(session, deviceBound)] as const);

@@ -15,11 +15,13 @@ export type DeviceProofExpectation =
   | { readonly kind: "renewal"; readonly key: DeviceKey };
 
 /**
- * - `malformed`: no JWS of the form, too long, or with members that are refused.
- * - `wrong_type`, `wrong_algorithm`: its `typ` or `alg` is not allowed here.
- * - `bad_key`: at registration: the key is absent, not on the curve, or of a size that is not accepted.
- * - `other_key`: at renewal: it names another key than the session's.
- * - `forged`: the signature is not by the key.
+ * Why a proof of possession is refused.
+ *
+ * - `malformed`: the proof is not a JWS of the required form, is too long, or has members that are refused.
+ * - `wrong_type`, `wrong_algorithm`: the `typ` or `alg` of the proof is not allowed here.
+ * - `bad_key`: a registration lacks the key, or its key is not on the curve or of a size that is not accepted.
+ * - `other_key`: a renewal names another key than the session's.
+ * - `forged`: the signature was not made with the key.
  */
 export type DeviceProofRefusal = "malformed" | "wrong_type" | "wrong_algorithm" | "bad_key" | "other_key" | "forged";
 

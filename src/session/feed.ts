@@ -36,7 +36,7 @@ export type RevocationFeed = {
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
   watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
-  /** Does the same for a part of this service, which does not count as a watcher. */
+  /** Works as `watch`, for a part of this service, which does not count as a watcher. */
   watchHere: RevocationFeed["watch"];
   /** Sends the watchers a batch at once, even in an outage. It is for news that are not in the log, such as a revoked key. */
   wakeWatchers(): void;
@@ -47,7 +47,7 @@ export type RevocationFeed = {
 
 export type FeedState = {
   readonly watchers: number;
-  /** How long ago the last reading of the log to its end began, ms; undefined: never. */
+  /** How long ago the last reading that reached the end of the log began, in ms; undefined before there was one. */
   readonly ageMs: number | undefined;
   /** The number of revocations in memory. */
   readonly entries: number;

@@ -114,7 +114,8 @@ export async function logout(
 ): Promise<Done | Refused> {
   const { sid } = caller;
   const origin = originOf(requester);
-  // The other sessions of the cookies end before that of the caller: if one of these ends fails, the client can try again.
+  // The other sessions of the cookies end before that of the caller: if the store fails in between, the client still has a valid token
+  // to try again with.
   for (const other of byCookie) {
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);

@@ -145,8 +145,8 @@ export interface SessionStore extends SessionEventLog {
   now(sid: SessionId): StoreMs;
 
   /**
-   * Returns by how many ms the wall clock is ahead of the store's time: at a place, or if no place is given, for all sessions. It changes
-   * when the wall clock is set. It does no I/O.
+   * Returns by how many ms the wall clock is ahead of the time of a part of the store, or of the store as a whole if no place is given.
+   * The value changes when the wall clock is set. The call does no I/O.
    */
   shiftMs(place?: Place): number;
 

@@ -92,8 +92,8 @@ class Recorder implements EventRecorder {
     const { lines } = this.#deps;
     const kept = keptOf(event, requester, this.#keeping);
     const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
-    // The step may be so long ago that another instance has claimed its record; if the record still exists, no instance has. And an event
-    // that cannot be kept now is recorded when its due record is found, so that it must not be recorded here as well.
+    // If this process was suspended, another instance may have claimed the due record of this step. If memory is full, the event cannot be
+    // kept. In both cases nothing is recorded here: the event is recorded by whichever instance claims the due record, exactly once.
     if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;

@@ -62,7 +62,7 @@ type KeyRequired = Refused & {
  * The browser must try again. Nothing is proven invalid, and nothing was changed.
  *
  * - `device_renewal_skipped`: the browser could not renew its device cookie.
- * - `device_cookie_stale`: a clock was set back, so the browser takes its device cookie for a valid one. Without that cookie it renews.
+ * - `device_cookie_stale`: a clock was set back, so the browser takes its old device cookie for a valid one. It renews once that is gone.
  */
 type RenewalDue =
   | { readonly ok: false; readonly reason: "device_renewal_skipped" }

@@ -57,7 +57,7 @@ export type RotateOutcome =
    * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
    * - `unknown`: there is no session of that id, and no marker.
    * - `wrong_transport`: its refresh token may not be presented in this way. Nothing was changed.
-   * - `wrong_client`: the session is another client's, which would have bound it to a key. Nothing was changed.
+   * - `wrong_client`: the client is not that of the session, and would have bound the session to a key. Nothing was changed.
    */
   | {
       readonly ok: false;

@@ -121,14 +121,14 @@ export interface SubscriptionStore {
    * Replaces the definition.
    *
    * @param before the definition from which the new one was made (`definitionOf`)
-   * @returns false if another one is stored now, or if the subscription does not exist; the other methods do the same
+   * @returns false if another definition is stored now, or if the subscription does not exist. The methods below return false likewise
    */
   define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean>;
 
   /**
    * Pauses or resumes a subscription. The cursors stay; resuming sets `failures` to 0.
    *
-   * @param before the state in which it must be; otherwise nothing changes
+   * @param before the state that the subscription must have; if it has another state, nothing changes
    */
   setState(id: string, state: SubscriptionState, before?: SubscriptionState): Promise<boolean>;
 

@@ -70,7 +70,7 @@ export class RevokedIndices {
   }
 
   #take({ revocations, revokedUntil, caughtUp, asOf, cursor }: FeedBatch): undefined {
-    // Access tokens cannot outlive a session that has expired.
+    // Sessions that have expired are left out: their access tokens have expired as well.
     for (const { sid, expiresAt, reason } of revocations) {
       if (reason === "expired") continue;
       const { list, index } = placeOf(sid);
@@ -91,7 +91,7 @@ export class RevokedIndices {
 
   #forgetExpired(now: StoreMs): void {
     for (const [list, { indices }] of this.#lists) {
-      // The entries are in the order of their revocations, so those that expire first are mostly first.
+      // The entries are in the order of their revocations, so those that expire soonest are mostly at the front.
       for (const [index, expiresAt] of indices) {
         if (expiresAt > now) break;
         indices.delete(index);

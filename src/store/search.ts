@@ -26,7 +26,7 @@ export function startOf(from: string | undefined, { createdBefore }: SessionFilt
 /**
  * Returns one page.
  *
- * @param take begins at the position of `startOf`
+ * @param take returns the next candidates; its first call begins at the position that `startOf` returns
  */
 export async function search(take: TakeCandidates, limit: number, filter: SessionFilter): Promise<SessionPage> {
   const sessions: Session[] = [];

@@ -2,7 +2,7 @@ import type { Revocation } from "../session/model.ts";
 
 type Wake = (hint: readonly Revocation[]) => void;
 
-/** The listeners for revocations. It calls back when the first listener is added and when the last one is removed. */
+/** The set of listeners for revocations. It calls `first` when the first listener is added, and `last` when the last one is removed. */
 export class Wakers {
   readonly #wakes = new Set<Wake>();
   readonly #first: () => void;

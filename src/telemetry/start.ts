@@ -37,7 +37,7 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   const silent = () => {};
   const diagnostics = { error: report, warn: report, info: silent, debug: silent, verbose: silent };
   diag.setLogger(diagnostics, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  // By default the whole exception would be reported, with its stack.
+  // Only the message of an exception is reported. By default OpenTelemetry would report its stack as well.
   setGlobalErrorHandler((error) =>
     report(typeof error === "string" ? error : error.message || `${error.code ?? error.name}`),
   );
@@ -58,7 +58,7 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   };
 }
 
-/** The environment variables (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) take precedence. */
+/** Returns the attributes of this process. Those in OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME take precedence over the others. */
 function resourceOf({ serviceName }: TelemetryConfig): Resource {
   const own = resourceFromAttributes({ "service.name": serviceName, "service.instance.id": randomUUID() });
   return defaultResource()

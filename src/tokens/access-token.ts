@@ -78,7 +78,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
   return {
     /**
      * Signs a token. `exp` is rounded down to whole seconds so that it never passes an expiry of the session. If less than a second of
-     * the session is left, the token has expired already, and its holder must log in as it should.
+     * the session is left, the token has expired already, and its holder must log in, as the session is about to end.
      */
     issue(session: Session, now: StoreMs, deviceProven = false): AccessToken {
       const { signing } = keys.current;

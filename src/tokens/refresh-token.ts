@@ -99,6 +99,6 @@ export function decodeRefreshToken(
 }
 
 function writeText(token: Buffer, text: string, from: number, to: number): void {
-  // If the text were too short, the scratch buffer would still contain bytes of another token.
+  // A text of the wrong length is refused: after a short one, the scratch buffer would still contain bytes of another token.
   if (token.write(text, from, to - from, "base64url") !== to - from) throw new RangeError("an id of the wrong length");
 }

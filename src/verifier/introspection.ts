@@ -8,7 +8,7 @@ type UnderWay = { readonly startedAtMs: number; readonly verdict: Promise<Verdic
 
 type IntrospectionDeps = {
   readonly client: Pick<AdminClient, "introspectToken">;
-  /** A request may share a call that began at most this long ago, in ms. Less than 0 means never. */
+  /** A request may share a call that began at most this long ago, in ms. A negative value means that calls are never shared. */
   readonly shareMs: number;
   readonly signal: AbortSignal;
 };

@@ -24,7 +24,7 @@ export type KeySetDeps = {
   readonly isOnDemand?: boolean;
 };
 
-/** Reads the JWKS at `url` again and again: on a schedule, and at a limited rate when a `kid` is unknown. */
+/** Keeps the JWKS at `url` up to date: reads it on a schedule, and at a limited rate when the `kid` of a token is unknown. */
 export class KeySet<Key extends PublishedKey> {
   /** Resolves when the set has been read for the first time. */
   readonly ready: Promise<void>;

@@ -38,8 +38,9 @@ type Kept = {
   readonly oneAtATime: OneAtATime;
   list: StatusList | undefined;
   etag: string | undefined;
-  /** When the last successful request was sent, and when the last request was sent, by the monotonic clock. */
+  /** When the last successful request for the list was sent, by the monotonic clock. */
   confirmedAtMs: number;
+  /** When the last request for the list was sent, by the monotonic clock. */
   triedAtMs: number;
   /** Whether the last request failed. Then only tokens that cannot be decided without the list wait for the next request. */
   hasFailed: boolean;
@@ -87,7 +88,7 @@ export class ListedRevocations {
     this.#awaited.delete(claims);
     if (place === undefined || list === undefined || list.key.withdrawn) return "unknown";
     const status = statusAt(list.statuses, place.index);
-    // Even an old list is right about this, because a session that has ended never becomes valid again.
+    // Even an old list is right about a session that has ended, because such a session never becomes valid again.
     if (status !== undefined && status !== 0) return "revoked";
     const { maxStalenessMs, clock } = this.#deps;
     const isFresh = clock() < list.expiresAtMs && this.#ageMs(list) <= maxStalenessMs;

@@ -7,7 +7,7 @@ export class VerifierClosedError extends Error {
   }
 }
 
-/** Settles as `known` does. @throws VerifierClosedError if `signal` is aborted before */
+/** Settles as `known` does. @throws VerifierClosedError if `signal` is aborted before `known` settles */
 export function unlessClosed(known: Promise<unknown>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.addEventListener("abort", () => reject(new VerifierClosedError()), { once: true });

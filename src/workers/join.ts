@@ -18,7 +18,7 @@ export type WorkerParts = {
 export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined {
   const role = env[WORKER] as WorkerRole | undefined;
   if (role === undefined || process.send === undefined) return undefined;
-  // Without its supervisor nobody would stop this process.
+  // If the supervisor is gone, nobody would stop this process, so it ends by itself.
   process.once("disconnect", () => process.exit(1));
   const joinsOthers = role === "next";
   return {

@@ -21,7 +21,7 @@ type Deps = {
   readonly env: NodeJS.ProcessEnv;
   /** Handles a call of a worker to the supervisor. */
   readonly serveCall: (call: unknown) => unknown;
-  /** Receives the function that stops the workers, before the first one starts: it serves before the others are ready. */
+  /** Receives the workers before the first one starts, because they may have to be stopped while some of them are not ready yet. */
   readonly onStart: (workers: Stoppable) => void;
   /** Starts a process with an environment. Default: this command again. */
   readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;

@@ -5,11 +5,11 @@
 const { api, signIn } = document.body.dataset;
 const element = (id) => document.getElementById(id);
 let accessToken = "";
-/** Where this tab keeps the key, so that it can still sign in after a reload. */
+/** The name under which this tab stores the key for signing in, so that it can still sign in after a reload. */
 const KEPT_KEY = "docs-sign-in-key";
 const signInKey = takeKey();
 
-/** Takes the key from the address, or from where an earlier load of this tab has kept it. */
+/** Takes the key for signing in from the address, or from the storage of the tab, where an earlier load of the page has put it. */
 function takeKey() {
   const given = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
   if (given === "") return inStorage((storage) => storage.getItem(KEPT_KEY)) ?? "";

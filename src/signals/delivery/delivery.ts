@@ -26,7 +26,7 @@ export class Delivery {
   readonly #held = new Map<number, Held>();
   /** The partitions that are being read; true for those that must be read again. */
   readonly #reading = new Map<number, boolean>();
-  /** For each partition, the end up to which everything was read. */
+  /** For each partition, the end that its log had when it was last read. */
   readonly #seen = new Map<number, Cursor>();
   #renewedAt = Number.NEGATIVE_INFINITY;
   #refreshedAt = Number.NEGATIVE_INFINITY;

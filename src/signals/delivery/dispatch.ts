@@ -115,7 +115,8 @@ export class Dispatch {
       return events.onFailure(error);
     }
     await this.#listener.onPaused(destination);
-    // If this is false, an operator or the receiver has paused or deleted the subscription in the meantime, and their reason is kept.
+    // If the state was not changed here, an operator or the receiver has paused or deleted the subscription in the meantime, and their
+    // reason is kept.
     if (isPaused) events.onPause(subscription.id, because);
   }
 }

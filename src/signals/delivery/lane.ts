@@ -3,7 +3,7 @@
  *
  * A lane has one line for each partition of the log. Signals of one session are in one line, and are sent one after the other. A
  * line's cursor moves over what the receiver has accepted without a gap, so what was not accepted is read again after a crash. A signal
- * that the receiver refuses holds up those of its own session only: the others overtake it, and a crash repeats them.
+ * that the receiver refuses holds up those of its own session only. Signals of other sessions overtake it, and are repeated after a crash.
  */
 import { type DeliveryError, passes, type SignalFilter } from "../model.ts";
 import type { Cursor, LoggedSignal } from "../ports.ts";
@@ -27,7 +27,7 @@ const MAX_REFUSALS = 10;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 3_600_000;
 
-/** @param fraction random, from 0 to 1: full jitter */
+/** Returns the delay of a retry, in ms. @param fraction a random number from 0 to 1, the share of the longest delay (full jitter) */
 export function backoffMs(failures: number, fraction: number): number {
   return fraction * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(failures - 1, 30));
 }
@@ -175,7 +175,7 @@ export class Lane {
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
-    // The settled entries after this signal are counted as ahead already, or are no longer ahead.
+    // `line.ahead` does not change here: the settled entries after this signal are in that count already, or were subtracted above.
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 

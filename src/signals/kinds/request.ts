@@ -35,5 +35,5 @@ export function errorOfStatus(kind: PushKind, status: number): DeliveryError | u
   return status >= 500 && status < 600 ? "server_error" : "invalid_response";
 }
 
-/** Request Timeout, Too Early, Too Many Requests: these statuses say nothing about the signal. */
+/** Statuses that say nothing about the signal: Request Timeout, Too Early, Too Many Requests. */
 const OVERLOADED: ReadonlySet<number> = new Set([408, 425, 429]);

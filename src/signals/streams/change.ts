@@ -16,7 +16,7 @@ export function ownerOf({ adminName }: Requester): string {
   return adminName;
 }
 
-/** Returns a stream of the receiver. @throws ServiceError if it has none of that id */
+/** Returns a stream of the receiver. @throws ServiceError if the receiver has no stream of that id */
 export async function findStream(deps: ChangeDeps, id: string, requester: Requester): Promise<StreamSubscription> {
   const found = await findAnyStream(deps, id);
   if (found.stream.owner !== ownerOf(requester)) throw new ServiceError("E404_NOT_FOUND");

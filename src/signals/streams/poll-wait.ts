@@ -39,8 +39,8 @@ type Wait = {
 /**
  * Resolves when there may be a signal to return, when the poll must stop waiting, or after `leftMs` at the latest.
  *
- * @returns `gatherMs` of the next wait. It is doubled after a hint, because the poll goes on only if the hint was for signals that it does
- *   not return. Otherwise such polls would read all partitions up to 50 times a second while many sessions end.
+ * @returns the `gatherMs` to use for the next wait of this poll. After a hint it is doubled: a poll that waits again got a hint of signals
+ *   that it does not return, and would otherwise read all partitions up to 50 times a second while many sessions end.
  */
 export async function waitForSignals(
   store: Pick<SessionStore, "onRevocation">,

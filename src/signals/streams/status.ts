@@ -54,7 +54,7 @@ export async function updateStatus(
       stream: { ...(status === "disabled" ? withoutPending(settings) : settings), ...wish },
     };
   });
-  // Signals of the time in which it was disabled are not delivered.
+  // Signals of sessions that ended while the stream was disabled are not delivered.
   if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
   // If an operator has paused the subscription in the meantime, the update begins again.
   if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {

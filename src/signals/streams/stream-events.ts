@@ -87,7 +87,7 @@ export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void>
   if (held.length > 0) beginPushing(deps, stream, held);
 }
 
-/** Pushes events one after the other. Together they count as one. */
+/** Pushes events one after the other. Together they count as one event towards the limits of MAX_PUSHES. */
 function beginPushing(deps: StreamEventDeps, stream: StreamSubscription, sent: readonly PendingEvent[]): void {
   pushing.push(stream);
   const pushAll = async () => {

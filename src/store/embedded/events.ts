@@ -57,7 +57,7 @@ export class EmbeddedEvents implements SessionEventLog {
     return this.#transactions.write("NORMAL", (now) => this.#sql.claimDue.run(now, key, since).changes === 1);
   }
 
-  /** Writes due records. It runs within the caller's transaction, as do the next two functions. */
+  /** Writes the due record of a created session. This and the next two functions run within the caller's transaction. */
   leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void {
     this.#leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now);
   }

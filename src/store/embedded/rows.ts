@@ -67,7 +67,7 @@ export function newborn(session: NewSession, now: StoreMs): Session {
   };
 }
 
-/** Returns the session with its idle expiry moved. The refresh counts as not earlier than the creation, whatever the clock returns. */
+/** Returns the session with its idle expiry moved. A refresh never counts as earlier than the creation, even if the clock was set back. */
 export function slid(session: Session, now: StoreMs): Session {
   const lastRefreshedAt = latest(session.createdAt, now);
   return {

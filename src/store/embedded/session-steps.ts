@@ -95,7 +95,7 @@ export class SessionSteps {
     const used = shown === "first_use" ? this.#bind(session, presented, now) : session;
     const after = outcome === "repeat" ? used : slid(used, now); // No child is minted, so the idle expiry does not move.
     sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-    // The clock was set back, so the session expires earlier than it would be examined.
+    // If the clock was set back, the session may now expire before its next examination. That is then made earlier.
     if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
     return toServed(outcome, after, next, now, shown);
   }
@@ -134,7 +134,10 @@ export class SessionSteps {
     return { ok: true, session };
   }
 
-  /** Returns the refusal for a client that may not end its session. Returns undefined if the client may, or if no client asks. */
+  /**
+   * Returns the refusal for a client that may not end its session. Returns undefined if the client may end it, or if the ending was not
+   * requested with a refresh token.
+   */
   mayNotEnd(
     row: SessionRow | undefined,
     holder: EndingHolder | undefined,

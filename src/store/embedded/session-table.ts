@@ -62,7 +62,11 @@ export class SessionTable {
     return Number(this.#sql.countRows.get(first, last, now)?.count);
   }
 
-  /** @param createdAt later than the creation of all sessions that have ended together, whatever the clock returns */
+  /**
+   * Inserts a session.
+   *
+   * @param createdAt must be later than the creation of every session that has ended with others. Otherwise the new one counts as ended
+   */
   insert(session: NewSession, childNonce: string, createdAt: StoreMs): Session {
     const created = newborn(session, createdAt);
     this.#sql.created.run(created.createdAt);

@@ -76,14 +76,14 @@ export class Subjects {
     }
   }
 
-  /** If a power cut undoes a step, it is done again. */
+  /** Ends expired sessions. The step need not be on disk at once: if a power cut undoes it, a later call does it again. */
   expire(): ExpireOutcome {
     const { sql, steps, read, write } = this.#deps;
     if (read((now) => sql.toExamine.get(now, 1)) === undefined) return { ended: [], isDone: true };
     return write("NORMAL", (now) => steps.expire(now));
   }
 
-  /** Does the rest of the end with which a session has ended, so that verifiers learn of it. */
+  /** Finishes the end of many sessions that a session is part of, so that verifiers learn of its ending. */
   async finishFor(sid: SessionId): Promise<void> {
     const { sql, sessions } = this.#deps;
     const row = sessions.get(sid);

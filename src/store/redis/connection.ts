@@ -1,13 +1,13 @@
 /**
- * The connections, and how they behave when Redis does not.
+ * The connections to Redis, and how they behave when Redis fails.
  *
  * - A command waits `commandTimeoutMs` at most (send.ts), and none waits for a connection: while there is none, it
  *   fails as unavailable, at once. A connection that stays silent for twice that long is given up, with all that waits on it
  *   (silence.ts).
- * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then find its
- *   own work and fail as already ended; the caller, which learns that the outcome is unknown, can retry better.
- * - Reconnecting goes on indefinitely, at most a second apart, so that service resumes as soon as Redis does; also where
- *   ioredis has given up (it does when a failover is announced while it connects).
+ * - A command without a reply is not sent again. Every script could be run twice without harm, but the second run of a logout would
+ *   find the session ended, and fail. The caller learns that the outcome is unknown, and can retry better.
+ * - Reconnecting goes on indefinitely, with pauses of at most a second, so that the service is available as soon as Redis is. It goes on
+ *   even if ioredis has given up, as it does when a failover is announced while it connects.
  * - The nodes of a cluster are connected as soon as they are known, replicas too: one of them may be the next master. A
  *   command for a node that is still connecting waits for it; ioredis would otherwise refuse the first commands of each.
  */
@@ -137,7 +137,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     clusterRetryStrategy: backoff,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: SLOTS_REFRESH_INTERVAL_MS,
-    // A command follows a moved slot, but is not retried for longer than it may take.
+    // A command follows its slot to another node, but its retries take no longer than the timeout of a command.
     maxRedirections: 4,
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,

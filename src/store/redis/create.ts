@@ -7,7 +7,7 @@ import { buffers, text } from "./replies.ts";
 
 type Arguments = readonly (string | number | Buffer)[];
 
-/** A time in ms after the expiry of every session. */
+/** A time, in ms, that is later than the expiry of every session. */
 const NEVER = 2 ** 48;
 
 /**

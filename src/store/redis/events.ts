@@ -35,7 +35,10 @@ export class RedisEvents implements SessionEventLog {
     this.#clustered = clustered;
   }
 
-  /** Each partition succeeds or fails alone: events that one has accepted are not written again because of another one. */
+  /**
+   * Writes the events of each partition on their own: if one partition fails, the events that other partitions have accepted are not
+   * written again.
+   */
   async recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]> {
     const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
     const parts = await Promise.all(

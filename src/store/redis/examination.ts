@@ -113,7 +113,7 @@ async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]):
   }
 }
 
-/** Returns undefined if the user may not ask for the time. */
+/** Compares the node's clock with this machine's. Returns undefined if the user may not run TIME. */
 async function clockOf(node: Redis, sender: Sender, now: () => number): Promise<NodeFacts["clock"]> {
   try {
     const before = now();

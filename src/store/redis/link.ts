@@ -114,11 +114,11 @@ export class Link {
   }
 
   /**
-   * Runs the script of a verb: one command, where Redis knows the script and we know its clock.
+   * Runs the script of a verb. This takes one command if Redis knows the script and this process knows the clock of the node.
    *
-   * A command acts before its caller is given up on, or not at all. One that was late for Redis although its reply is here in
-   * time found a clock that is unknown, was set, or belongs to another node, or this process held it up: nothing was done, and
-   * it is sent again while its request is not too old.
+   * A command acts before its caller stops waiting, or not at all. Redis may refuse a command as late although the caller still
+   * waits: the clock of the node is unknown, was set, or belongs to another node, or this process held the command up. Such a
+   * command has done nothing, and is sent again unless its request is too old.
    *
    * @param tags the hash tags of partitions; in a cluster, of one
    * @throws StoreUnavailable

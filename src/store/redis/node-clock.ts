@@ -2,12 +2,12 @@
  * What is known of the clock of a Redis node: enough to limit the time in which a command may act, and to notice that the clock was set.
  *
  * A reply that carries the node's time T, requested at `a` and received at `b` on our steady clock, shows that the node's clock
- * is ahead of ours by T − b at least and by T − a at most. The least is what is counted with, so that a command's time to act is over
- * before its caller has been given up on, never after. Our own clock is steady: that the machine's clock is set moves nothing.
+ * is ahead of ours by T − b at least and by T − a at most. Windows for commands are computed with the lower bound, so a command's time to
+ * act is over before its caller stops waiting, never after. Our own clock is steady: setting the machine's clock does not move it.
  *
- * A reply that cannot be reconciled with those before shows that the node's clock was set (or that another node responds). The
- * store's time must go on as if it had not been: so it is the node's less a `shift`, on which all instances agree (lua/sync.lua).
- * Until that has been settled no command may act.
+ * A reply that contradicts those before shows that the node's clock was set, or that another node responds. The store's time must
+ * continue evenly nevertheless. So it is the time of the node's clock minus a `shift`, on which all instances agree (lua/sync.lua). Until
+ * they have agreed on a new shift, no command may act.
  */
 import { type WallMs, wallMs } from "../../session/time.ts";
 

@@ -30,10 +30,13 @@ type Refusal =
   | "device_required"
   | ProofRefusal;
 
-/** Precedes the letter of an outcome if the refresh has bound the device key. */
+/** This letter precedes that of the outcome if the refresh has bound the device key. */
 const FIRST_USE = "b";
 
-/** An upper-case letter means that a fresh device cookie was presented. */
+/**
+ * Maps the letters in replies of lua/rotate.lua to outcomes. An upper-case letter of a successful refresh means that the request proved the
+ * session's key, by a fresh device cookie or a proof of possession.
+ */
 const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   p: "repeat",
   r: "rotate",

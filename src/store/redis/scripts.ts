@@ -1,10 +1,11 @@
 /**
  * The scripts, one per verb of the port (lua/, each with its KEYS, ARGV and returns in a header).
  *
- * A script is its file behind the shared parts: `clock()`, what lua/partition.lua and lua/sessions.lua define, and the first step of each of
- * them (lua/window.lua): outside the time in which the command may act, it does nothing; `now` is the time. The `#!lua` line makes Redis
- * refuse all of them on a read-only replica, where even a read could be out of date, and (but for those with allow-oom, which read
- * or make room) when memory is full, before anything is written.
+ * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua and
+ * lua/sessions.lua, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if the command comes outside
+ * of the time in which it may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read could
+ * be out of date. It also refuses them when memory is full, before anything is written, except those with allow-oom, which read or make
+ * room.
  */
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -2,9 +2,10 @@
  * WAIT on one connection, shared: callers that arrive while one is under way share the next. So many endings need only few WAITs, and
  * these do not pile up while replicas are missing.
  *
- * A small write on this connection comes after what is waited for in the one stream that replicas follow, so that WAIT,
- * which counts from the last write of its own connection, waits for both. Before that, a lookup checks that the effects exist, because
- * this connection may already lead to a new master that never received them.
+ * WAIT only waits for the last write of its own connection, but the write to be acknowledged was made on another one. So this connection
+ * first makes a small write of its own. Replicas receive all writes in one order, so those that have received the small write have received
+ * the other one as well. Before that, a lookup checks that the effects of the other write exist, because this connection may already lead
+ * to a new master that never received them.
  */
 import type { Redis } from "ioredis";
 import { StoreUnavailable } from "../../session/ports.ts";

@@ -133,8 +133,8 @@ class RedisStore implements StoreWithSignals {
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    // A session in another partition has another subject. Replacing it takes a second step, which comes first: one session too few is
-    // better than one too many.
+    // If the session to replace is in another partition, it has another subject, and ending it takes a step of its own. That step comes
+    // first: if the other one fails, there is one session too few, which is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced", origin)).ok;
     const { markerLifeMs } = this.#options;

@@ -33,8 +33,8 @@ export class RedisSubscriptions implements SubscriptionStore {
   }
 
   /**
-   * The row is written first, so a cursor without a row belongs to a deleted subscription. If the call is repeated, it continues where it
-   * failed.
+   * Creates a subscription. Its row is written before its cursors, so a cursor without a row belongs to a deleted subscription. If the call
+   * fails, a second call continues where the first one failed.
    */
   async create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean> {
     const args = [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS];

@@ -29,7 +29,7 @@ export async function verifyBound(deps: Deps, token: string, request: ProvingReq
   try {
     return (await findFault(deps, token, request, verdict.claims.cnf)) ?? verdict;
   } catch {
-    return REFUSED.unavailable; // The runtime cannot verify.
+    return REFUSED.unavailable; // The runtime has failed to check the proof.
   }
 }
 

@@ -11,7 +11,7 @@ for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
  * 4648 section 3.5; encoding the bytes again gives the same segment). The function `atob` would take twenty times as long.
  */
 export function decodeBytes(segment: string): Uint8Array<ArrayBuffer> | undefined {
-  if (segment.length % 4 === 1) return undefined; // No number of bytes has this length in base64url.
+  if (segment.length % 4 === 1) return undefined; // No number of bytes encodes to a segment of this length.
   const bytes = new Uint8Array(Math.floor((segment.length * 3) / 4));
   let [bits, left, length] = [0, 0, 0];
   for (let at = 0; at < segment.length; at++) {

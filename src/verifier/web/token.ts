@@ -25,6 +25,6 @@ export async function checkToken(token: string, keys: KeySet<Key>, expected: Exp
   if (!found.ok) return found;
   const input = encoder.encode(token.slice(0, parts.end));
   if (!(await found.key.verifies(input, signature))) return refuse("forged");
-  // The key may have been withdrawn in the meantime. Then it is no longer found.
+  // The key may have been withdrawn while the signature was verified. The second check then no longer finds it.
   return found.key.withdrawn ? checkToken(token, keys, expected) : checkClaims(payload, found.key, expected);
 }
