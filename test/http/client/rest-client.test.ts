@@ -65,6 +65,17 @@ describe("a REST client", () => {
     expect((await client.get({ name: "a" })).name).toBe("a");
   });
 
+  test("escapes all but the unreserved characters of RFC 3986", async () => {
+    const urls: string[] = [];
+    const recording: typeof fetch = (input, init) => {
+      urls.push(String(input));
+      return fetch(input, init);
+    };
+    const name = "a!'()*;,~-._b";
+    expect((await relay({ fetch: recording }).get({ name })).name).toBe(name);
+    expect(urls).toEqual([expect.stringMatching(/\/a%21%27%28%29%2A%3B%2C~-\._b$/)]);
+  });
+
   test("chooses the binding that can carry the message", async () => {
     // An empty name and dot segments match no path variable: the message goes into the body.
     for (const name of ["", ".", "a/../b", "a//b"]) {
