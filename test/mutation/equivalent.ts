@@ -60,6 +60,21 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "The token is only compared with itself, so that any length works that is long enough for a token.",
   },
   {
+    file: "src/server-kit/paths.ts",
+    source: '(path) => path.replace(/^[/\\\\]{2,}[^/\\\\]*/, "") || "/",',
+    before: '"/"',
+    replacement: '""',
+    reason: "A later change turns an empty path into a slash, and all combinations of the changes are tried.",
+  },
+  {
+    file: "src/session/record-events.ts",
+    source: "while (claimed > 0 && !this.#closed && this.#waiting.length < MAX_WAITING / 2) {",
+    before: "2",
+    replacement: "3",
+    reason:
+      "Both leave room for new events, and due records that are not taken over now are taken over five seconds later.",
+  },
+  {
     file: "src/client/file-store.ts",
     source: "await file.sync();",
     before: "await file.sync()",

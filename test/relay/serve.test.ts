@@ -34,13 +34,13 @@ beforeEach(async () => {
   await first.watch.return();
 });
 
-async function serve(ageMs = () => 0) {
+async function serve(ageMs = () => 0, port = 0) {
   const bugs: unknown[] = [];
   const deps = {
     ...{ feed, access, audit() {}, upstream: { revokedKeyIds: [], ageMs } },
     ...{ failureLimit: { take: () => undefined, giveBack() {} }, onBug: (error: unknown) => void bugs.push(error) },
   };
-  const relay = await serveRelay(deps, { host: "127.0.0.1", port: 0, tls: pem });
+  const relay = await serveRelay(deps, { host: "127.0.0.1", port, tls: pem });
   onTestFinished(() => relay.close());
   return { ...relay, bugs };
 }
@@ -161,4 +161,9 @@ test("a certificate that is replaced is used for new connections; a broken one i
   writeFileSync(certFile, pem.cert);
   expect(await refused.promise).toBeInstanceOf(Error);
   expect((await livez(next.cert)).status).toBe(200);
+});
+
+test("a port that is taken is reported with the listener's name", async () => {
+  const { port } = new URL((await serve()).url);
+  await expect(serve(undefined, Number(port))).rejects.toThrow(/the relay listener .*the port is taken/);
 });
