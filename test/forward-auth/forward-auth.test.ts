@@ -14,7 +14,7 @@ import { clientKey, dpop } from "../support/dpop.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
-import { type ForwardAuth, startForwardAuth } from "./command.ts";
+import { type ForwardAuth, launchForwardAuth, startForwardAuth } from "./command.ts";
 
 const ISSUER = "https://app.example.com";
 
@@ -237,7 +237,6 @@ describe("without the service", () => {
     const checked = await startForwardAuth(own, ISSUER, "--refuse");
     const get = (path: string, headers = {}) => request(checked.url, { path, headers });
     const { accessToken } = await logIn(own);
-    await expect.poll(async () => (await get("/readyz")).status).toBe(200);
     expect((await get("/check", bearer(accessToken))).status).toBe(200);
     await own.kill9();
     await expect.poll(async () => (await get("/check", bearer(accessToken))).status).toBe(503);
@@ -253,7 +252,7 @@ describe("without the service", () => {
   });
 
   test("it starts before the service, and says what is wrong with its arguments", async () => {
-    const started = await startForwardAuth({ ...service, adminUrl: "http://127.0.0.1:9" }, ISSUER);
+    const started = await launchForwardAuth({ ...service, adminUrl: "http://127.0.0.1:9" }, ISSUER);
     expect((await request(started.url, { path: "/check", headers: bearer("x") })).status).toBe(401);
     expect((await request(started.url, { path: "/readyz" })).status).toBe(503);
     started.kill("SIGTERM");
