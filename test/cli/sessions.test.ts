@@ -410,8 +410,14 @@ describe("token", () => {
         iat: expect.any(Number),
       },
     });
-    const nonsense = await command(["token", "inspect"], { input: "nonsense" });
-    expect(nonsense).toEqual({ code: 1, out: "", err: "this is neither a JWT nor a refresh token of this service\n" });
+    for (const input of ["nonsense", accessToken.replace(".", "Bearer .")]) {
+      const nonsense = await command(["token", "inspect"], { input });
+      expect(nonsense).toEqual({
+        code: 1,
+        out: "",
+        err: "this is neither a JWT nor a refresh token of this service\n",
+      });
+    }
   });
 
   test("verify asks the service, and never rotates", async () => {

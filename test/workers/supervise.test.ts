@@ -46,7 +46,10 @@ test("workers that cannot be started are reported, tried again, and waited for b
     throw new Error("no memory");
   };
   await expect.poll(() => lines.at(-1)).toMatchObject({ err: { message: "no memory" } });
-  expect(lines.slice(0, 2)).toMatchObject([{ signal: "SIGKILL" }, { err: { code: "ENOENT" } }]);
+  expect(lines.slice(0, 2)).toMatchObject([
+    { signal: "SIGKILL", replacedInMs: 100 },
+    { err: { code: "ENOENT" }, replacedInMs: 200 },
+  ]);
   const failures = lines.length;
   next.start = startReady;
   await expect.poll(() => workers.at(-1)?.pid).toBeDefined();
