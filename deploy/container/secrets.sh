@@ -11,7 +11,8 @@ random() { od -An -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 password=$(random)
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 hash=$(printf %s "$password" | sha256 | cut -d ' ' -f 1)
-# The rights are those that `session-service redis-acl` prints; tests compare them. Redis reads this file as a user of its own; it holds no secret but a hash.
+# The rights are those that `session-service redis-acl` prints; a test compares them. Other users may read the file, because Redis runs as
+# another user. The file contains only the hash of the password.
 cat >"$directory/users.acl" <<ACL
 user default off
 user session-service on #$hash resetkeys ~{* resetchannels &session-revocations -@all +info +eval +evalsha +subscribe +publish +time +get +set +del +hget +hset +hdel +hrandfield +mget +pexpireat +pexpiretime +zadd +zcard +zlexcount +zrandmember +zrange +zrangebylex +zrank +zrem +zremrangebyscore +zrevrangebylex

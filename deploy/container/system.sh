@@ -7,12 +7,13 @@ umask 022
 mkdir -p "$out/usr/local/bin" "$out/etc/ssl/certs" "$out/var/lib/dpkg/status.d"
 mkdir -m 1777 "$out/tmp"
 
-# Without its symbols, which only native debuggers read, Node is a fifth smaller.
+# Removing the symbols, which only native debuggers read, makes Node a fifth smaller.
 strip -o "$out/usr/local/bin/node" "$node"
 chmod 755 "$out/usr/local/bin/node"
 
 ldd "$node" | grep -o '/[^ ]*' | while read -r library; do
-  # The package that it belongs to, for scanners, and its license. Debian names files as before its merge of /lib and /usr/lib.
+  # Scanners of images read which packages are installed, so the library's package is recorded. Its license is copied too. The package may
+  # list the library below /lib or below /usr/lib, because Debian has merged these directories.
   package=$(dpkg-query -S "$(realpath "$library")" "/usr$library" "$library" 2>/dev/null | sed -n '1s/:.*//p')
   dpkg-query -s "$package" >"$out/var/lib/dpkg/status.d/$package"
   cp -L --parents "$library" "$out"

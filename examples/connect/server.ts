@@ -22,7 +22,7 @@ function routes(router: ConnectRouter): void {
   router.service(GreetService, {
     hello(_request, context: HandlerContext) {
       const claims = context.values.get(callerClaims);
-      // A claim of CreateSession: authorization is the application's.
+      // `role` is a claim that the login has passed to CreateSession. The session service does not interpret it.
       if (claims?.role !== "editor") throw new ConnectError("editors only", Code.PermissionDenied);
       return { hello: claims.sub };
     },
@@ -30,7 +30,7 @@ function routes(router: ConnectRouter): void {
 }
 
 const handler = connectNodeAdapter({ routes, interceptors: [accessTokenInterceptor(verifier)] });
-// HTTP/2 without TLS: between services. Behind a proxy that speaks HTTP/1.1, createServer of node:http.
+// This server speaks HTTP/2 without TLS, for calls between services. Behind a proxy that speaks HTTP/1.1, use `createServer` of node:http.
 const server = createServer(handler).listen(Number(PORT), "127.0.0.1", () => console.log(`http://127.0.0.1:${PORT}`));
 process.once("SIGTERM", () => {
   server.close();

@@ -20,7 +20,7 @@ app.get("/healthz", (_request, response) => void response.send("ok"));
 app.use("/api", accessTokenMiddleware(verifier));
 app.get("/api/hello", (request, response) => {
   const claims = getCallerClaims(request);
-  // A claim of CreateSession: authorization is the application's.
+  // `role` is a claim that the login has passed to CreateSession. The session service does not interpret it.
   if (claims?.role !== "editor") response.status(403).json({ error: "editors only" });
   else response.json({ hello: claims.sub });
 });

@@ -22,7 +22,7 @@ app.register(async (api) => {
   api.addHook("onRequest", accessTokenHook(verifier));
   api.get("/api/hello", async (request, reply) => {
     const claims = getCallerClaims(request);
-    // A claim of CreateSession: authorization is the application's.
+    // `role` is a claim that the login has passed to CreateSession. The session service does not interpret it.
     if (claims?.role !== "editor") return reply.code(403).send({ error: "editors only" });
     return { hello: claims.sub };
   });

@@ -1,4 +1,4 @@
--- Asks session-service forward-auth about each request. /etc/haproxy/session-check.lua
+-- Calls session-service forward-auth for each request. Save this file as /etc/haproxy/session-check.lua.
 local CHECK = "http://127.0.0.1:4181/check"
 local ASKED = { "authorization", "cookie", "dpop" }
 local RESPONSE_HEADERS = {
@@ -20,13 +20,13 @@ core.register_action("session_check", { "http-req" }, function(txn)
       end
     end
   end
-  -- For which request a proof has to be (DPoP).
+  -- These headers describe the request, with which a DPoP proof is compared.
   headers["x-forwarded-method"] = { txn.f:method() }
   headers["x-forwarded-host"] = { given["host"] and given["host"][0] or "" }
   headers["x-forwarded-uri"] = { txn.f:pathq() }
-  -- A check that is silent holds nobody up: ms, for each of four attempts.
+  -- The timeout, in ms, applies to each of four attempts.
   local response = core.httpclient():get({ url = CHECK, headers = headers, timeout = 2000 })
-  -- Without a response nothing is known about the request, so the client gets 503.
+  -- If the check does not respond, the client gets 503.
   txn:set_var("txn.checked", (response and response.status) or 503)
   for name, variable in pairs(RESPONSE_HEADERS) do
     local values = response and response.headers and response.headers[name]

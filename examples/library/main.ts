@@ -44,7 +44,7 @@ const routes = (router: ConnectRouter) =>
     },
   });
 
-/** Runs for JSON routes and RPCs alike. */
+/** Adds the duration to the response. The interceptor runs for JSON routes and RPCs alike. */
 const timing: Interceptor = (next) => async (request) => {
   const startMs = performance.now();
   const response = await next(request);
@@ -56,7 +56,7 @@ const options = { routes, interceptors: [timing] };
 const handler = createHttpHandler({
   ...options,
   tables: [LibraryServiceRoutes],
-  fallback: connectNodeAdapter(options), // what is no JSON route: Connect, gRPC-Web
+  fallback: connectNodeAdapter(options), // serves all other requests, such as Connect and gRPC-Web
 });
 
 const server = createServer(handler).listen(Number(process.env.PORT ?? 8090), "127.0.0.1", () => {

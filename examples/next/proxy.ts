@@ -1,4 +1,4 @@
-/** Runs before every page, route handler and action: renews the session, refuses other sites, leads to the login. */
+/** Runs before every page, route handler and action: renews the session, refuses requests of other sites, redirects to the login. */
 import { sessionProxy } from "@session-service/server/next";
 import { type NextRequest, NextResponse } from "next/server";
 import { getSessions, SERVICE } from "./lib/sessions";
@@ -12,5 +12,5 @@ export async function proxy(request: NextRequest): Promise<Response> {
   })(request);
 }
 
-// Files cost no verification. Route handlers with bearer tokens check for themselves.
+// The proxy does not run for static files. Nor does it run for route handlers below /api, which verify bearer tokens themselves.
 export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|api/).*)"] };

@@ -5,23 +5,23 @@ export type ProviderOptions = {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Where the provider sends the browser back to; registered there. */
+  /** The URL to which the provider sends the browser back. It must be registered at the provider. */
   readonly redirectUri: string;
 };
 
-/** What the callback must fit. It stays with the browser that began the login. */
+/** The secrets of a login in progress, with which the callback is checked. Only the browser that began the login has them. */
 export type PendingLogin = { readonly state: string; readonly nonce: string; readonly codeVerifier: string };
 
 export type User = {
   readonly subject: string;
-  /** When and how the user authenticated, as far as the provider says. */
+  /** When the user authenticated, if the provider reports it. */
   readonly authTimeMs: number | undefined;
   readonly amr: string[];
   readonly acr: string | undefined;
 };
 
 export async function connectProvider({ issuer, clientId, clientSecret, redirectUri }: ProviderOptions) {
-  // For a provider on this machine alone.
+  // Use an issuer with http only if the provider runs on this machine.
   const execute = issuer.startsWith("http:") ? [oidc.allowInsecureRequests] : [];
   const config = await oidc.discovery(new URL(issuer), clientId, clientSecret, undefined, { execute });
   return {
@@ -38,13 +38,13 @@ export async function connectProvider({ issuer, clientId, clientSecret, redirect
         nonce: pending.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(pending.codeVerifier),
         code_challenge_method: "S256",
-        // With `max_age` the ID token says when the user authenticated.
+        // If `max_age` is requested, the ID token must contain `auth_time`.
         max_age: "86400",
       });
       return { url, pending };
     },
 
-    /** @throws when the provider refused the login, or when the response does not fit the one that was begun */
+    /** @throws if the provider has refused the login, or if the response does not belong to the pending login */
     async finish(search: string, { state, nonce, codeVerifier }: PendingLogin): Promise<User> {
       const tokens = await oidc.authorizationCodeGrant(config, new URL(search, redirectUri), {
         expectedState: state,
@@ -55,7 +55,7 @@ export async function connectProvider({ issuer, clientId, clientSecret, redirect
       const claims = tokens.claims();
       if (claims === undefined) throw new Error("the provider sent no ID token");
       return {
-        // With several providers: their issuer and the subject.
+        // If there are several providers, combine the issuer and the subject, because `sub` is unique only within an issuer.
         subject: claims.sub,
         authTimeMs: claims.auth_time === undefined ? undefined : claims.auth_time * 1000,
         amr: Array.isArray(claims.amr) ? claims.amr.map(String) : [],

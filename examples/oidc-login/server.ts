@@ -1,4 +1,4 @@
-/** A login by OpenID Connect that ends in a session: /login leads to the provider, /login/callback comes back from it. */
+/** A login by OpenID Connect that creates a session: /login redirects to the provider, which redirects back to /login/callback. */
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connectProvider, type PendingLogin } from "./provider.js";
@@ -13,9 +13,9 @@ const {
   OIDC_CLIENT_SECRET = "",
   SESSION_ADMIN_URL = "http://127.0.0.1:8081",
   SESSION_ADMIN_TOKEN_FILE = "data/admin-token",
-  /** 1: the proxy in front sets X-Forwarded-For. */
+  /** Set it to 1 if a proxy in front sets X-Forwarded-For. */
   TRUST_PROXY = "0",
-  /** `SESSION_HINT_COOKIE` of the session service: with the prefix `__Host-`, a login ends the session that the browser had before. */
+  /** `SESSION_HINT_COOKIE` of the session service. If it has the prefix `__Host-`, a login ends the browser's earlier session. */
   HINT_COOKIE = "",
 } = process.env;
 
@@ -29,16 +29,16 @@ const sessions = connectSessions(SESSION_ADMIN_URL, () => readFileSync(SESSION_A
 
 const SESSION_ID = /^[\w-]{23}$/;
 const SECURE = ORIGIN.startsWith("https:");
-/** With the prefix no sibling domain can set it: a planted login would sign the user in as somebody else (login CSRF). */
+/** The prefix keeps sibling domains from setting the cookie. A planted cookie would sign the user in as somebody else (login CSRF). */
 const LOGIN = SECURE ? "__Host-login" : "login";
-/** Lax: the provider's redirect is a navigation from another site. */
+/** SameSite is Lax, because the provider's redirect is a navigation from another site. */
 const COOKIE = `Path=/; HttpOnly; SameSite=Lax${SECURE ? "; Secure" : ""}`;
 
-/** The value of a cookie; undefined if there is none, or several that differ. */
+/** Returns the value of a cookie; undefined if there is none, or if there are several different values. */
 function readCookie({ headers }: IncomingMessage, name: string): string | undefined {
   const values = new Set<string>();
   for (const pair of (headers.cookie ?? "").split(";")) {
-    // Not trim(), which removes more than browsers do, and so would accept names that are not ours.
+    // trim() is not used: it removes more kinds of spaces than browsers do, so another name could pass for this one.
     const [, key, value = ""] = /^[ \t]*([^=]*?)[ \t]*=[ \t]*(.*?)[ \t]*$/.exec(pair) ?? [];
     if (key === name) values.add(value);
   }
@@ -52,7 +52,7 @@ function readPending(request: IncomingMessage): PendingLogin | undefined {
 }
 
 function browserOf(request: IncomingMessage) {
-  // The last entry is the proxy's own; those before it come from the client.
+  // The proxy has appended the last entry. The entries before it may come from the client.
   const forwarded =
     TRUST_PROXY === "1"
       ? String(request.headers["x-forwarded-for"] ?? "")
@@ -90,7 +90,7 @@ async function callback(request: IncomingMessage, response: ServerResponse): Pro
     console.error(error);
     return refuse(403, "the provider did not sign you in\n");
   }
-  // The hint cookie is believed only if no sibling domain can set a cookie with its name.
+  // The hint cookie is trusted only if its prefix keeps sibling domains from setting it.
   const hint = HINT_COOKIE.startsWith("__Host-") ? readCookie(request, HINT_COOKIE) : undefined;
   const replaced = SESSION_ID.test(hint ?? "") ? hint : undefined;
   const cookies = await sessions.create(user, browserOf(request), replaced);
@@ -102,7 +102,7 @@ const server = createServer((request, response) => {
   const handled = async () => {
     if (pathname === "/login") return login(response);
     if (pathname === "/login/callback") return callback(request, response);
-    // The application. Its page refreshes by @session-service/browser: docs/browser.md.
+    // Here your application begins. Its pages refresh the session by @session-service/browser (docs/browser.md).
     response
       .writeHead(pathname === "/" ? 200 : 404, { "content-type": "text/html" })
       .end('<a href="/login">Sign in</a>\n');

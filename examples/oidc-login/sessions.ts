@@ -1,4 +1,4 @@
-/** The session service's admin API, as far as a login needs it. The token needs the scope `sessions:create` alone. */
+/** The part of the session service's admin API that a login needs. Its token needs only the scope `sessions:create`. */
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -8,12 +8,12 @@ import type { User } from "./provider.js";
 export type Browser = { readonly userAgent: string; readonly ipAddress: string };
 
 export function connectSessions(adminUrl: string, adminToken: () => string) {
-  // Over HTTP/2, connect-node may end the process at a fault of the network.
+  // HTTP/1.1 is used, because over HTTP/2 a network failure in connect-node may end the process.
   const transport = createConnectTransport({ baseUrl: adminUrl, httpVersion: "1.1", defaultTimeoutMs: 5000 });
   const admin = createClient(SessionAdminService, transport);
   return {
     /**
-     * @param replaced the session that this browser had before, which ends
+     * @param replaced the id of this browser's earlier session, which ends
      * @returns the `Set-Cookie` headers of the new session
      */
     async create({ subject, authTimeMs, amr, acr }: User, client: Browser, replaced = ""): Promise<string[]> {

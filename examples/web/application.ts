@@ -8,7 +8,7 @@ import { passOn } from "./proxy.ts";
 import { respond, send } from "./responses.ts";
 
 export type Settings = {
-  /** Where browsers find the application, the issuer of access tokens too. */
+  /** The origin of the application, which is also the issuer of the access tokens. */
   readonly origin: string;
   readonly publicUrl: string;
   readonly adminUrl: string;
@@ -24,7 +24,7 @@ export async function createApplication(
 ): Promise<(request: IncomingMessage, response: ServerResponse) => void> {
   const { origin, publicUrl, adminUrl, adminToken } = settings;
   const files = await buildPage();
-  // Keys and revocations are followed in the background: checking a token takes no request.
+  // The verifier follows keys and revocations in the background, so verifying a token needs no request.
   const verifier = createVerifier({ adminUrl, adminToken, issuer: origin, audience: origin });
   await verifier.ready;
 
@@ -39,7 +39,7 @@ export async function createApplication(
   }
 
   function showPage(pathname: string, request: IncomingMessage, response: ServerResponse): void {
-    // By another name (127.0.0.1) it would be another site, with other cookies.
+    // Browsers keep separate cookies for other names of this host, such as 127.0.0.1, so they are redirected to the origin.
     const isOther = request.headers.host !== new URL(origin).host;
     const file = files.get(pathname);
     if (isOther) send(response, 308, { location: origin + pathname }, "");
@@ -47,7 +47,7 @@ export async function createApplication(
   }
 
   async function logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Without this, another site could sign a visitor in to an account of the attacker's.
+    // Without this check, another site could sign a visitor in to the attacker's account (login CSRF).
     if (request.headers.origin !== origin) return respond(response, 403, { error: "wrong origin" });
     const body = await bodyOf(request);
     if (body === undefined) return respond(response, 413, { error: "too large" });
@@ -55,9 +55,9 @@ export async function createApplication(
     const credentials = { email: login.get("email") ?? "", password: login.get("password") ?? "" };
     const result = await signIn(settings, credentials, request);
     if (result.ok) {
-      // All cookies are passed on: that of the refresh token, and the hint that a page may read.
+      // The service sets several cookies: that of the refresh token, and the hint cookie, which the page may read.
       const headers = { "set-cookie": result.cookies };
-      // A browser whose script has not run sends the form itself.
+      // If the script of the page has not run, the browser sends the form itself and needs a redirect.
       const isForm = request.headers["sec-fetch-mode"] === "navigate";
       return isForm ? send(response, 303, { ...headers, location: "/" }, "") : respond(response, 200, {}, headers);
     }
@@ -72,13 +72,13 @@ export async function createApplication(
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
     const verdict = await verifier.verify(token);
     if (verdict.ok) return respond(response, 200, { owner: verdict.claims.sub, notes: NOTES });
-    // "unavailable" is no "no": with a 401 the page would take the token for a bad one.
+    // "unavailable" means that the token could not be checked. On a 401 the page would discard the token.
     respond(response, verdict.reason === "unavailable" ? 503 : 401, { error: verdict.reason });
   }
 
   return (request, response) => {
     serve(request, response).catch((error: unknown) => {
-      // A client that has left is no fault.
+      // If the client has disconnected, the error is not logged.
       if (request.destroyed && !request.complete) return;
       console.error(error);
       if (!response.headersSent) respond(response, 500, { error: "internal error" });
@@ -86,7 +86,7 @@ export async function createApplication(
   };
 }
 
-/** Undefined for a body that is too large. */
+/** Returns the body of a request; undefined if it is too large. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   let body = "";
   for await (const chunk of request.setEncoding("utf8")) {

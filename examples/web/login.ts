@@ -13,7 +13,7 @@ export type SignIn =
 
 type Account = { readonly id: string; readonly name: string; readonly salt: Buffer; readonly hash: Buffer };
 
-/** Not on the main thread, which it would block for all. Cost by OWASP's recommendation. */
+/** The cost that OWASP recommends. The asynchronous `scrypt` is used, because hashing on the main thread would block all requests. */
 const COST: ScryptOptions = { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 };
 const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 const hashOf = (password: string, salt: Buffer): Promise<Buffer> => derive(password, salt, 32, COST);
@@ -23,17 +23,17 @@ async function account(id: string, name: string, password: string): Promise<Acco
   return { id, name, salt, hash: await hashOf(password, salt) };
 }
 
-/** Instead of a database. `nobody` is checked when there is no such account, so that the time taken does not say so. */
+/** These accounts stand for a database. An unknown email is checked against `nobody`: the duration must not reveal who has an account. */
 const accounts = Promise.all([
   account("alice", "Alice Liddell", "correct horse"),
   account("", "", randomBytes(16).toString("hex")),
 ]).then(([alice, nobody]) => ({ byEmail: new Map([["alice@example.com", alice]]), nobody }));
 
-/** Attempts to guess: few by account and address, more by address. With several processes, count them in a common store. */
+/** Limits attempts to guess a password: few for an account and address, more for an address. Several processes need a common store. */
 const byAccount = new RateLimiterMemory({ points: 5, duration: 300 });
 const byAddress = new RateLimiterMemory({ points: 50, duration: 300 });
 
-/** @param adminUrl the admin API: its token stays on the server */
+/** @param adminUrl the URL of the admin API, whose token stays on the server */
 export async function signIn(
   { adminUrl, adminToken }: { readonly adminUrl: string; readonly adminToken: string },
   { email, password }: Credentials,
@@ -42,7 +42,7 @@ export async function signIn(
   const address = request.socket.remoteAddress ?? "";
   const name = `${email} ${address}`;
   try {
-    // Before the password is hashed: that is expensive on purpose.
+    // Attempts are counted before the password is hashed, because hashing is expensive on purpose.
     await Promise.all([byAddress.consume(address), byAccount.consume(name)]);
   } catch (limit) {
     return { ok: false, reason: "limited", retryAfterS: Math.ceil((limit as RateLimiterRes).msBeforeNext / 1000) };
@@ -58,7 +58,7 @@ export async function signIn(
     headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
     body: JSON.stringify({
       subject: found.id,
-      // To show in the page. Whoever has the token can read its claims.
+      // The page displays the name. Everybody who has the token can read its claims.
       claims: { name: found.name },
       client: { userAgent, ipAddress: address, displayName: deviceName(userAgent) },
     }),
@@ -68,7 +68,7 @@ export async function signIn(
   return { ok: true, cookies: ((await response.json()) as { setCookies: string[] }).setCookies };
 }
 
-/** Returns roughly what people call their device. */
+/** Returns a name of the device that its user recognizes. */
 function deviceName(userAgent: string): string {
   const find = (names: readonly string[]) => names.find((name) => userAgent.includes(name));
   const browser = find(["Firefox", "Edg", "Chrome", "Safari"]) ?? "A browser";

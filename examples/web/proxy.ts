@@ -8,10 +8,10 @@ import { respond } from "./responses.ts";
 
 export function passOn(publicUrl: string, request: IncomingMessage, response: ServerResponse): void {
   const headers = {
-    // `host` as the browser sent it: the service compares it with `Origin`.
+    // `host` stays as the browser has sent it, because the service compares it with `Origin`.
     ...request.headers,
     "x-forwarded-proto": "http",
-    // Set, not appended: what a client claims about its address is worth nothing.
+    // This replaces the header instead of appending to it, because a client may have forged its value.
     "x-forwarded-for": request.socket.remoteAddress,
     connection: "close",
   };
@@ -22,12 +22,12 @@ export function passOn(publicUrl: string, request: IncomingMessage, response: Se
     // Ends both streams when one of them ends early, so that half a response is not passed off as a whole one.
     pipeline(reply, response, () => {});
   });
-  // The kit treats this response as an outage and not as a logout.
+  // The browser kit treats this response as an outage and not as a logout.
   upstream.on("error", () => {
     if (response.headersSent) response.destroy();
     else respond(response, 502, { error: "the session service cannot be reached" });
   });
-  // A browser that gives up ends the request to the service, too.
+  // If the browser disconnects, the request to the service is aborted.
   response.on("close", () => upstream.destroy());
   request.pipe(upstream);
 }

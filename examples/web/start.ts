@@ -20,7 +20,7 @@ function fail(message: string): never {
   process.exit(1);
 }
 
-// Before anything else is started: a port in use is the usual reason why it cannot.
+// The port is opened first, because the example usually fails to start when the port is in use.
 let application: Awaited<ReturnType<typeof createApplication>> | undefined;
 const server = createServer((request, response) => {
   if (application) application(request, response);
@@ -40,10 +40,10 @@ const service = spawn(process.execPath, [join(import.meta.dirname, "../../src/ma
     ADMIN_PORT: "0",
     DATA_DIR,
     ISSUER: ORIGIN,
-    // The application passes requests on, so it is the one proxy in front of the service.
+    // The application forwards requests, so it is the only proxy in front of the service.
     TRUST_PROXY: "1",
     SESSION_HINT_COOKIE: "signed_in",
-    // For http://localhost only: Safari keeps no Secure cookie there. Leave it out in production.
+    // Safari stores no Secure cookie for http://localhost. Remove this setting in production.
     COOKIE_SECURE: "false",
     DRAIN_DELAY: "0",
     LOG_LEVEL: "warn",
@@ -65,7 +65,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
-// The first line that the service writes says where it listens.
+// The first line that the service writes contains the URLs of its listeners.
 createInterface({ input: service.stdout }).once("line", async (line) => {
   try {
     const ready = JSON.parse(line) as { public: string; admin: string };

@@ -1,4 +1,4 @@
-/** Notes by user, instead of a database. */
+/** The notes of each user, in memory. They stand for a database. */
 const kept = globalThis as typeof globalThis & { notes?: Map<string, readonly string[]> };
 kept.notes ??= new Map();
 const notes = kept.notes;

@@ -1,10 +1,10 @@
-/** For route handlers of Next.js, and of everything else that takes a `Request` and returns a `Response`. */
+/** Requires access tokens in route handlers of Next.js, and in any other function that takes a `Request` and returns a `Response`. */
 import { readFileSync } from "node:fs";
 import { authorize, type Claims, createVerifier, type Verifier } from "@session-service/verifier";
 
 export const ADMIN_URL = process.env.SESSION_ADMIN_URL ?? "http://127.0.0.1:8081";
 export const adminToken = (): string =>
-  // At run time: no file of the machine that builds.
+  // The comment in the call keeps the bundler from including the token file of the machine that builds.
   readFileSync(/* turbopackIgnore: true */ process.env.SESSION_ADMIN_TOKEN_FILE ?? "data/admin-token", "utf8").trim();
 
 /** The process keeps one verifier, because a development server loads this module again and again. */
@@ -27,7 +27,7 @@ type Handler<Rest extends unknown[]> = (
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** A handler for requests with a valid access token; others get 401 or 503. Runs on the Node.js runtime. */
+/** Wraps a handler, which then gets only requests with a valid access token; others get 401 or 503. It needs the Node.js runtime. */
 export function signedIn<Rest extends unknown[]>(handler: Handler<Rest>) {
   return async (request: Request, ...rest: Rest): Promise<Response> => {
     const caller = await authorize(getVerifier(), request.headers.get("authorization"));

@@ -1,4 +1,4 @@
-/** Who is signed in, for everything that Next.js renders. */
+/** Determines who is signed in, for everything that Next.js renders. */
 import { createServerSessions, type ServerSessions, type User } from "@session-service/server";
 import { headers } from "next/headers";
 import { getVerifier } from "./session";
@@ -13,7 +13,7 @@ export function getSessions(): ServerSessions {
   return kept.serverSessions;
 }
 
-/** The user of the request that is being rendered, in pages, route handlers and actions. Makes no call. */
+/** Returns the user of the current request, in pages, route handlers and actions. It does not call the service. */
 export async function currentUser(): Promise<User> {
   return getSessions().current(await headers());
 }

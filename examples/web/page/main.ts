@@ -1,10 +1,10 @@
-/** The page of the example: what is shown follows the state of the session. */
+/** The page of the example. It displays the state of the session. */
 // In your project: "@session-service/browser".
 import { createSession, SessionError } from "../../../src/browser/index.ts";
 
 type Device = { sessionId: string; displayName?: string; lastRefreshTime: string; current?: boolean };
 
-/** With the hint cookie a visitor who is not signed in causes no request. */
+/** The hint cookie shows whether somebody is signed in, so that a visitor who is not causes no request. */
 const session = createSession({ hintCookie: "signed_in" });
 
 const find = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
@@ -24,10 +24,10 @@ function show(): void {
   document.title = state === "ended" ? "Sign in – Notes" : "Notes";
   find("name").textContent = String(claims?.name ?? "");
   banner.textContent = state === "offline" ? "You are offline. What you see may be out of date." : "";
-  // Another person may have signed in: nothing of the one before stays.
+  // Another user may have signed in, so the data of the previous one is removed.
   if (state === "ended" || isOther) for (const id of ["notes", "devices"]) find(id).replaceChildren();
   if (state === "active" && (before.state !== "active" || isOther)) void load();
-  // What had the focus may be gone: it goes to where the next step is.
+  // The focused element may have disappeared, so the focus moves to the element that the user needs next.
   if (state === "ended") {
     if (before.claims) news.textContent = "You are signed out.";
     find("email").focus();
@@ -49,7 +49,7 @@ async function load(): Promise<void> {
   });
 }
 
-/** Shows what went wrong. A session that has ended needs no message: the login is there by now. */
+/** Runs an action and displays its failure. If the session has ended, no message is needed, because the login is displayed. */
 async function attempt(action: () => Promise<void>): Promise<void> {
   try {
     await action();
@@ -66,7 +66,7 @@ async function read(path: string, method = "GET"): Promise<Record<string, unknow
   return (await response.json()) as Record<string, unknown>;
 }
 
-/** Text is set as text: what a user agent calls itself is not HTML. */
+/** Creates a list item. The texts come from clients, so they are set as text and never as HTML. */
 function item(text: string, detail = ""): HTMLLIElement {
   const element = document.createElement("li");
   const [main, small] = [document.createElement("span"), document.createElement("small")];
@@ -94,7 +94,7 @@ const endSessions = (path: string, method: string, done: string) =>
     await read(path, method);
     await load();
     news.textContent = done;
-    // The button that was pressed is gone.
+    // The pressed button has been removed, so the focus moves to the title.
     find("devices-title").focus();
   });
 
@@ -118,12 +118,12 @@ form.onsubmit = async (event) => {
   event.preventDefault();
   loginError.textContent = "";
   try {
-    // As the browser would send it.
+    // The form is encoded as the browser itself would encode it.
     const body = new URLSearchParams([...new FormData(form)] as [string, string][]);
     const response = await fetch("/login", { method: "POST", body });
     if (!response.ok) return refuse(LOGIN_ERRORS[response.status] ?? "Please try again.");
     form.reset();
-    // The cookie is there: every tab looks again.
+    // The browser has the new cookie, so every tab checks the session again.
     await session.begin();
   } catch {
     refuse("The server cannot be reached. Please try again.");

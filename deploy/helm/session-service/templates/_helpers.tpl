@@ -3,7 +3,7 @@ app.kubernetes.io/name: session-service
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{/* A list of the root and what follows the release's name. */}}
+{{/* The metadata of an object. The argument is a list: the root context, and the suffix that is appended to the release's name. */}}
 {{- define "session-service.metadata" -}}
 {{- $root := first . -}}
 name: {{ $root.Release.Name }}{{ last . }}

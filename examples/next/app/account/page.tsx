@@ -6,7 +6,7 @@ import { SignedIn } from "./signed-in";
 
 type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
 
-/** The user's sessions, by the access token. If the service cannot be asked, the page goes without them. */
+/** Returns the sessions of the access token's user; none if the service does not respond, so that the page is displayed anyway. */
 async function devicesOf(accessToken: string): Promise<readonly Device[]> {
   const headers = { authorization: `Bearer ${accessToken}` };
   try {
@@ -19,7 +19,7 @@ async function devicesOf(accessToken: string): Promise<readonly Device[]> {
 
 export default async function Account() {
   const user = await currentUser();
-  // Nobody comes here without a session: the proxy has led them to the login.
+  // The proxy has redirected users without a session to the login, so the only other state is `unavailable`.
   if (user.state !== "active") return <p id="state">{user.state}</p>;
   const devices = await devicesOf(user.accessToken);
   return (

@@ -4,7 +4,7 @@ import { createSession, type SessionOptions } from "@session-service/browser";
 import { useSession } from "@session-service/browser/react";
 import { useState } from "react";
 
-/** Follows the session in the browser, from what the server rendered with: no refresh, and nothing that flashes. */
+/** Displays the session in the browser. It starts with the state that the server has rendered, so nothing flickers. */
 export function SignedIn({ initial }: Pick<SessionOptions, "initial">) {
   const [session] = useState(() => createSession({ initial }));
   const { state, claims } = useSession(session);

@@ -1,4 +1,4 @@
-/** Notes by user, instead of a database. */
+/** The notes of each user, in memory. They stand for a database. */
 const notes = new Map<string, readonly string[]>();
 
 export const notesOf = (subject: string): readonly string[] => notes.get(subject) ?? [];

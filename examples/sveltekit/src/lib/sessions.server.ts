@@ -1,4 +1,4 @@
-/** Who is signed in, for everything that SvelteKit renders. */
+/** Determines who is signed in, for everything that SvelteKit renders. */
 import { readFileSync } from "node:fs";
 import { createServerSessions, type ServerSessions } from "@session-service/server";
 import { createVerifier } from "@session-service/verifier";
@@ -13,7 +13,7 @@ function create(): ServerSessions {
   const audience = process.env.AUDIENCE ?? issuer;
   const report = (event: unknown) => console.error(event);
   const verifier = createVerifier({ adminUrl: ADMIN_URL, adminToken, issuer, audience, report });
-  // The feed of logouts is a connection, and the process would wait for its end.
+  // The verifier holds a connection to the revocation feed. If it stayed open, the process would not end.
   process.once("sveltekit:shutdown", () => verifier.close());
   return createServerSessions({ service: SERVICE, verifier });
 }

@@ -2,7 +2,7 @@
 import { returnPath } from "@session-service/server";
 import { ADMIN_URL, adminToken } from "../../../lib/session";
 
-/** Instead of a database, whose passwords are hashed and whose attempts are counted (examples/web/login.ts). */
+/** This account stands for a database. A real login hashes passwords and limits attempts (examples/web/login.ts). */
 const ACCOUNT = { id: "alice", email: "alice@example.com", password: "correct horse" };
 
 const leadTo = (location: string) => new Response(null, { status: 303, headers: { location } });

@@ -6,7 +6,7 @@ import type { Actions, PageServerLoad } from "./$types";
 
 type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
 
-/** The user's sessions, by the access token. If the service cannot be asked, the page goes without them. */
+/** Returns the sessions of the access token's user; none if the service does not respond, so that the page is displayed anyway. */
 async function devicesOf(accessToken: string): Promise<readonly Device[]> {
   const headers = { authorization: `Bearer ${accessToken}` };
   try {
@@ -18,7 +18,7 @@ async function devicesOf(accessToken: string): Promise<readonly Device[]> {
 }
 
 export const load: PageServerLoad = async ({ locals: { user } }) => {
-  // Nobody comes here without a session: the hook has led them to the login.
+  // The hook has redirected users without a session to the login, so the only other state is `unavailable`.
   if (user.state !== "active") return { state: user.state };
   const { sub } = user.claims;
   const devices = await devicesOf(user.accessToken);

@@ -5,7 +5,7 @@ import type { RequestHandler } from "./$types";
 
 export const POST: RequestHandler = async ({ request, getClientAddress }) => {
   const authentication = await getSessions().signOut(request, getClientAddress());
-  // Not reached: the session goes on, and the page shows it.
+  // If the service could not be reached, the session continues, and the account page displays that the logout has failed.
   const location = authentication.user.state === "ended" ? "/" : "/account?failed";
   const response = new Response(null, { status: 303, headers: { location } });
   addResponseHeaders(response.headers, authentication);

@@ -3,7 +3,7 @@ import { returnPath } from "@session-service/server";
 import { ADMIN_URL, adminToken } from "../../../lib/sessions.server";
 import type { RequestHandler } from "./$types";
 
-/** Instead of a database, whose passwords are hashed and whose attempts are counted (examples/web/login.ts). */
+/** This account stands for a database. A real login hashes passwords and limits attempts (examples/web/login.ts). */
 const ACCOUNT = { id: "alice", email: "alice@example.com", password: "correct horse" };
 
 const leadTo = (location: string) => new Response(null, { status: 303, headers: { location } });
@@ -22,7 +22,7 @@ export const POST: RequestHandler = async ({ request }) => {
   if (!created?.ok) return failure;
   const { setCookies } = (await created.json()) as { readonly setCookies: readonly string[] };
   const response = leadTo(next);
-  // The service's own lines: `cookies.set` would have to repeat its attributes.
+  // The `Set-Cookie` lines of the service are sent unchanged. With `cookies.set`, this code would have to repeat their attributes.
   for (const line of setCookies) response.headers.append("set-cookie", line);
   return response;
 };

@@ -1,4 +1,4 @@
-/** Passes calls of the browser kit on to the service. A reverse proxy in front of both does it as well. */
+/** Forwards calls of the browser kit to the service. In production, a reverse proxy may do this instead. */
 import { SERVICE } from "../../../../lib/sessions.server";
 import type { RequestHandler } from "./$types";
 
