@@ -19,6 +19,12 @@ import { type Onward, Revocations } from "../verifier/revocations.ts";
 /** The latest time that a Timestamp can have, in ms: an entry without `expire_time` is kept indefinitely. */
 const NEVER = storeMs(253_402_300_799_999);
 
+/**
+ * A stream is replaced if its last complete batch is delayed by more than this, in ms. Batches that are older than 2 s are not passed on
+ * as complete, and the next one comes after half a second. A clock that was set, or drifts, delays all later batches of a stream.
+ */
+const MAX_DELAY_MS = 1_500;
+
 type Deps = {
   readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
   readonly report: Report;
@@ -50,7 +56,10 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
       onLost: (error) => this.#lose(error),
     };
     deps.signal.addEventListener("abort", () => this.#lose(deps.signal.reason));
-    this.ready = new Revocations({ ...deps, revokeKeys: (kids) => this.#addKeys(kids), onward }).ready;
+    this.ready = new Revocations({
+      ...{ ...deps, onward, maxDelayMs: MAX_DELAY_MS },
+      revokeKeys: (kids) => this.#addKeys(kids),
+    }).ready;
   }
 
   /** All keys that were revoked in an emergency. The list is replaced, never changed. */

@@ -1,4 +1,4 @@
-/** If a batch is delayed by this many ms more than the fastest of its stream, the stream is replaced, as a silent one is. */
+/** If a batch is delayed by this many ms more than the fastest of its stream, a verifier replaces the stream, as it does a silent one. */
 const MAX_DELAY_MS = 3000;
 
 /**
@@ -10,6 +10,12 @@ const MAX_DELAY_MS = 3000;
 export class Freshness {
   readonly #monotonic = new Timeline();
   readonly #wall = new Timeline();
+  readonly #maxDelayMs: number;
+
+  /** @param maxDelayMs if the last complete batch is delayed by more than this, its stream must be replaced, in ms */
+  constructor(maxDelayMs = MAX_DELAY_MS) {
+    this.#maxDelayMs = maxDelayMs;
+  }
 
   /**
    * Starts a new stream, which may have another network path, and another clock in the service. The age of the current knowledge is kept.
@@ -39,7 +45,7 @@ export class Freshness {
 
   /** Whether the last complete batch was so late that its stream must be replaced. */
   get late(): boolean {
-    return Math.max(this.#monotonic.delayMs, this.#wall.delayMs) > MAX_DELAY_MS;
+    return Math.max(this.#monotonic.delayMs, this.#wall.delayMs) > this.#maxDelayMs;
   }
 }
 

@@ -23,6 +23,8 @@ type RevocationsDeps = {
   readonly signal: AbortSignal;
   /** Receives the stream as well, to pass it on to others (a relay). */
   readonly onward?: Onward;
+  /** A stream whose last complete batch is delayed by more than this is replaced, in ms. Default: 3000. */
+  readonly maxDelayMs?: number;
 };
 
 /** Receives each batch of the feed, and the end of each stream. */
@@ -38,12 +40,13 @@ export class Revocations implements RevocationSource {
   readonly ready: Promise<void>;
   readonly #deps: RevocationsDeps;
   readonly #setReady: PromiseWithResolvers<void>;
-  readonly #freshness = new Freshness();
+  readonly #freshness: Freshness;
   readonly #revoked: RevokedSessions;
   #following = false;
 
   constructor(deps: RevocationsDeps) {
     this.#deps = deps;
+    this.#freshness = new Freshness(deps.maxDelayMs);
     this.#revoked = new RevokedSessions(deps);
     this.#setReady = Promise.withResolvers<void>();
     this.ready = this.#setReady.promise;

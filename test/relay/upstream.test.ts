@@ -1,6 +1,7 @@
 /** How a relay describes what its upstream has delivered. The upstream is scripted, and the test moves the clocks. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { Upstream } from "../../src/relay/upstream.ts";
@@ -16,10 +17,12 @@ function begin() {
   let tell = () => {};
   let cut: Error | undefined;
   const client = {
-    async *watchRevocations() {
+    async *watchRevocations(_: unknown, { signal = ended.signal }: CallOptions = {}) {
       streams++;
+      signal.addEventListener("abort", () => tell());
       while (!ended.signal.aborted) {
         if (cut !== undefined) throw cut;
+        if (signal.aborted) throw signal.reason;
         const change = queue.shift();
         if (change === undefined) {
           await new Promise<void>((resolve) => {
@@ -121,6 +124,29 @@ test("a part of what the upstream has does not count as all of it, however fresh
   relay.advance(10);
   relay.send({ sid: "b" });
   expect(await next(watcher)).toMatchObject({ caughtUp: true, revocations: [{ sid: "b" }] });
+});
+
+test("a clock that was set between batches does not make all later ones too old to be complete", async () => {
+  const relay = begin();
+  relay.send();
+  const watcher = relay.watch();
+  await next(watcher);
+  relay.advance(500);
+  relay.send();
+  expect(await next(watcher)).toMatchObject({ caughtUp: true });
+  const setByMs = 2_500;
+  relay.advance(setByMs);
+  relay.send({ ageMs: setByMs });
+  expect(await next(watcher)).toMatchObject({ caughtUp: false });
+  const isComplete: boolean[] = [];
+  for (let count = 0; count < 10; count++) {
+    relay.advance(500);
+    relay.send({ ageMs: setByMs });
+    isComplete.push((await next(watcher)).caughtUp);
+    await new Promise(setImmediate); // The relay decides about a late stream when it has read everything.
+  }
+  expect(isComplete.at(-1)).toBe(true);
+  expect(relay.streams()).toBe(2);
 });
 
 test("while the stream is lost, new watchers are refused, and those that stay miss nothing", async () => {
