@@ -40,7 +40,7 @@ const WALLS: Record<string, readonly string[]> = {
   "grpc-reflection": ["gen/grpc"],
   limits: ["session", "clock/turns.ts", "clock/processor-time.ts"],
   http: ["gen/google"],
-  // The HTTP layer on the listener: the one server around it.
+  // The gateway serves the HTTP layer on the same listener as the service, so that only one implementation of a server exists.
   gateway: [
     ...["connect-http-routes", "listener", "http2", "gen/grpc"],
     ...["observability/line-limit.ts", "observability/line-sink.ts"],
@@ -94,9 +94,9 @@ const KEEPERS: Record<string, readonly string[]> = {
   ioredis: ["store"],
   "node:sqlite": ["store"],
   "@bufbuild/protoplugin": ["api", "protoc-gen-http", "protoc-gen-openapi", "protoc-gen-rules"],
-  // The independent oracle of the rules of requests: gen/ has them prepared.
+  // Only tests import it, to compare the rules in gen/ with an independent implementation.
   "@bufbuild/protovalidate": [],
-  // The independent oracle of token tests; at runtime node:crypto does what is needed of it, where there is Node.
+  // Only the verifier imports jose, for runtimes without node:crypto. Tests use jose as an independent implementation.
   jose: ["verifier"],
   "structured-headers": ["api"],
   pino: ["observability"],
@@ -120,13 +120,13 @@ const source = (file: string): string => readFileSync(join(SRC, file), "utf8");
 const importsOf = (file: string): string[] =>
   [...source(file).matchAll(/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g)].map((match) => match[1] as string);
 
-/** A relative import as a path from the root without `src/`: `session/model.ts`, `gen/auth/v1/session_pb.ts`. */
+/** Returns the path of an imported file from the root, without `src/`: `session/model.ts`, `gen/auth/v1/session_pb.ts`. */
 const target = (file: string, specifier: string) =>
   !specifier.startsWith(".")
     ? specifier
     : relative(ROOT, join(dirname(join(SRC, file)), specifier)).replace(/^src\//, "");
 
-/** The HTTP layer is a product of its own: the others import it by its name, as any user does. */
+/** The HTTP layer is a separate package, so the other rooms import it by its package name, as its users do. */
 const isOwn = (specifier: string) => /^(\.|connect-http-routes(\/|$))/.test(specifier);
 
 const roomOf = (file: string) => (file.includes("/") ? (file.split("/")[0] as string) : "");
@@ -209,9 +209,9 @@ test("no wall lets through what nobody imports", () => {
 });
 
 /**
- * A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth, one is the kit
- * that the client library shares with browsers, one is that of the workers, three are those of signals, two are those of the status lists,
- * nine are those of the relay, one is the parser of cookies in the server kit.
+ * The largest number of pairs of rooms of which one imports the other. `server` and `main` do not count, because they import all rooms.
+ * Four pairs belong to forward-auth, one to the client library, one to the workers, three to the signals, two to the status lists, nine
+ * to the relay, and one to the server kit.
  */
 const MAX_ARROWS = 83;
 
@@ -235,11 +235,11 @@ test("the composition root composes, and stays small", () => {
   expect(length).toBeLessThanOrEqual(22);
 });
 
-/** The limits of lines. A file is discussed from 100 lines on, a function from 40; this test refuses more than these limits. */
+/** The most lines that a file and a function may have. */
 const MAX_FILE_LINES = 250;
 const MAX_FUNCTION_LINES = 70;
 
-/** Files with one class each that may exceed the limit by some lines. */
+/** The files that may exceed the limit. Each consists of a single class. */
 const LONG_FILES: readonly string[] = [];
 
 test("no source file is too long", () => {
@@ -248,8 +248,8 @@ test("no source file is too long", () => {
 });
 
 /**
- * The renewal of the browser kit, which is what its machine does not decide: locks, messages, requests and timers. Split into functions
- * that pass its state around it is 250 bytes larger, compressed, and a page pays 3,300 at the most (test/browser/size.test.ts).
+ * Functions that may exceed the limit. `createRenewal` does all input and output of the browser kit: locks, messages, requests and
+ * timers. Splitting it would add 250 compressed bytes to every page, whose limit is 3,300 (test/browser/size.test.ts).
  */
 const LONG_FACTORIES = ["browser/renewal.ts: createRenewal"];
 

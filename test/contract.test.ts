@@ -1,4 +1,4 @@
-/** The contracts stay compatible with what callers have: the last release, and every earlier state in this clone. */
+/** The contracts stay compatible with the last release, and with every earlier state in the history of this clone. */
 import { execFileSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

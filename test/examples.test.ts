@@ -12,7 +12,7 @@ const run = promisify(execFile);
 
 type Example = { readonly source: string; readonly line: number; readonly kind: "ts" | "tsx"; readonly text: string };
 
-/** The declarations that examples refer to if they are not whole modules. A module that declares a name itself hides it. */
+/** The declarations that examples use when they are not complete modules. A module may declare the same name itself. */
 const CONTEXT = `
 declare const adminToken: string, refreshToken: string, token: string, body: string;
 declare const ca: string, cert: string, key: string;

@@ -1,4 +1,4 @@
-/** Every export of a module is used by another module, or by the users of a package. */
+/** Every export is imported by another module, or is part of a published package. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ const DYNAMIC_IMPORT = /import\(\s*["'`](\.[^"'`]+)["'`]\s*\)/g;
 const EXPORT =
   /^export\s+(?:async\s+|abstract\s+|declare\s+)*(?:function\*?|const|let|class|type|interface|enum)\s+([\w$]+)/gm;
 
-/** Returns what a file imports: `src/a.ts#name`, or `src/a.ts#*` if the names are not known. */
+/** Returns the exports that a file imports: `src/a.ts#name`, or `src/a.ts#*` for all exports of a module. */
 function usesOf(file: string): string[] {
   const text = read(file);
   const from = (specifier = "") => relative(ROOT, join(ROOT, dirname(file), specifier));

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { scratch } from "./support/service.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-/** The plugins run on the Node of this process, whatever else the machine has. */
+/** The plugins run on the Node of this process, even if the machine has another one. */
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
 
 const buf = (cwd: string, ...args: string[]) =>
@@ -32,7 +32,7 @@ function protoCopy(directory: string): string {
   return "proto";
 }
 
-/** Returns a repository with what a clone has for buf. */
+/** Creates a git repository with the files of a clone that buf reads. Returns the path of its `.git`. */
 function gitCopy(directory: string): string {
   mkdirSync(directory);
   for (const name of ["proto", "buf.yaml"]) cpSync(join(ROOT, name), join(directory, name), { recursive: true });
@@ -63,7 +63,7 @@ test.each([
   ["a git repository", (theirs: string) => `${gitCopy(join(theirs, "upstream"))}#branch=main`],
 ])("another team generates stubs from %s, of the public contracts alone", async (_, input) => {
   const theirs = scratch();
-  // The other team's plugins find their packages here.
+  // The code generators of the other team are installed here.
   symlinkSync(join(ROOT, "node_modules"), join(theirs, "node_modules"));
   writeFileSync(join(theirs, "package.json"), '{"type":"module"}');
   mkdirSync(join(theirs, "stubs"));

@@ -1,4 +1,4 @@
-/** The limits of requests that only code can check, exactly where they are. */
+/** Tests the limits that code checks and .proto rules cannot express, with values at each limit and just beyond it. */
 import { expect, test } from "vitest";
 import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf } from "../../src/api/messages.ts";
 import { givenTime } from "../../src/api/times.ts";

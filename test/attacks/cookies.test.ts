@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([plain.stop(), prefixed.stop()]));
 
-/** Returns the status of a refresh with this header, byte for byte. */
+/** Sends a refresh with exactly these bytes as its cookie headers. Returns the status. */
 async function statusOf(service: Service, cookieLines: string): Promise<number> {
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect(Number(port), hostname);

@@ -48,7 +48,7 @@ const SETTINGS: readonly Record<string, string>[] = [
   { ALLOWED_ORIGINS: APP, COOKIE_SAMESITE: "None" },
 ];
 
-/** The rule of the contract, written from its text and not from the code. */
+/** Returns whether the documented rule lets a request pass. This function is written without knowledge of the implementation. */
 function mayPass(origin: string | undefined, site: string | undefined, own: string, settings: Record<string, string>) {
   const listed = settings.ALLOWED_ORIGINS === APP && origin === APP;
   if (origin !== undefined && origin !== own && !listed) return false;

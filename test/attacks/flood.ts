@@ -1,6 +1,6 @@
 /**
- * A thread that sends one request again and again, as often as a given number of bytes a second allows. The bytes of connections count,
- * too. Its work must not make honest clients of the same process wait.
+ * A thread that repeats one request at a given number of bytes per second, including the bytes that connections cost. It is a separate
+ * thread so that its work does not delay honest clients in the same process.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { numbered } from "./requests.ts";

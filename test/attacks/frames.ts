@@ -42,7 +42,7 @@ export function block(fields: Readonly<Record<string, string>>): Buffer {
 export const requestBlock = (method: string, path: string) =>
   block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "x" });
 
-/** @param values identifier and value, such as 4 (INITIAL_WINDOW_SIZE) and 0 */
+/** Encodes a SETTINGS frame. @param values pairs of identifier and value, such as 4 (INITIAL_WINDOW_SIZE) and 0 */
 export function settings(...values: readonly (readonly [id: number, value: number])[]): Buffer {
   const payload = Buffer.alloc(values.length * 6);
   for (const [at, [id, value]] of values.entries()) {

@@ -60,7 +60,7 @@ const proto = fc.oneof(
 );
 const messageOf = (codec: (typeof CODECS)[number]) => (codec === "json" ? json : proto);
 
-/** The content encodings of requests. Whether a message is really compressed often, but not always, agrees with its header. */
+/** The values of the encoding header. The body is compressed independently of this value, so the two often disagree. */
 const COMPRESSIONS = ["gzip", "gzip", undefined, "identity", "", "br", "GZIP", "gzip, gzip", "deflate", "x\xe9"];
 type Packing = (data: Buffer) => Buffer;
 const PACKINGS: readonly Packing[] = [

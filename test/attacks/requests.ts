@@ -1,4 +1,4 @@
-/** Requests that a stranger may send to the public API, for the search of the one that costs most for its bytes. */
+/** Requests that anybody may send to the public API. A search among them finds the one that costs the service most CPU time per byte. */
 import { gzipSync } from "node:zlib";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 
@@ -44,7 +44,7 @@ const RPCS = [
   "/grpc.health.v1.Health/List",
 ];
 
-/** The sizes of messages: below, at and far above what is read. By content type the messages are long, deep, or have many parts. */
+/** The sizes of messages in bytes: some below the limit of the service, one at it, and some far above it. */
 const SIZES = [0, 500, 4_090, 60_000, 1_000_000];
 const JSON_SHAPES: readonly ((size: number) => string)[] = [
   (size) => `{${'"a":1,'.repeat(Math.max(0, size - 7) / 6)}"b":1}`,
@@ -69,10 +69,13 @@ function enveloped(data: Buffer, isCompressed: boolean): Buffer {
   return Buffer.concat([head, data]);
 }
 
-/** A longer request is not sent as it is, since the cost is that of each byte. */
+/**
+ * The largest message that is also sent uncompressed. Larger ones are sent compressed only, because the search looks for the cost per
+ * byte.
+ */
 const MAX_SENT = 70_000;
 
-/** Returns a message in every encoding that may be sent. */
+/** Returns a message uncompressed and compressed. */
 function bodies(type: string, encodingHeader: string): readonly Pick<Candidate, "headers" | "body">[] {
   const isStream = type.includes("grpc");
   return messages(type.endsWith("json") ? "json" : "proto").flatMap((message) => {
@@ -84,7 +87,7 @@ function bodies(type: string, encodingHeader: string): readonly Pick<Candidate, 
   });
 }
 
-/** @param credentials header fields: of nobody, bad ones, good ones */
+/** Returns all requests of the search. @param credentials header fields with no credential, with invalid ones and with valid ones */
 export function candidates(credentials: readonly Readonly<Record<string, string>>[]): readonly Candidate[] {
   const rpcs = RPCS.flatMap((path) =>
     [

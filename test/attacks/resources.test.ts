@@ -52,7 +52,7 @@ describe("HTTP/1.1", () => {
       async ({ dial }) => {
         const sockets = Array.from({ length: 20 * times }, () => dial().pause());
         await Promise.all(sockets.map((socket) => written(socket, GET(path).repeat(200))));
-        // When a later request has its response, everything has arrived.
+        // The response to a later request shows that everything sent before has arrived.
         await request(service.publicUrl, { path: "/healthz" });
       },
     );
@@ -86,7 +86,7 @@ describe("HTTP/1.1", () => {
 });
 
 describe("HTTP/2", () => {
-  /** How the head of a RST_STREAM frame begins. */
+  /** The bytes with which the header of a RST_STREAM frame begins. */
   const RESET_STREAM = "\0\0\x04\x03\0";
   const open = (stream: number, flags = END_HEADERS) =>
     frame(FRAME.headers, flags, stream, requestBlock("POST", "/v1/auth/refresh"));
@@ -225,7 +225,7 @@ describe("bodies", () => {
       envelope(bombs.br),
     ],
   ])("a decompression bomb is not inflated: %s", async (name, path, headers, body) => {
-    // Without a credential the service would read nothing of the body.
+    // The requests have a valid credential, because otherwise the service would not read their bodies.
     const credential = cookie((await logIn(service)).refreshToken);
     await underAttack(
       service,

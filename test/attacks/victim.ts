@@ -24,7 +24,7 @@ export type Row = {
   readonly failedBystanders: number;
   readonly rssGrowthMib: number;
   readonly p99Ms: number;
-  /** The 99th percentile for a service that is not under attack, at the same time, which shows how busy the machine is. */
+  /** The 99th percentile of a service that is not attacked, measured at the same time. It shows how busy the machine is. */
   readonly controlP99Ms: number;
 };
 
@@ -116,7 +116,7 @@ export function expectWithinBounds(row: Row | undefined, maxGrowthMib = MAX_GROW
   expect(row).toMatchObject({ serverErrors: 0, failedBystanders: 0 });
   if (row === undefined) return;
   expect(row.rssGrowthMib).toBeLessThan(maxGrowthMib);
-  // The short form runs beside all other tests.
+  // The short form runs beside all other tests, so its limit is higher.
   const bound = (LONG ? 1 : 8) * (MAX_P99_MS + BUSY_FACTOR * row.controlP99Ms);
   expect(row.p99Ms).toBeLessThan(bound);
 }
@@ -149,7 +149,7 @@ export async function underAttack(
       return socket;
     },
     saw(status) {
-      // 501 and 505 stand for unsupported HTTP; 504 for a deadline that the caller set.
+      // These statuses are no failures: 501 and 505 refuse unsupported HTTP, and 504 reports that the caller's own deadline expired.
       if (status >= 500 && status !== 501 && status !== 504 && status !== 505) serverErrors++;
     },
   });

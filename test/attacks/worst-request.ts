@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { type Candidate, numbered } from "./requests.ts";
 
-/** Processor time of all threads of a process, µs. */
+/** Returns the CPU time that all threads of a process have used, in µs. */
 export function processorTimeUs(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`);
   const spentNs = tasks.map((task) =>
@@ -78,7 +78,7 @@ export type Cost = {
   readonly protocol: string;
   readonly status: number;
   readonly bytes: number;
-  /** The processor time of one request, in µs. */
+  /** Measures the CPU time that one request costs the service, in µs. */
   readonly us: number;
   readonly usPerByte: number;
 };

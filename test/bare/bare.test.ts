@@ -1,8 +1,8 @@
 /**
  * The commands of README.md on a machine that has a small Debian, git, an old Node and npm, and nothing else.
  *
- * The short form copies the Debian and the cache of npm from this machine, and runs of `npm test` what comes before anything
- * is installed. The long form (`npm run test:bare`) has both from their archives, and runs `npm test` whole.
+ * The short form copies Debian and npm's cache from this machine, and stops `npm test` before it installs anything. The long form (`npm
+ * run test:bare`) downloads both, and runs the whole of `npm test`.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -10,7 +10,7 @@ import { scratch } from "../support/service.ts";
 
 const run = promisify(execFile);
 const TREE = resolve(import.meta.dirname, "../..");
-/** The Debian packages that a stranger has installed. Node needs the library. */
+/** The Debian packages on the machine. Node needs libstdc++. */
 const PACKAGES = ["git", "libstdc++6"];
 
 export type User = { readonly name: string; readonly id: number; readonly home: string };
@@ -19,11 +19,11 @@ export const ORDINARY: User = { name: "an ordinary user", id: 1000, home: "/home
 
 export type Machine = {
   readonly root: string;
-  /** Makes a clone of this repository, as it is committed, for a user who has none. @returns its directory in the machine */
+  /** Clones the last commit of this repository into a new directory of the user. @returns the directory, as a path inside the machine */
   clone(user: User): Promise<string>;
   /** Starts a command in a directory of the machine, as a user. Its processes end with it. */
   start(user: User, directory: string, command: string, env?: Readonly<Record<string, string>>): Program;
-  /** Removes the files of the machine. They have some gigabytes, for which a process that ends has no time. */
+  /** Removes the files of the machine. They take gigabytes, so removing them at the exit of the process would take too long. */
   remove(): Promise<void>;
 };
 
@@ -39,8 +39,8 @@ const ENTER = `set -eu
 const ISOLATION = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"];
 
 /**
- * @param archive whether it is made from Debian's archive, as an operator does, instead of this machine's packages
- * @param node the Node of the machine
+ * @param archive whether to install Debian from its archive, as an operator does, instead of copying this machine's packages
+ * @param node the path of the Node to install
  */
 export async function makeMachine(archive: boolean, node: string): Promise<Machine> {
   const root = join(scratch(), "root");
@@ -92,7 +92,7 @@ async function npmConfig(name: string): Promise<string> {
   return (await run(ownProgram("node"), [ownProgram("npm"), "config", "get", name], { cwd: "/", env })).stdout.trim();
 }
 
-/** Returns the Node of this machine if it is older than `major`, else the oldest that the repository has. */
+/** Returns the path of a Node older than `major`: that of this machine if it is old enough, else the oldest one that the tests install. */
 export async function nodeOlderThan(major: number): Promise<string> {
   const own = ownProgram("node");
   if (Number.parseInt((await run(own, ["-p", "process.versions.node"])).stdout, 10) < major) return own;

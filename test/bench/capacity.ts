@@ -2,8 +2,8 @@
 //
 //     npm run capacity                                                  the tables of docs/capacity.md
 //     npm run capacity -- --refreshes 5000 --sessions 2000000 --verifiers 300 [--creations 20] [--endings 10]
-//     npm run capacity -- --measure costs.json                          the costs on this machine; and whether they add up
-//     npm run capacity -- --costs costs.json …                          the tables with them
+//     npm run capacity -- --measure costs.json                          measures the costs on this machine, and checks the formulas
+//     npm run capacity -- --costs costs.json …                          the tables, computed with these costs
 import { readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { type Costs, MEASURED } from "./capacity/costs.ts";
@@ -11,7 +11,7 @@ import { compare, measure } from "./capacity/measure.ts";
 import { needs } from "./capacity/needs.ts";
 import { incidentTable, needsTable, ofSessions, TABLES } from "./capacity/tables.ts";
 
-/** How far the formulas may be from what is measured. */
+/** How far the results of the formulas may be from the measured ones, as a fraction. */
 const TOLERANCE = 0.2;
 
 const { values } = parseArgs({

@@ -1,10 +1,10 @@
-// What clients that are no browsers cost the others, and what a proof costs them: CPU of the service, user and system, in turns.
+// The costs of clients that are not browsers: the CPU time, user and system, that the service needs for them and for other clients.
 //
 //     npm run bench:clients [-- --part cookie|proof] [--rounds 20] [--starts 3] [--baseline <another checkout>]
 //
-// cookie: a refresh of a session without a key, of a service with OAUTH_ENDPOINTS and DPOP_NONCES beside one without. A second one without says
-// how much two processes of one program differ. With a baseline: of that checkout, too; its modules have to be installed.
-// proof: a refresh at the token endpoint with a proof (ES256) beside one without, and beside the bare check of the proof's signature.
+// - `cookie`: refreshes without a key, at a service with OAUTH_ENDPOINTS and DPOP_NONCES, at two services without them, and with
+//   `--baseline` at one that runs another checkout. The two equal services show how much processes of one program differ.
+// - `proof`: a refresh at the token endpoint with a proof (ES256), one without, and the bare check of the proof's signature.
 import { createPublicKey, verify } from "node:crypto";
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -58,7 +58,7 @@ async function contend(env: Record<string, string>, way?: "grant" | "proof", roo
   return { turn, stop, bytes: `response ${clients[0]?.responseBytes}, stored ${Math.round(stored / CLIENTS)}` };
 }
 
-/** Returns the memory of all sessions in Redis, including what belongs to none of them. */
+/** Returns how much memory all keys in Redis take, in bytes, including keys that belong to no session. */
 async function storedBytes(port: number): Promise<number> {
   const redis = new Redis({ port, host: "127.0.0.1" });
   let bytes = 0;
@@ -100,7 +100,7 @@ for (let start = 0; start < starts; start++) {
   const block: Round[] = [];
   for (let round = 0; round < rounds; round++) {
     const figures: Record<string, number> = {};
-    // The order rotates, so that each of them is first as often as last.
+    // The order rotates, so that each contender is equally often the first and the last.
     for (const at of turns.keys()) {
       const [name, turn] = turns[(at + round) % turns.length] as (typeof turns)[number];
       figures[name] = await turn();

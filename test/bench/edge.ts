@@ -1,9 +1,10 @@
-// How long after the acknowledgement of a logout an isolate in workerd, which polls, still accepts the token; and whether it accepts one in an
-// outage of the origin for longer than it says.
+// Measures for how long after a logout an isolate in workerd, which polls for revocations, still accepts the token; and whether it
+// accepts tokens during an outage of the origin for longer than its maximum staleness.
 //
 //     npm run bench:edge [-- --logouts 100 --interval 2000 --staleness 10000 --outages 3]
 //
-// A time counts from the acknowledgement to the last request that was accepted, when it was sent. Ten tokens at a time are presented every 50 ms.
+// Each time is measured from the acknowledgement of the logout to the moment when the last accepted request was sent. Ten tokens at a
+// time are presented every 50 ms.
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";

@@ -1,5 +1,5 @@
-// The gateway beside the in-process form and a hand-written proxy (Fastify and grpc-js), in front of one grpc-js server.
-// Each runs in a process of its own; what counts is its CPU time per request, in rounds that take turns.
+// Compares the CPU time per request of the gateway, of the same HTTP layer inside the server process, and of a hand-written proxy
+// (Fastify and grpc-js), all in front of one grpc-js server. Each runs in a separate process, and they are measured in turns.
 //
 //     npm run bench:gateway [-- --json]
 

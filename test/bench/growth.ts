@@ -1,9 +1,9 @@
 /**
- * What many sessions change: `npm run bench:growth`. Each store with 10,000 sessions is measured in turns with one of a million, at
- * sessions that were not used since they were created; then one subject gets 100,000 sessions (10,000 in the embedded store), lists and
- * ends them, while others ask.
+ * `npm run bench:growth` measures how many sessions slow down a store. A store with 10,000 sessions is measured in turns with one that
+ * has a million, at sessions that were never refreshed. Then one subject gets 100,000 sessions (10,000 in the embedded store), which are
+ * listed and ended while the waits of other callers are measured.
  *
- *     npm run bench:growth -- --sessions 10000000 --only redis    some 9 GiB of Redis, and of time an hour
+ *     npm run bench:growth -- --sessions 10000000 --only redis    needs 9 GiB for Redis, and an hour
  *
  * A store is measured without the service around it. CPU times of Redis do not depend on what else the machine does; all other times do.
  */

@@ -1,8 +1,8 @@
-// Route matching: this matcher and find-my-way (the router of Fastify), same routes, paths and process.
+// Compares the route matcher of the HTTP layer with find-my-way (the router of Fastify), on the same routes and paths, in one process.
 //
 //     npm run bench:http [-- --json] [--baseline DIRECTORY]
 //
-// With the directory of another checkout, its matcher takes part: rounds of all take turns.
+// `--baseline` adds the matcher of another checkout to the comparison.
 
 import { join } from "node:path";
 import FindMyWay from "find-my-way";
@@ -14,7 +14,7 @@ interface Row {
   readonly what: string;
   /** Nanoseconds per match, the median of batches. */
   readonly ours: number;
-  /** Undefined for this router if the path has a custom verb, which it does not support. */
+  /** The same for find-my-way; undefined if the path has a custom verb, which that router does not support. */
   readonly findMyWay: number | undefined;
   readonly baseline: number | undefined;
 }
@@ -103,7 +103,7 @@ function compare(what: string, templates: readonly string[], path: (i: number) =
   }
   const times = new Map<string, number[]>();
   for (let round = 0; round < rounds; round++) {
-    // The first in a round finds the paths in no cache, so the contenders take turns in being first.
+    // The first contender in a round pays for loading the paths into the CPU's cache, so the contenders take turns in being first.
     for (let turn = 0; turn < contenders.length; turn++) {
       const [name, act] = contenders[(round + turn) % contenders.length] as (typeof contenders)[number];
       const own = times.get(name) ?? [];

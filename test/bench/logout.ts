@@ -1,11 +1,11 @@
-// How long after the acknowledgement of a logout the verifiers in Go and in Python refuse the token: each is a process of its own, and all
-// follow one service on loopback, one language after the other.
+// Measures how soon after the acknowledgement of a logout the verifiers in Go and in Python refuse the token. Each verifier is a separate
+// process, and all follow one service on loopback, one language after the other.
 //
 //     npm run bench:logout [-- --verifiers 50] [--rounds 40]
 //
-// A time counts from the acknowledgement to the first `revoked` of a verifier, by the clock of its process, which looks every millisecond.
-// A plain reader of the feed, which is a stream of this process, shows what of it is the service and the machine: the delay beyond its
-// arrival is that of the verifiers. Beside load the figures say little: the load average is printed with them.
+// Each time is measured from the acknowledgement to the first `revoked` of a verifier, which checks the token every millisecond. This
+// process reads the feed, too: what a verifier takes longer than this plain reader is its own delay. Other load on the machine distorts
+// the figures, so the load average is printed with them.
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { startService } from "../support/service.ts";

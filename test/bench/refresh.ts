@@ -1,14 +1,13 @@
 /**
- * `npm run bench`: refreshes and logouts on the real service, beside the least that they can cost (floor.ts), a service
- * written by hand (by-hand.ts) and the same method over Connect RPC, gRPC and gRPC-Web, in rounds that take turns. Only ratios of one run
- * mean anything.
+ * `npm run bench` measures refreshes and logouts on the real service, on a minimal server (floor.ts), on a service written by hand
+ * (by-hand.ts), and over Connect RPC, gRPC and gRPC-Web, in turns. Only ratios within one run are meaningful.
  *
  *     npm run bench -- [--seconds 60] [--json] [--only floor,json,…] [--slice 0.4] [--baseline <another checkout>]
  *
- * `--slice`: how long a contender's turn is, s. With `traced`, several: while the others have theirs, its limit of traces
- * refills, so in a short turn it records more of its requests than a busy instance would.
+ * `--slice`: the duration of a contender's turn, in s. For `traced` it should be several seconds: its limit of traces refills during the
+ * turns of the others, so in a short turn it would record a larger share of requests than a busy instance does.
  *
- * Exit code 1 when a response has an unexpected status: then there is no ratio.
+ * The exit code is 1 if a response has an unexpected status, which makes the ratios meaningless.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -25,9 +24,9 @@ import { asJson, asTable } from "./refresh/report.ts";
 import { createKeys, outcomes, startService } from "./refresh/service.ts";
 
 const LEAST_ROUNDS = 3;
-/** How much longer than asked a run may take before it is given up, s. */
+/** How long a run may exceed the requested duration before it is aborted, in s. */
 const PATIENCE = 60;
-/** The scripts that the feed runs on its own read the log of all partitions. */
+/** The number of partitions whose log each background script of the feed reads. These reads are not counted as those of refreshes. */
 const PARTITIONS = 256;
 
 const { values: options } = parseArgs({
@@ -89,7 +88,7 @@ for (let roundTime = 0; rounds < LEAST_ROUNDS || elapsed() + roundTime < seconds
       const sweeps = between(callsBefore, callsAfter, "zrange") / PARTITIONS;
       storeCalls.roundTrips += between(callsBefore, callsAfter, "evalsha") - sweeps;
     }
-    // Every script that looks at a session reads its record with GET.
+    // Every script that uses a session reads its record with GET, so the number of GETs is the number of sessions read.
     if (contender.name === "forged") storeCalls.forgedReads += between(callsBefore, callsAfter, "get");
   }
   roundTime = elapsed() - start;

@@ -3,10 +3,9 @@
 //     npm run bench:signals [-- --part logout|latency|memory] [--store embedded|redis|cluster] [--rounds 20] [--rate 100]
 //                           [--seconds 20] [--endings 100000] [--subscriptions 20]
 //
-// logout: the time of a logout with 100 subscriptions, 10 of them dead, against one with none, in turns.
-// latency: from an acknowledged logout to its receiver, at a steady rate.
-// memory: resident memory of the service while many endings go through many subscriptions.
-// Beside load the figures say little: the load average is printed with them.
+// logout: the time of a logout with 100 subscriptions, 10 of which have an unreachable receiver, and without subscriptions, in turns.
+// latency: from an acknowledged logout to its receiver, at a steady rate. memory: resident memory of the service while many endings go
+// through many subscriptions. Other load on the machine distorts the figures, so the load average is printed with them.
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -31,7 +30,7 @@ const DEAD = "http://127.0.0.1:9/";
 /** How many logouts of one service are made before it is the turn of the other one, and how many per second are measured. */
 const BLOCK = 20;
 const BLOCK_RATE = 10;
-/** How long to wait for new subscriptions to be found, in ms: at most 5 s are needed. */
+/** How long to wait until the service uses new subscriptions, in ms. The service looks for them every 5 s. */
 const SETTLE_MS = 6_000;
 const SAMPLES = 10;
 

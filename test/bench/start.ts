@@ -1,10 +1,10 @@
 /**
- * How soon the built package serves: `npm run bench:start`. From the command to the ready line, to the response to the first
- * CreateSession and to that to the first refresh; the slowest of the first requests beside their median; memory at rest.
- * On both stores, in turns. Needs a machine with nothing else to do, but for the CPU time, which other processes disturb less.
+ * `npm run bench:start` measures how soon the built package serves: the times from the command to the ready line, to the response to the
+ * first CreateSession and to that to the first refresh, the slowest and the median of the first requests, and the memory at rest. It
+ * measures both stores in turns. Except for the CPU times, the figures need an otherwise idle machine.
  *
- * `npm run bench:start -- --baseline <folder>` has another build (a `dist/packages` folder) take turns with this one;
- * `--starts` is how many starts are measured of each.
+ * `npm run bench:start -- --baseline <folder>` compares with another build (a `dist/packages` folder). `--starts` is the number of starts
+ * of each.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ const REST_MS = 45_000;
 const BUILT = join(import.meta.dirname, "../../dist/packages");
 const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
 
-/** One start, ms from the command on; `cpu…` is processor time of all threads. */
+/** The figures of one start, in ms since the command. `cpu…` is the CPU time of all threads. */
 type Figures = {
   readonly ready: number;
   readonly created: number;
@@ -49,7 +49,7 @@ const agent = new Agent({ keepAlive: true });
 
 type Reply = { readonly status: number; readonly body: string; readonly cookie: string };
 
-/** How many requests were refused as unavailable and sent again: none on a machine with nothing else to do. */
+/** How many requests were refused as unavailable and sent again. On an idle machine there are none. */
 let refusals = 0;
 
 async function post(url: string, headers: Readonly<Record<string, string>>, body?: object): Promise<Reply> {

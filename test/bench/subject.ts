@@ -1,7 +1,7 @@
 /**
- * What the sessions of one subject cost, by how many there are: `npm run bench:subject`. On Redis the time of each script, by its
- * SLOWLOG; on the embedded store the time for which a step holds up the event loop. Times of a busy machine are of no use but as ratios: the
- * least and the median of each are the ones to look at.
+ * `npm run bench:subject` measures how the costs of a subject's sessions grow with their number. On Redis it measures the time of each
+ * script by SLOWLOG; on the embedded store, how long each step blocks the event loop. On a busy machine only ratios of minima or medians
+ * are meaningful.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";

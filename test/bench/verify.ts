@@ -52,7 +52,7 @@ function mint(): string {
   return tokens.issue({ ...session, ...times, client, idleExpiresAt, absoluteExpiresAt }, now).token;
 }
 
-/** An issuer with as many revoked sessions as a busy one has, so that the check is not against nothing. */
+/** An issuer with as many revoked sessions as a busy service has, so that the verifier checks tokens against a list of realistic size. */
 const transport = createRouterTransport(({ service }) => {
   service(SessionAdminService, {
     async *watchRevocations() {

@@ -1,10 +1,13 @@
-// What the revocation feed costs: many watchers on HTTP/1.1 connections of their own, and logouts at a steady rate, on the embedded store.
+// Measures what the revocation feed costs: many watchers, each on a separate HTTP/1.1 connection, and logouts at a steady rate, on the
+// embedded store.
 //
-// npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--levels 1] [--baseline
-// <another checkout>]  It prints, for each version and round: CPU of the service per delivered frame and as a share of a core, the delay
-// from the logout to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` shows the
-// logouts alone. The admin listener takes 1,000 connections. With `--relays` the watchers share that many relays, and the CPU is that of
-// the service alone. `--levels 3` puts two more relays, one behind the other, between them and the service.
+//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--levels 1]
+//                             [--baseline <another checkout>]
+//
+// For each version and round, it prints the CPU time of the service per delivered frame and as a share of a core, the delay from the
+// logout to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` measures the
+// logouts alone. The admin listener accepts at most 1,000 connections. With `--relays`, that many relays serve the watchers, and the CPU
+// time is that of the service alone. `--levels 3` chains two more relays between these and the service.
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -19,7 +22,7 @@ import { ADMIN_TOKEN, ISSUER } from "./refresh/service.ts";
 
 const PATH = "/auth.admin.v1.SessionAdminService/";
 const HEADERS = { authorization: `Bearer ${ADMIN_TOKEN}` };
-/** Which envelopes hold revocations, and whose: their text is searched, because parsing would take the processor from the service. */
+/** Finds the ids of revoked sessions in the text of messages. Parsing the messages would take CPU time from the service. */
 const SESSION_ID = /"sessionId":"([^"]+)"/g;
 
 type Order = { readonly urls: readonly string[]; readonly watchers: number; readonly http2: boolean } | "report";

@@ -4,10 +4,8 @@
  *
  *     npm run bench:workers -- [--workers 2] [--rounds 11] [--slice 1]
  *
- * The load and Redis need cores of their own. On fewer than two cores more than there are workers, the rate says what the machine has
- * left, and the CPU time of a request is the figure that counts. `cores` is how many the service kept busy.
- *
- * Exit code 1 when a response has an unexpected status.
+ * The load and Redis need two cores beside those of the workers. With fewer cores, only the CPU time per request is meaningful, not the
+ * rate. `cores` is the number of cores that the service kept busy. The exit code is 1 if a response has an unexpected status.
  */
 import { availableParallelism, loadavg } from "node:os";
 import { parseArgs } from "node:util";

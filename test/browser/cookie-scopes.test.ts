@@ -52,7 +52,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   response.end("<!doctype html>");
 }
 
-/** Whether each engine gets every change, as in `npm run test:browser`. Otherwise one engine gets all changes, the others the first. */
+/**
+ * Whether every engine goes through every change, as in `npm run test:browser`. Otherwise one engine does, and the others test only the
+ * first.
+ */
 const LONG = process.env.BROWSERS === "long";
 
 describe.each([

@@ -1,4 +1,4 @@
-/** `examples/web` as a visitor meets it: run by its one command, used in a browser. */
+/** `examples/web` as a visitor uses it: started by its one command, and used in a browser. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
@@ -108,7 +108,7 @@ test("a login whose service does not respond is no fault of the visitor, and the
   await page.getByRole("alert").filter({ hasText: "Signing in is not possible at the moment." }).waitFor();
   await screenshot("service-down");
   example.resume();
-  // The stall counts as overload for a moment.
+  // After the stall the service counts as overloaded for a moment, so a sign-in may be refused at first.
   const signIn = async () => {
     const second = page.waitForResponse(`${url}/login`);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -163,7 +163,7 @@ test("a device signs the others out", async () => {
 test("a page that is offline keeps what it shows and says so", async () => {
   await signIn(page);
   await page.route("**/v1/auth/refresh", (route) => route.abort());
-  // The life of the token passes. The page measures it by the wall clock, which goes on while a machine sleeps.
+  // The page's clock is moved past the life of the token. The page uses the wall clock, which also runs while a machine sleeps.
   await page.evaluate("Date.now = ((now) => () => now() + 3_600_000)(Date.now); dispatchEvent(new Event('online'))");
   await page.getByText("You are offline.").waitFor();
   await page.getByText("Book the train to Vienna").waitFor();

@@ -1,7 +1,6 @@
 /**
- * `npm run test:busy -- [paths]`: runs tests beside busy loops, which must change nothing but how long they take.
- *
- * `LOOPS` sets how many (four for each core), `TIMES` how often the tests are run (once). A failure ends it.
+ * `npm run test:busy -- [paths]`: runs tests beside busy loops, which may slow the tests down but must not make them fail. `LOOPS` is the
+ * number of loops per core (4 by default), and `TIMES` how often the tests run (once by default). The first failure ends the run.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -33,7 +33,7 @@ async function running(DATA_DIR?: string): Promise<Service> {
 }
 
 /**
- * Returns a shell command that runs the command with a file size limit of 32 blocks of 512 or 1,024 bytes, which is too small for a
+ * Returns a shell command that runs the program with a limit on file size, 32 blocks of 512 or 1,024 bytes, which is too small for a
  * store.
  */
 function withoutRoom(args: readonly string[], DATA_DIR: string) {

@@ -1,4 +1,4 @@
-/** The command `session-service` in nothing but the given environment: as a process of its own, or in this one. */
+/** Runs `session-service` with only the given environment, in a separate process or in this one. */
 import { spawn } from "node:child_process";
 import { runCommand } from "../../src/cli/run.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
@@ -35,7 +35,7 @@ export function startCommand(args: readonly string[], { env = {}, input = "", cw
 export const command = (args: readonly string[], settings?: Settings): Promise<Ended> =>
   startCommand(args, settings).ended;
 
-/** Runs a command that needs no process of its own: neither its input nor a signal matters. That costs a twentieth. */
+/** Runs a command in this process, which takes a twentieth of the time. It suits commands that need neither input nor signals. */
 export async function commandHere(args: readonly string[], { env = {} }: Pick<Settings, "env"> = {}): Promise<Ended> {
   const ended = { code: 0, out: "", err: "" };
   await runCommand(args, {

@@ -33,7 +33,7 @@ const SHELLS: Readonly<Record<string, (line: string) => readonly string[]>> = {
       `source ./bash\nCOMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}\n_session_service 2>/dev/null; printf '%s\\n' "\${COMPREPLY[@]}"\n`,
     );
   },
-  /** The candidates are caught where zsh would display them. */
+  /** Replaces the function by which zsh displays candidates, and so collects them. */
   zsh(line) {
     const words = line.split(" ").map((word) => `'${word}'`);
     return run(

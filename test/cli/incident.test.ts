@@ -1,4 +1,4 @@
-/** Ending the sessions of many users while the service is in trouble: the work comes to its end, or says what is left. */
+/** Ends the sessions of many users while the service is in trouble: the command either completes or reports what is left to do. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ beforeAll(async () => {
   service = await startService({
     ...{ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "admin".repeat(8) },
     ...{ ISSUER: "https://auth.example.com", RATE_LIMIT_CREATE: "off" },
-    // Redis is to be unavailable only when a test stops it, not because the machine is busy.
+    // Redis must count as unavailable only when a test stops it, and not because the machine is busy.
     ...{ REDIS_COMMAND_TIMEOUT: "2s", OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" },
   });
   env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };

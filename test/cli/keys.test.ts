@@ -28,7 +28,7 @@ function keys(args: string[], env: Record<string, string> = { KEYS_FILE: file() 
 const ring = (): Ring => parseRing(readFileSync(file(), "utf8"));
 const kidOf = (keys: readonly RingKey[], state: string) => keys.find((key) => key.state === state)?.kid ?? "";
 
-/** Makes the ring older than it is. */
+/** Changes all times in the key ring, so that it looks older by some minutes. */
 function ageBy(minutes: number): void {
   const older = (_: string, value: unknown) =>
     typeof value === "string" && /^\d{4}-.*Z$/.test(value)

@@ -142,7 +142,7 @@ describe("config", () => {
     unset("SESSION_IDLE_TTL", 14 * 86_400_000);
     unset("COOKIE_SECURE", true);
     unset("ISSUER", null);
-    // Defaults that follow from other variables: reflection is off on Redis.
+    // These defaults depend on other variables: reflection is off when the store is Redis.
     unset("REFLECTION", false);
     const file = await command(["config", "show", "--json", "--set"], { env: { TLS_CERT_FILE: "package.json" } });
     expect(JSON.parse(file.out).variables).toEqual([
@@ -177,9 +177,9 @@ describe("config", () => {
     const differing = shown.flatMap(([name, value]) => {
       const stated = new RegExp(`^\\| \`${name}\` \\| \`([^\`]+)\` \\|`, "m").exec(page)?.[1];
       const isSame = stated === undefined || stated === value || value.startsWith("(");
-      return isSame || name === "KEYS_FILE" ? [] : [{ name, value }]; // KEYS_FILE is below DATA_DIR
+      return isSame || name === "KEYS_FILE" ? [] : [{ name, value }]; // The docs show the default of KEYS_FILE as a path relative to DATA_DIR.
     });
-    // A minute and sixty seconds are the same.
+    // A rate per `60s` in the output equals a rate per minute in the docs.
     expect(differing.filter(({ value }) => !/^\d+\/60s$/.test(value))).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** The Redis user that `session-service redis-acl` prints: loaded as it is, and the service runs under it. */
+/** The Redis user that `session-service redis-acl` prints can be loaded unchanged, and the service works with its permissions. */
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ async function serve(REDIS_URL: string): Promise<void> {
   message(await open.call(listSessions, {}, bearer(user.accessToken)));
   message(await open.call(logout, {}, bearer(user.accessToken)));
   const env = { ADMIN_URL, ADMIN_TOKEN: ADMIN_TOKENS };
-  // The feed learns of the logout by a message, which a cluster passes on in its own time.
+  // The feed receives the logout by a message, which a Redis cluster may deliver late.
   await until(async () => expect((await commandHere(["watch", "--once"], { env })).out).toContain(user.sid));
   const admin = openAdmin(service);
   message(await admin.call(SessionAdminService.method.revokeAllSessions, {}, bearer(ADMIN_TOKENS)));

@@ -10,7 +10,7 @@ import { logIn } from "../support/sessions.ts";
 import { command, commandHere } from "./command.ts";
 
 let service: Service;
-/** The environment of a person who administers it. */
+/** The environment of a person who administers the service. */
 let env: Record<string, string>;
 beforeAll(async () => {
   service = await startService();
@@ -27,7 +27,7 @@ type Created = {
   readonly setCookies: readonly string[];
 };
 
-/** Creates a session by the command. Where that is not what is tested, `logIn` does it without a process. */
+/** Creates a session by the command. Tests of other commands use `logIn` instead, which starts no process. */
 async function created(subject: string, ...more: string[]): Promise<Created> {
   const { code, out, err } = await commandHere(["sessions", "create", "--subject", subject, "--json", ...more], {
     env,

@@ -7,7 +7,7 @@ import { startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { command, type Running, startCommand } from "./command.ts";
 
-/** Resolves when the output has it. */
+/** Resolves when the output of the command contains a text. */
 const seen = (running: Running, text: string) =>
   until(async () => {
     if (!(running.out() + running.err()).includes(text)) throw new Error("not yet");

@@ -1,4 +1,4 @@
-/** The file store: what is replaced, and what killed processes have left. */
+/** The file store: how it replaces files, and how it handles what killed processes have left behind. */
 import { execFile } from "node:child_process";
 import {
   lstatSync,

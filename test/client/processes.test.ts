@@ -1,4 +1,4 @@
-/** Processes that share one file of tokens are never signed out, while no request takes longer than R/2. */
+/** Processes that share one file of tokens are never signed out while no request takes longer than half the reuse interval. */
 import { expect, test } from "vitest";
 import { play, R } from "./world.ts";
 

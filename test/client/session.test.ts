@@ -68,7 +68,7 @@ test("a refresh token is not spent while its successor could not be stored", asy
     requests.push(url);
     return fetch(url, init);
   };
-  // The name of a temporary file is longer, and no file system takes it. The file itself can be read.
+  // The temporary file beside it has a longer name, which no file system allows, so the file can be read but not replaced.
   const path = join(directory, "s".repeat(240));
   writeFileSync(path, JSON.stringify({ refreshToken: user.refreshToken }));
   const options = { service: service.publicUrl, clientId: "cli", requestTimeoutMs: PATIENCE_MS, fetch: noted };

@@ -1,4 +1,4 @@
-/** Many processes with one file of tokens, in virtual time: requests are slow or lost, processes are killed, clocks are set. */
+/** Simulates many processes with one file of tokens in virtual time: requests are slow or lost, processes are killed, clocks are set. */
 import { createTokenSession, SessionEnded, SessionUnavailable, type StoredTokens } from "../../src/client/index.ts";
 import { decide, firstState, type PresentedToken } from "../../src/session/rotation.ts";
 import { storeMs } from "../../src/session/time.ts";
@@ -12,7 +12,7 @@ export type Settings = {
   readonly seed: number;
   readonly processes: number;
   readonly tokenLives: number;
-  /** How long a request takes at most, with reading the file before it and writing it after it. */
+  /** How long a request takes at most, in ms, including reading the file before it and writing the file after it. */
   readonly requestMs: number;
 };
 
@@ -20,7 +20,7 @@ export type Outcome = {
   readonly refreshes: number;
   readonly kills: number;
   readonly lost: number;
-  /** How often a process was informed that the session is over, which never is the case. */
+  /** How often a process was informed that the session is over. Each of these is wrong, because the session never ends. */
   readonly wrongLogouts: number;
 };
 
@@ -35,7 +35,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** Time is virtual: when nothing else is under way, whoever sleeps is woken, in order. */
+/** Virtual time. When nothing else is under way, it moves to the end of the earliest sleep. */
 class Time {
   now = HOUR * 1_000;
   #sleepers: { readonly at: number; readonly wake: () => void }[] = [];
@@ -73,7 +73,7 @@ export async function play(settings: Settings): Promise<Outcome> {
   const first: PresentedToken = { generation: 1, nonce: "first", issuedAt: storeMs(time.now) };
   let file: StoredTokens = { refreshToken: JSON.stringify(first) };
 
-  /** The service responds by the rules of the stores. */
+  /** Responds to a refresh by the same rotation rules as the stores. */
   function serve(form: URLSearchParams): Response {
     outcome.refreshes++;
     const token = JSON.parse(form.get("refresh_token") ?? "") as PresentedToken;

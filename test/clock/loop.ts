@@ -1,4 +1,7 @@
-/** A model of the event loop: timers, a poll that reads what has arrived, and what comes after it. The test lets time pass. */
+/**
+ * A model of Node's event loop with three phases: timers, a poll that reads arrived data, and callbacks after the poll. The test moves
+ * its clock.
+ */
 import type { SteadyClock } from "../../src/clock/steady.ts";
 
 export class Loop {
@@ -15,7 +18,7 @@ export class Loop {
 
   readonly afterPoll = (then: () => void) => void this.#afterPoll.push(then);
 
-  /** @param poll reads; called with the time up to which everything is there to be read */
+  /** Runs one iteration of the loop. @param poll reads the data that arrived up to the time with which it is called */
   iterate(poll: (untilMs: number) => void): void {
     for (const timer of this.#timers) {
       if (timer.dueMs > this.nowMs) continue;

@@ -33,7 +33,7 @@ async function connection() {
   return { client, accepted, received: () => received };
 }
 
-/** Resolves at a moment after which the event loop first calls its timers. */
+/** Resolves just before the next iteration of the event loop runs its timers. */
 const beforeTimers = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function holdUp(ms: number): void {
@@ -57,7 +57,7 @@ test("a turn ends when everything has been read that had arrived before it", asy
   const { client, received } = await connection();
   const { next } = followed();
   let [written, cameSoon] = ["", false];
-  // A machine that took the processor away meanwhile may have let the next turn begin already.
+  // The loop repeats, because the next turn may already have begun if the system suspended this process in between.
   while (!cameSoon) {
     await next();
     const turnedAt = steadyClock();
@@ -120,7 +120,7 @@ test("turns are counted while there are followers", async () => {
   expect([calls, turns.ranMs()]).toEqual([ended, ran]);
 });
 
-/** Turns of a loop that goes round when the test says so. */
+/** Tests turns with a model of the event loop, which iterates only when the test calls it. */
 function modelled() {
   const loop = new Loop();
   const turns = new Turns(loop);
@@ -174,7 +174,7 @@ test("time in which nobody followed is no time that anything has waited", () => 
   expect(turns.behindMs()).toBe(10);
   stop();
   goRound(TURN_MS);
-  // A turn reads what had arrived when it began; what comes while it lasts is read by the next.
+  // A turn reads the data that arrived before it began. Data that arrives during the turn is read by the next one.
   loop.nowMs += 7;
   expect([turns.behindMs(), turns.behindMs(60_000)]).toEqual([7, TURN_MS + 17]);
 });
@@ -199,7 +199,7 @@ test("a patient timeout gives up silence, and nothing once it is cancelled", asy
   const given: string[] = [];
   const cancel = patientTimeout(() => given.push("cancelled"), 1);
   cancel();
-  // Node's own timer would call a function with this delay at once.
+  // The delay is longer than `setTimeout` of Node supports, which would call the function at once.
   patientTimeout(() => given.push("too early"), 2 ** 31);
   await new Promise<void>((resolve) => {
     patientTimeout(() => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readConfig } from "../../src/config/config.ts";
 
-/** Numbers that count something: their name says what. */
+/** Numbers without a unit in their names. They are counts or port numbers, or the name itself says what they count. */
 const COUNTS = [
   ...["port", "adminPort", "trustProxy", "maxConnections", "maxConnectionsPerAddress"],
   ...["maxSessionsPerSubject", "redisWaitReplicas", "db", "count", "maxWaiting", "samplerRatio", "workers"],

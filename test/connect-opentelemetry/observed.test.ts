@@ -20,7 +20,7 @@ async function* numbers(left: () => void = () => {}) {
   }
 }
 
-/** An iterator that can neither be left nor be thrown into. */
+/** An iterator without the optional methods `return` and `throw`. */
 const bare: AsyncIterable<number> = {
   [Symbol.asyncIterator]: () => ({ next: async () => ({ done: false, value: 1 }) }),
 };

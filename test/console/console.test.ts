@@ -30,7 +30,7 @@ let service: Service;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
-/** Exceptions of the page, and what its policy has blocked: there must be none. */
+/** Exceptions of the page, and resources that its content security policy has blocked. Tests expect none. */
 let problems: string[];
 
 beforeAll(async () => {
@@ -150,7 +150,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   await page.getByText("No live sessions of this user").waitFor();
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
 
-  // Events are written a moment later, and the page reads them again by itself.
+  // The service writes events a moment later, so the page reads them again without being asked to.
   await expect.poll(() => page.locator(".timeline li").count()).toBe(6);
   await expect.poll(() => reads).toBeGreaterThan(1);
   const timeline = page.locator(".timeline");
@@ -270,7 +270,7 @@ test("a page that is seen again shows what is in force: nothing, after another t
   await other.goto(`${service.adminUrl}/console`);
   await other.getByRole("button", { name: "Sign out" }).click();
   await other.getByLabel("Admin token").waitFor();
-  // A headless browser shows all tabs at once.
+  // A headless browser treats all tabs as visible, so the test dispatches the event that a switch of tabs would cause.
   await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
   await page.getByText("You have been signed out.").waitFor();
   expect(await page.locator("body").innerText()).not.toContain(subject);
@@ -301,7 +301,7 @@ test("a response to an earlier question does not replace that to a later one", a
   const response = page.waitForResponse((arrived) => arrived.request().postData()?.includes(early) ?? false);
   release();
   await (await response).finished();
-  // When the response to this search is displayed, the previous one has been read.
+  // The previous search has been completed once the response to this one is displayed.
   await ask(last);
   await sessionRows().getByText(last).waitFor();
   expect(await page.title()).toBe("Session console");
@@ -357,7 +357,7 @@ test("the live page reads no more once it is left", async () => {
   };
   const later = async () => {
     await page.clock.runFor(20_000);
-    // A request of the page that follows all before it.
+    // The response to this request shows that all earlier requests of the page have been served.
     expect(await page.evaluate("fetch('/healthz').then(({ status }) => status)")).toBe(200);
   };
   await signIn(FULL, "#/live");
@@ -446,7 +446,7 @@ test("it is used by keyboard alone, on a phone, in the dark", async () => {
   await page.getByRole("dialog").waitFor();
   await screenshot("phone-confirm");
   await page.keyboard.press("Escape");
-  // The dialog is not found by its role: when it is closed it has none, and its event is still to come.
+  // The dialog is located by its element. A closed dialog has no role, but its `close` event may still be outstanding.
   await page.locator("dialog").waitFor({ state: "detached" });
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();

@@ -8,7 +8,7 @@ function reading(metrics: Live["metrics"]): Live {
   return { now: 0, storeResponds: true, ringLost: false, feed: { watchers: 0 }, keys: [], metrics };
 }
 
-/** Counts of refreshes by the upper bound of their bucket, s; and of a method that does not count. */
+/** Returns metrics of refreshes, as counts by the upper bound of each bucket in s, and metrics of logouts, which must not be counted. */
 const durations = (buckets: Readonly<Record<string, number>>, protocol = "http") =>
   Object.entries(buckets).flatMap(([le, value]) => [
     { metricName: `${DURATIONS}_bucket`, labels: { method: "Refresh", le, protocol }, value },
@@ -61,6 +61,6 @@ test("without refreshes between the readings there is no latency", () => {
   const live = timed({ "1": 3, "+Inf": 3 });
   expect(latencyBetween(live, live)).toBeUndefined();
   expect(latencyBetween(reading([]), reading([]))).toBeUndefined();
-  // The instance was restarted in between.
+  // The counters are lower than before because the instance was restarted in between.
   expect(latencyBetween(live, timed({ "1": 1, "+Inf": 1 }))).toBeUndefined();
 });

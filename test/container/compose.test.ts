@@ -1,4 +1,4 @@
-/** The compose file: valid, and its commands and variables run with the real Redis and the real service. */
+/** The compose file is valid, and its commands and variables work with the real Redis and the real service. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

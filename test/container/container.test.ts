@@ -1,6 +1,6 @@
 /**
- * The container image: small, without a shell, run without rights and on a read-only root. `npm run test:container` builds
- * it first, as an operator does; `npm test` lays out the same files from this machine.
+ * The container image: it is small, has no shell, and runs without privileges on a read-only root. `npm run test:container` builds it
+ * first, as an operator does; `npm test` lays out the same files from this machine.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const BUILD_TIMEOUT_MS = 900_000;
 
 test("a linter finds no fault in the Dockerfile", () => {
   const linter = "test/tools/node_modules/dockerlinter/bin/dockerfilelinter.js";
-  // ER0012 wants versions of Debian's packages, which Debian removes with every update.
+  // ER0012 demands pinned versions of Debian's packages, which is not possible, because Debian removes old versions with every update.
   const options = ["--shellcheck", "sh", "--ignore", "ER0012", "--error", "info"];
   const linted = spawnSync(process.execPath, [linter, ...options, "--file", "deploy/container/Dockerfile"]);
   expect([linted.status, `${linted.stdout}${linted.stderr}`]).toEqual([0, ""]);

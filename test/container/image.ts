@@ -72,7 +72,7 @@ async function build(): Promise<Image> {
   onExit(() => void rm(directory, { recursive: true, force: true }));
 
   const base = await buildah("from", "scratch");
-  // A Debian with npm, as node:…-slim is.
+  // The base image is Debian with npm, like the official image `node:…-slim`.
   const baseRoot = await buildah("mount", base);
   await debootstrap(baseRoot);
   await addNode(baseRoot, process.execPath);

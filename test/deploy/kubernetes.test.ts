@@ -1,4 +1,4 @@
-/** The Kubernetes manifests: valid by the types of Kubernetes, of one mind with the image and the service's configuration. */
+/** The Kubernetes manifests are valid by the types of Kubernetes, and agree with the image and with the service's configuration. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config/config.ts";

@@ -11,7 +11,7 @@ export type Manifest = {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Record<string, string> };
-  // The further fields depend on the kind. The types of the kind check them.
+  // The other fields depend on the kind, whose Kubernetes types check them at run time.
   // biome-ignore lint/suspicious/noExplicitAny: manifests are checked against those first
   readonly [field: string]: any;
 };

@@ -10,7 +10,7 @@ import { scratch } from "../support/service.ts";
 import { cookie, logIn, successor } from "../support/sessions.ts";
 
 const UNIT = readFileSync("deploy/systemd/session-service.service", "utf8");
-/** Exposure as systemd-analyze counts it, times ten. */
+/** The highest exposure level that `systemd-analyze security` may report. Its option takes the level times ten. */
 const MAX_EXPOSURE = 12;
 
 const setting = (name: string): string[] =>
@@ -52,7 +52,10 @@ function callsOf(group: string): string[] {
   return names.flatMap((name) => (name.startsWith("@") ? callsOf(name) : [name]));
 }
 
-/** The filter refuses these calls. The service does not need them: only as root does SQLite give its files to the database's owner. */
+/**
+ * System calls that the filter refuses and the service does not need. Only as root does SQLite give its files to the database's owner by
+ * fchown.
+ */
 const DISPENSABLE = ["fchown"];
 
 test("what the service asks of the kernel is allowed", async () => {
@@ -83,7 +86,7 @@ test("what the service asks of the kernel is allowed", async () => {
   const refresh = (token: string) =>
     request(ready.public, { method: "POST", path: "/v1/auth/refresh", headers: cookie(token) });
   expect((await refresh(successor(await refresh(refreshToken)) ?? "")).status).toBe(200);
-  // strace itself ignores signals.
+  // The signal goes to the child process, because strace itself ignores signals.
   process.kill(Number(readFileSync(`/proc/${program.pid}/task/${program.pid}/children`, "utf8")), "SIGTERM");
   expect(await program.exited).toBe(0);
   const used = [...readFileSync(trace, "utf8").matchAll(/^(?!syscall|total)\w+$/gm)].map(([name]) => name);

@@ -1,4 +1,4 @@
-/** The findings of the doctor: every fault is really configured. */
+/** The findings of the doctor. Each test configures a real fault. */
 import { once } from "node:events";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";

@@ -1,8 +1,8 @@
 /**
- * Honest browsers: one cookie jar each, two tabs that refresh on their own schedules, logouts that are repeated until the
- * outcome is known, and then another login. Meanwhile the credentials of ended sessions are presented again and again.
+ * Honest browsers: one cookie jar each, two tabs that refresh on their own schedules, logouts that are repeated until the outcome is
+ * known, and then another login. Meanwhile the credentials of ended sessions are presented again and again.
  *
- * Or requests of the same kinds at a steady rate, which a clock paces and no response.
+ * Some tests send the same requests at a steady rate instead, without waiting for responses.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Verifier } from "../../src/verifier/index.ts";
@@ -21,7 +21,7 @@ export type Fleet = {
 type Login = {
   refreshToken: string;
   accessToken: string;
-  /** Whether a logout has been sent. */
+  /** Whether a logout has been sent for this login. */
   leaving: boolean;
   /** A request of the login took longer than half of the reuse interval, so the promise of "no wrong logout" does not cover it. */
   isBeyondPromise: boolean;
@@ -39,7 +39,7 @@ const TABS = 2;
 const PAUSE_MS = [200, 1_200] as const;
 /** The probability that a browser logs out instead of refreshing. */
 const LEAVES = 0.08;
-/** Sessions that requests at a steady rate are made for. */
+/** Sessions for the requests that are sent at a steady rate. */
 const SESSIONS = 20;
 /** The probability that a browser of this test presents a session that has ended. */
 const PRESENTS = 0.05;
@@ -165,7 +165,7 @@ export class Browsers {
   async #leave(login: Login): Promise<void> {
     for (let attempt = 0; attempt < 100; attempt++) {
       const { publicUrl } = this.#fleet.pick();
-      // A browser sends its cookie along, which makes up for an access token that has just expired.
+      // The cookie is sent along, as in browsers: with it, the service also accepts an access token that has just expired.
       const credentials = { authorization: `Bearer ${login.accessToken}`, ...cookie(login.refreshToken) };
       const reply = await exchange(this.tally, publicUrl, "DELETE", "/v1/auth/logout", credentials);
       const { status } = reply;

@@ -1,11 +1,11 @@
-/** No fault at all: the machine is busy, or the service is stopped for a moment. Every request is served. */
+/** Situations without a fault: the machine is busy, or the service is suspended for a moment. Every request must be served. */
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startBusyLoops } from "../busy/loops.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type AnyFault, type Backend, type Fault, fault } from "./world.ts";
 
-/** The default of the command timeout, in ms. A refresh may wait for a quarter of it. */
+/** The default reuse interval, in ms. A refresh may wait in the service for at most a quarter of it. */
 const REUSE_INTERVAL_MS = 10_000;
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
 /** How long the service runs between two suspensions, in ms, and how long it may then refuse requests that have waited for too long. */
@@ -38,7 +38,7 @@ const none = (name: string, given: Given): AnyFault =>
 
 type BusyOptions = { readonly seconds: number; readonly loopsPerProcessor: number; readonly reuseIntervalMs?: number };
 
-/** A machine with more to do than it can, before the service starts and all the time. */
+/** Runs a service on a machine that is overloaded by busy loops from before the start until the end. */
 export const busyMachine = (
   store: Store,
   { seconds, loopsPerProcessor, reuseIntervalMs = REUSE_INTERVAL_MS }: BusyOptions,
@@ -79,7 +79,7 @@ export const stopped = (store: Store, rounds: number, reuseIntervalMs = REUSE_IN
     reuseIntervalMs,
   });
 
-/** Each store gets 10,000 requests on a busy machine, and fifty stops of each length. */
+/** On each store, 10,000 requests on a busy machine, and fifty suspensions of each length. */
 export const NO_FAULTS: readonly AnyFault[] = STORES.flatMap((store) => [
   busyMachine(store, { seconds: 500, loopsPerProcessor: 4 }),
   stopped(store, 50),

@@ -55,7 +55,7 @@ const whileSet = (name: string, value: string, ms: number) => async (redis: Redi
 };
 
 async function readOnly(redis: RedisServer): Promise<void> {
-  await redis.admin.replicaof("127.0.0.1", 1); // Nothing listens on that port, so it keeps its data.
+  await redis.admin.replicaof("127.0.0.1", 1); // The new master does not exist, so Redis becomes read-only and keeps its data.
   await sleep(2_000);
   await redis.admin.call("REPLICAOF", "NO", "ONE");
 }
@@ -85,11 +85,14 @@ async function olderSnapshot(redis: RedisServer): Promise<void> {
   await killed(redis);
 }
 
-/** Runs a script of another program, which is killed after a while. Redis first does not reply to anybody, and then replies BUSY. */
+/**
+ * Runs an endless script as another program, and kills the script after a while. Until then Redis first does not reply at all, and then
+ * with BUSY.
+ */
 async function foreignScript(redis: RedisServer): Promise<void> {
   await redis.admin.config("SET", "busy-reply-threshold", "300");
   const stranger = redis.admin.duplicate();
-  stranger.eval("while true do end", 0).catch(() => {}); // The script is killed.
+  stranger.eval("while true do end", 0).catch(() => {}); // The command fails when the script is killed.
   await sleep(3_000);
   await redis.admin.script("KILL");
   stranger.disconnect();
@@ -157,7 +160,7 @@ export const behind = <P extends Proxy>(
     reuseIntervalMs,
   });
 
-/** Holds all bytes for 2.6 R. */
+/** Holds all bytes between the service and Redis for 2.6 reuse intervals. */
 export const heldBytes = (reuseIntervalMs: number) =>
   behind(
     `holds all bytes for ${(2.6 * reuseIntervalMs) / 1000} s (2.6 R), then passes them on`,

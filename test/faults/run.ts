@@ -1,6 +1,6 @@
 /**
- * The long form: `npm run test:faults [part of a name]`. Prints the table as it grows; exits with 1 when a row is not what
- * the docs promise.
+ * The long form: `npm run test:faults [part of a name]`. Prints the table row by row, and exits with 1 if a row breaks a promise of the
+ * docs.
  */
 
 import { ALL_FAULTS } from "./all.ts";

@@ -80,7 +80,10 @@ function clockFile(): { readonly env: Readonly<Record<string, string>>; set(offs
 
 type Clock = { set(offset: string): void };
 
-/** Redis's own clock is not set here: its allocator does not run under libfaketime. test/store moves it in the scripts. */
+/**
+ * The steps of the services' wall clock. That of Redis stays, because its allocator does not work with libfaketime; test/store covers its
+ * steps.
+ */
 const STEPS = ["+5s", "-4s", "+60s", "+0s", "+3600s", "+82800s", "+82790s", "+0s"];
 
 export const serviceClockSteps = (pauseMs: number): AnyFault =>

@@ -1,12 +1,12 @@
-/** The effects of a fault, as a row of the table. */
+/** Counts the effects of a fault, which become a row of the table of faults. */
 import { turns } from "../../src/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
 
 export type Tally = {
-  /** How long a client waits before it gives up, ms in which this process runs. */
+  /** How long a client waits before it gives up, in ms of the time in which this process was running. */
   readonly patienceMs: number;
   requests: number;
-  /** Requests with 503 or without a response, whose outcome stays open. */
+  /** Requests with status 503 or without a response, so that the client cannot know whether they took effect. */
   unavailable: number;
   /**
    * The time, by `performance.now()`, until which the service may refuse requests that waited; and the number of such refusals, which are
@@ -107,7 +107,7 @@ export async function exchange(
   const tookMs = endedAt - startedAt;
   if (reply.status === 503 && endedAt < tally.stallUntilMs) tally.stalled++;
   else if (reply.status === 503 || reply.status === 0) tally.unavailable++;
-  // A stopped process does not respond; for how long is in the name of the fault.
+  // Requests without a response do not count: their duration is that of the fault, which its name states.
   if (reply.status !== 0) tally.slowestMs = Math.max(tally.slowestMs, tookMs);
   return { status: reply.status, headers: reply.headers, body: reply.body, tookMs };
 }

@@ -39,20 +39,22 @@ export type Fault<T> = {
   open(): Promise<Backend<T>>;
   /** Resolves when the fault is over. */
   strike(world: World<T>): Promise<void>;
-  /** The number of instances; by default that of the pace. */
+  /** The number of instances; by default that of the `Pace`. */
   readonly instances?: number;
   readonly reuseIntervalMs?: number;
   /** The environment of the services. */
   readonly env?: Env;
   /** The losses that docs/faults.md allows. */
   readonly allowed?: string;
-  /** Whether only the machine is busy, so that every request must be served. */
+  /** Whether the machine is only busy and nothing fails, so that every request must be served. */
   readonly isNoFault?: boolean;
-  /** Requests are sent at this rate from the ready line on, and wait as long as it takes; by default there are browsers instead. */
+  /**
+   * Requests are sent at this rate as soon as the service is ready, and wait without a limit. By default browsers are simulated instead.
+   */
   readonly requestsPerSecond?: number;
 };
 
-/** A fault of any store. */
+/** A fault, whatever the type of its store. */
 export type AnyFault = { readonly name: string; run(pace: Pace): Promise<Row> };
 
 export type Pace = {

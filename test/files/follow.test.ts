@@ -1,4 +1,4 @@
-/** The reports about a followed file, reading by reading. */
+/** The reports about a followed file after each reading of it. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync, watch, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ test("a change is taken at once where the file system reports it, and nothing on
       async take() {
         if (++count > 1) return { ok: true };
         clearInterval(writing);
-        // A reading is still running when following stops, so further readings wait for it.
+        // The test stops following while this reading runs, so no further reading may begin.
         const changed = once(watch(directory, { persistent: false }), "change");
         writeFileSync(path, "{}");
         await changed;

@@ -48,7 +48,7 @@ type Place = {
   readonly port: number;
   readonly app: string;
   readonly check: string;
-  /** Further texts of the example to replace. */
+  /** Further texts of the example, each with its replacement. */
   readonly changes?: Changes | undefined;
 };
 
@@ -218,7 +218,7 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       ]) {
         expect(await present(other)).toEqual(refused);
       }
-      // A client cannot choose the request for which its proof counts.
+      // A client cannot choose by headers for which request its proof is checked.
       const claimed = {
         "x-forwarded-uri": "/page-2",
         "x-forwarded-method": "GET",

@@ -129,7 +129,7 @@ describe("connect-http-gateway", () => {
       { name: "a/b" },
     ]);
     const refused = await responses(await runGateway(...upstream(), "--descriptors", set));
-    // An unknown value in JSON is ignored, as every unknown field.
+    // The gateway ignores an unknown enum value in JSON, as it ignores unknown fields.
     expect(refused.map(({ status }) => status)).toEqual([415, 400, 200, 405]);
     expect(await refused[2]?.json()).toEqual({});
   });

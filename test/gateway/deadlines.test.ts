@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { createFetchHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
 
-/** Fails a call after its deadline, and before any timer of this process can fire. */
+/** Returns a transport whose calls block the event loop until their deadline, and then fail before any timer can fire. */
 function failLate(error: ConnectError): Transport {
   const fail = async (_method: unknown, _signal: unknown, timeoutMs = 0) => {
     const endMs = performance.now() + timeoutMs;
@@ -14,7 +14,7 @@ function failLate(error: ConnectError): Transport {
   return { unary: fail, stream: fail } as unknown as Transport;
 }
 
-/** Fails a call at once. */
+/** Returns a transport whose calls fail at once. */
 function failEarly(error: ConnectError): Transport {
   const fail = async () => {
     throw error;

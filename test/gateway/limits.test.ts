@@ -93,7 +93,7 @@ test("150 unfinished bodies of 4 MiB take little more than bodies may take, and 
     return (await received(socket)).slice(9, 12);
   });
   const statuses = await Promise.all(responses);
-  // TCP may lose a response to a client that is still sending.
+  // The status is empty if TCP lost the response, which can happen while a client is still sending.
   expect(statuses.filter((status) => !["503", "408", ""].includes(status))).toEqual([]);
   expect(statuses.filter((status) => status === "503").length).toBeGreaterThan(0);
   expect(statuses.filter((status) => status === "408").length).toBeGreaterThan(0);

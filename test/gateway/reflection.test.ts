@@ -1,4 +1,4 @@
-/** Upstreams that describe themselves by server reflection without an end. */
+/** Tests upstreams whose server reflection returns an endless number of files, or takes endless time. */
 import { once } from "node:events";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -111,7 +111,7 @@ describe("server reflection", () => {
     const { asked, error } = await reflect(slow, { timeoutMs: 1_000_000, now: () => nowMs });
     expect(ConnectError.from(error).code).toBe(Code.DeadlineExceeded);
     expect(asked).toHaveLength(10);
-    // The timeout of each call is the rest of the deadline, or less, because the server notes the time when a request arrives.
+    // The server computes a timeout from the time at which the request arrived, so it may be lower than the rest of the deadline.
     timeouts.forEach((timeoutMs, index) => {
       expect(timeoutMs).toBeLessThanOrEqual(1_000_000 - index * 100_000);
     });

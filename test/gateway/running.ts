@@ -42,7 +42,7 @@ export function startRelay() {
 
 export const runGateway = (...args: string[]) => runGatewayWith({}, ...args);
 
-/** @param env what its environment has beside that of the tests */
+/** Starts the gateway. @param env variables of its environment, in addition to those of the tests */
 export async function runGatewayWith(env: Readonly<Record<string, string>>, ...args: string[]): Promise<Running> {
   const child = spawn(process.execPath, [MAIN, "--listen", "127.0.0.1:0", ...args], {
     env: { ...process.env, ...env },

@@ -55,7 +55,7 @@ test("a call that waits for a free stream when the server leaves is sent on anot
   const first = server.call();
   await expect.poll(() => streams).toHaveLength(1);
   const waiting = server.call();
-  // After one turn of the event loop, the call waits in the queue of the connection.
+  // After one turn of the event loop, the second call waits in the queue of the connection.
   await new Promise(setImmediate);
   const [stream] = streams as [ServerHttp2Stream];
   stream.session?.close();

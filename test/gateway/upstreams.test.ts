@@ -145,7 +145,7 @@ test.each(UPSTREAMS)(
   async (_, start, args) => {
     await using backend = await start();
     const { origin } = await startFront(backend.origin, ...args, "--max-body-bytes", "1000");
-    // The RPC at these paths returns the name of the upstream.
+    // The path contains the name of an item, which the RPC returns, so a long path makes a large response.
     const statusOf = async (path: string) => (await fetch(origin + path)).status;
     const [fitting, large] = ["a".repeat(900), "a".repeat(2_000)];
     expect([await statusOf(`/v1/items/${fitting}`), await statusOf(`/v1/items/${large}`)]).toEqual([200, 429]);
@@ -180,7 +180,7 @@ test.each([
   const { origin } = await startFront(backend.origin, ...args);
   const statusFor = async (ms: number) =>
     (await fetch(`${origin}/v1/items/a`, { headers: { "connect-timeout-ms": String(ms) } })).status;
-  // With the shorter timeout the status is another one than 400. On a busy machine it may have expired already.
+  // The gateway refuses the first timeout (400), and accepts the second, which is 1 ms shorter and may expire (504) on a busy machine.
   expect([await statusFor(timeoutMs), await statusFor(timeoutMs - 1)]).toEqual([400, expect.toBeOneOf([200, 504])]);
 });
 
@@ -214,7 +214,7 @@ test("an upstream all of whose streams are taken is not ready, until one ends", 
   const call = new AbortController();
   const waiting = fetch(`${origin}/v1/items/a`, { signal: call.signal });
   await expect.poll(() => taken).toBe(1);
-  // The gateway may learn the server's limit after the call has arrived.
+  // The call may arrive before the gateway knows the server's limit of streams, so readiness is polled.
   const readiness = async () => {
     const response = await fetch(`${origin}/readyz`);
     return `${response.status} ${await response.text()}`;

@@ -142,10 +142,10 @@ describe.each([V1, V1Alpha])("$typeName", (version) => {
   });
 });
 
-/** Returns a file as buf writes it and as generated code contains it: without the parts that descriptors do not need. */
+/** Serializes a file without its unknown fields and JSON names, so that the output of buf and of the generated code can be compared. */
 function comparable(file: FileDescriptorProto): Uint8Array {
   const copy = clone(FileDescriptorProtoSchema, file);
-  // buf adds facts about its module.
+  // buf adds an unknown field with facts about its module.
   copy.$unknown = [];
   const strip = (message: DescriptorProto) => {
     for (const field of [...message.field, ...message.extension]) field.jsonName = "";

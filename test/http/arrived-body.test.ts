@@ -9,7 +9,7 @@ afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
 
-/** Sends a request in pieces; each is sent when the server has called back for the one before it. */
+/** Sends a request in pieces. Each piece is sent after the server has called back for the previous one. */
 async function requestOf(pieces: readonly string[], handle: (request: IncomingMessage) => unknown): Promise<void> {
   const server = createServer((request, response) => {
     const done = async () => {

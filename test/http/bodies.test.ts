@@ -18,7 +18,7 @@ import { openHttp1, openHttp2, type TestRequest } from "./support/servers.ts";
 const options = { routes: richRoutes, tables: [RichServiceRoutes] };
 const json = { "content-type": "application/json" };
 
-/** Middleware in front of the handler that reads the body and may keep it, as body parsers do. */
+/** A handler behind middleware that reads the body and may keep it on the request, as body parsers do. */
 const readBefore =
   (keep: (body: Buffer) => unknown): NodeHandler =>
   (request, response) => {

@@ -1,4 +1,4 @@
-/** The stream of revocations when it is read through Connect. */
+/** Tests the stream of revocations through a Connect handler, without a network connection. */
 import { create } from "@bufbuild/protobuf";
 import { createHandlerContext } from "@connectrpc/connect";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { storeMs } from "../../../src/session/time.ts";
 
 const BATCH = { revocations: [], cursor: "a", revokedUntil: storeMs(0), caughtUp: true, asOf: storeMs(1) };
 
-/** Creates the context of a watcher's call whose connection cannot be written to without Connect. */
+/** Creates the context of a watcher's call. Its connection accepts no direct writes, so messages go through Connect. */
 function openContext() {
   const source = {
     ...{ origin: () => null, address: () => undefined, certificate: () => undefined, waitMs: () => 0 },

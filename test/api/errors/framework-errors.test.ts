@@ -1,4 +1,4 @@
-/** Errors that no part of Connect has raised, outside of what its handlers catch. */
+/** Tests the responses to errors that are thrown inside Connect, outside the handlers whose errors interceptors translate. */
 import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import { readAllBytes, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
@@ -8,7 +8,7 @@ import { withOurErrors } from "../../../src/api/errors/framework-errors.ts";
 
 const bug = new TypeError("a secret");
 
-/** Calls a method whose handler rejects. */
+/** Calls a method whose handler rejects with an error. Returns the response, and the errors that were reported as bugs. */
 async function call(type: string, error: Error) {
   const router = createConnectRouter().service(SessionService, {});
   const [first] = router.handlers;

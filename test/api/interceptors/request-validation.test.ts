@@ -1,4 +1,4 @@
-/** The rules of the contract, exactly where they are. */
+/** Tests the validation rules of requests with values at each limit, which are accepted, and just beyond it, which are refused. */
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";

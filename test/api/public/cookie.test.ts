@@ -39,7 +39,10 @@ describe("reading", () => {
     ["refresh_token= \t ", ""],
   ])("%j holds %j", (header, value) => expect(cookie.read(header)).toEqual(value));
 
-  /** Names with characters that Unicode counts as spaces, or that browsers accept: any sibling domain may set such a cookie. */
+  /**
+   * Characters that Unicode counts as spaces, or that browsers accept in names. A sibling domain may set a cookie whose name contains
+   * them.
+   */
   const LOOKALIKES = ["\u00a0", "\u0085", "\u000b", "\u000c", "\ufeff", "\u2003", "\u3000", "\u00c2\u00a0"];
 
   test.each(LOOKALIKES)("a name or value with %j around it is another one", (space) => {

@@ -3,8 +3,8 @@
  *
  *     npm run bench:browser [-- --minutes 15 --no-scenarios]
  *
- * 25 minutes by default: the libraries have fixed margins of up to 90 s before expiry, so tokens of the usual 5 minutes
- * are counted in real time.
+ * It takes 25 minutes by default. The libraries refresh a fixed time of up to 90 s before expiry, so only tokens of the usual 5 minutes,
+ * in real time, give realistic counts.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -49,7 +49,7 @@ async function openPage(context: BrowserContext, standIn: StandIn, library: Libr
 async function signIn(browser: Browser, standIn: StandIn, library: Library) {
   const context = await browser.newContext();
   const page = await openPage(context, standIn, library);
-  // Signing in may leave the page.
+  // In some libraries signing in navigates to another page, which ends the script, so its result is not awaited.
   await page.evaluate("void signIn()");
   await until(async () => {
     if ((await page.evaluate("ask()")) !== "token") throw new Error("not yet");

@@ -16,7 +16,7 @@ import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
 export const LIBRARIES = ["kit", "auth0", "supabase"] as const;
 export type Library = (typeof LIBRARIES)[number];
 
-/** The faults are those of test/browser/engines/origin.ts, and `error`, a 500 of the service. */
+/** The faults of test/browser/engines/origin.ts, and `error`: the service responds with 500. */
 export type Fault = "up" | "cut" | "lost" | "held" | "html" | "error";
 
 export type StandIn = {
@@ -48,7 +48,7 @@ async function bundle(library: Library): Promise<string> {
   return output[0].code;
 }
 
-/** Refresh tokens that rotate and stay valid. A chain of them belongs to one user. */
+/** The refresh tokens of the stand-ins. They rotate, but replaced ones stay valid. */
 class Tokens {
   readonly #live = new Set<string>();
   issue(): string {
@@ -66,7 +66,7 @@ const jwt = (claims: object) =>
     .map((part) => Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url"))
     .join(".");
 
-/** @param lifeS of access tokens */
+/** @param lifeS the life of access tokens, in s */
 export async function startStandIn(lifeS: number): Promise<StandIn> {
   const bundles = Object.fromEntries(
     await Promise.all(LIBRARIES.map(async (library) => [library, await bundle(library)] as const)),

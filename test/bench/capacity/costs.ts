@@ -6,11 +6,11 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
-    /** The cost of the same ending when an instance gets it as a hint and reads it from the log (src/store/redis/log-reader.ts). */
+    /** The cost for every other instance, which gets a hint about the ending and reads it from the log (src/store/redis/log-reader.ts). */
     readonly reading: number;
     /** The cost of delivering one message of the feed to one watcher. */
     readonly message: number;
-    /** The cost of each second without work. */
+    /** The cost of each second in which nothing is requested. */
     readonly rest: number;
   };
   /** CPU time of Redis, µs, of all its nodes together. */
@@ -18,7 +18,7 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
-    /** The cost of the same ending when it is published to one instance and read by it. */
+    /** The cost of publishing one ending to one instance, which then reads it. */
     readonly reading: number;
     /** The cost of each second for one instance that only reads the log. */
     readonly rest: number;

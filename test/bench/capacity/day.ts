@@ -1,7 +1,7 @@
 /**
- * A day of many clients, second by second. A client refreshes when its token is about to expire, and after a failure as the browser kit does:
- * after a random part of 1 s, 2 s, 4 s … up to a minute. Clients are counted, not followed: those that are due in one second are a number,
- * so a billion of them cost what a thousand do.
+ * Simulates a day of many clients, second by second. A client refreshes when its token is about to expire. After a failure it waits for a
+ * random part of 1 s, 2 s, 4 s … up to a minute, as the browser kit does. The simulation only counts the clients that are due in each
+ * second, so its duration does not depend on how many there are.
  */
 
 const MAX_BACKOFF_S = 60;

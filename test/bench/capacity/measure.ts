@@ -145,7 +145,7 @@ async function measureCreations(world: World, service: Service, log: Log) {
 
 export type Compared = { readonly what: string; readonly predicted: number; readonly measured: number };
 
-/** Measures two instances that refresh, create, end and serve watchers at the same time, and compares them with the formulas. */
+/** Measures a mixture of all operations at two instances, and compares the costs with those that the formulas predict. */
 export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
   const world = await startWorld(2);
   try {

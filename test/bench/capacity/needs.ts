@@ -8,7 +8,7 @@ export type Demand = {
   /** The number of processes that watch the feed. */
   readonly verifiers: number;
   readonly creationsPerSecond: number;
-  /** How many sessions end before their time per second: logouts, revocations, replacements. */
+  /** How many sessions are ended per second, by logout, revocation or replacement, before they expire. */
   readonly endingsPerSecond: number;
 };
 
@@ -38,8 +38,8 @@ export const PLAN: Plan = {
 };
 
 /**
- * How often the feed sends a message to each watcher per second, besides those after endings. With many watchers there are not more
- * messages than this.
+ * How many heartbeats per second the feed sends to each watcher, and how many messages per second a watcher gets at the most, heartbeats
+ * and endings together.
  */
 export const HEARTBEATS_PER_SECOND = 2;
 export const MAX_MESSAGES_PER_SECOND = 40;
@@ -54,7 +54,7 @@ const INSTANCE_GIB = 0.5;
 
 export type Needs = {
   readonly instances: number;
-  /** The number of cores that requests keep busy, and the number that the feed keeps busy, without the reserve. */
+  /** The number of cores that requests keep busy, without a reserve. `feedCores` is the same for the feed. */
   readonly requestCores: number;
   readonly feedCores: number;
   /** How many nodes of Redis share the load, without replicas. 1 means that there is no cluster. */

@@ -3,7 +3,9 @@ import type { Costs } from "./costs.ts";
 import { type Day, simulate, summary } from "./day.ts";
 import { type Demand, type Needs, needs } from "./needs.ts";
 
-/** How long a session lives on average, and which part of them somebody ends: users who come back within two weeks, a third of whom log out. */
+/**
+ * The average life of a session, and the share of sessions that users end: users come back within two weeks, and a third of them log out.
+ */
 const SESSION_LIFE_S = 14 * 86_400;
 const ENDED = 1 / 3;
 
@@ -52,7 +54,7 @@ export function needsTable(demands: readonly Demand[], costs: Costs): string {
   );
 }
 
-/** The number of clients in the simulation, with tokens of five minutes and twice the capacity that they need. */
+/** The clients of the simulation. Their tokens live for five minutes, and the capacity is twice what they need. */
 const CLIENTS = 1_000_000;
 const TOKEN_LIFE_S = 300;
 const NEEDED = CLIENTS / (0.9 * TOKEN_LIFE_S);

@@ -93,7 +93,7 @@ export class Client {
  */
 export async function measure({ pid }: Service, clients: readonly Client[], count: number, key?: ClientKey) {
   const proofs = clients.map(() => Array.from({ length: count }, () => key && proveGrant(key)));
-  // The service has closed connections that were idle while others were measured.
+  // The clients connect again, because the service closes connections that stay idle while other clients are measured.
   await Promise.all(clients.map((client) => client.connect()));
   const before = cpuTime(pid) ?? Number.NaN;
   await Promise.all(

@@ -1,13 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 
-/** Asks one question after the other while `what` runs. @returns how long `what` took, and how long the questions took */
+/** Repeats `ask` while `what` runs. @returns the duration of `what`, and that of each `ask`, in ms */
 export async function waitsOfOthers(ask: () => Promise<unknown>, what: () => Promise<unknown>) {
   const waits: number[] = [];
   let isDone = false;
   const asking = (async () => {
     while (!isDone) {
       const startedAt = performance.now();
-      await setImmediate(); // A store in this process blocks the event loop, so the next question is asked in another turn.
+      await setImmediate(); // A store in this process blocks the event loop, so each call begins in a new turn of the loop.
       await ask();
       waits.push(performance.now() - startedAt);
     }

@@ -1,5 +1,6 @@
 /**
- * The server kit beside @supabase/ssr and next-auth: wrong logouts, logins in an outage, sessions that a late response brings back.
+ * Compares the server kit with @supabase/ssr and next-auth: wrong logouts, needless logins in an outage, ended sessions that a late
+ * response brings back.
  *
  *     npm run bench:pages [-- --seconds 150 --outage 60]
  *

@@ -8,7 +8,7 @@ import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
 import { Jar } from "./jar.ts";
 import { type Provider, startProvider } from "./provider.ts";
 
-/** How long each library uses an access token before it renews it, in s. */
+/** How long each library uses an access token before it renews the token, in s. */
 export const USE_S = 15;
 export const REUSE_INTERVAL_MS = 10_000;
 
@@ -190,7 +190,7 @@ async function renew(provider: Provider, token: AuthToken): Promise<object> {
 /** The name is not a literal, because the types are not installed with the service. */
 const of = (name: string): string => name;
 
-/** Resolves the modules of Next.js, which has no map of exports, so that Node needs the names of its files. */
+/** Adds the extension `.js` to imports of Next.js, because its package has no `exports` by which Node finds the files. */
 function resolveNext(): void {
   const resolve = (name: string) => (/^next\/(headers|navigation|server)$/.test(name) ? `${name}.js` : name);
   registerHooks({ resolve: (name, context, next) => next(resolve(name), context) });

@@ -1,7 +1,7 @@
 /**
- * A stand-in for the servers behind the other libraries: it rotates refresh tokens, as an endpoint of Supabase and of OAuth. By the rules of
- * GoTrue (Supabase) a replaced token is accepted while the reuse interval lasts, and the parent of the current one always; any other ends
- * the session. Without a reuse interval each replaced token does, as RFC 9700 section 4.14.2 describes rotation.
+ * A stand-in for the authorization servers of the other libraries, Supabase and OAuth. It rotates refresh tokens by the rules of GoTrue
+ * (Supabase): a replaced token is accepted during the reuse interval, and the parent of the current token always. Any other replaced
+ * token ends the session. Without a reuse interval every replaced token ends it, as in RFC 9700 section 4.14.2.
  */
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { once } from "node:events";

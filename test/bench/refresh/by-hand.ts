@@ -1,7 +1,7 @@
 /**
- * The service that a good team would write by hand in a day: Fastify, its cookie plugin, jsonwebtoken, ioredis. A refresh
- * token is a random text, stored under its hash; a refresh is a GET and a MULTI that replaces it. No reuse detection, no reuse
- * interval, no revocation.
+ * The service that a good team would write by hand in a day: Fastify, its cookie plugin, jsonwebtoken, ioredis. A refresh token is a
+ * random text, stored under its hash; a refresh reads it by GET and replaces it by MULTI. The service has no reuse detection, no reuse
+ * interval and no revocation.
  *
  * Environment: REDIS_PORT, ISSUER, SESSIONS (how many to create). The ready line holds their tokens.
  */

@@ -20,10 +20,13 @@ export type Contender = {
   readonly refill?: () => Promise<readonly string[]>;
 };
 
-/** What every contender is made from. `rotating` rotates at each refresh, `service` has the default reuse interval. */
+/** What every contender is made from. `rotating` rotates at each refresh; `service` has the default reuse interval. */
 export type Stage = { readonly world: World; readonly rotating: Service; readonly service: Service };
 
-/** The one difference to the default: in a benchmark a client comes back within the reuse interval, and would get a repeat. */
+/**
+ * The only setting that differs from the default. A client of a benchmark comes back within the default interval, and would get a
+ * repeated token.
+ */
 export const ROTATE = { REUSE_INTERVAL: "0" };
 const DEFAULT_REUSE_INTERVAL = 10_000;
 
@@ -58,7 +61,7 @@ async function accessTokens(service: Service): Promise<string[]> {
   return (await logIn(service, LOGOUTS)).map(({ accessToken }) => accessToken);
 }
 
-/** Checks that the service accepts the floor's tokens. Otherwise the floor would have saved itself some work. */
+/** Checks that the service accepts the tokens of the floor. Otherwise the floor might be fast because it does less work. */
 async function checkFloor(port: number, service: Service): Promise<void> {
   const [login] = await logIn(service, 1);
   const response = await fetch(`http://127.0.0.1:${port}/v1/auth/refresh`, {

@@ -5,9 +5,9 @@ import type { Figure } from "./report.ts";
 
 export type Findings = {
   readonly measured: ReadonlyMap<string, Measured>;
-  /** The service and the floor, offered the same rate. */
+  /** The service and the floor, both under the same rate of requests. */
   readonly offered: readonly [of: Measured, to: Measured] | undefined;
-  /** Commands that left for the store while "json" had its turns, and records that were read while "forged" had. */
+  /** How many commands reached the store during the turns of "json", and how many records it read during those of "forged". */
   readonly storeCalls: { readonly roundTrips: number; readonly forgedReads: number };
   readonly atRest: AtRest | undefined;
 };
@@ -55,7 +55,7 @@ export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): 
     add("p99 of the floor's, both offered the same", ratio(...offered, "p99"), " ×", { atMost: 2 });
   }
   addPerResponse("store round trips per refresh", "json", storeCalls.roundTrips, 1.005);
-  // Some requests of the previous turn may still be under way.
+  // The limit is above zero, because some requests of the previous contender may still be under way.
   addPerResponse("store reads per forged token", "forged", storeCalls.forgedReads, 0.005);
   if (atRest !== undefined) {
     add("start to ready", atRest.startToReady, " ms", { atMost: 400 });

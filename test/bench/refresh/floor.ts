@@ -1,8 +1,7 @@
 /**
- * The floor: the least that a rotating refresh, and a logout, can cost in Node, in one file and with nothing between. It uses
- * the service's own MAC, Lua scripts and record, its key ring and its Redis, so that its sessions are the service's and its
- * tokens are good there. What it leaves out: configuration, routing, reading the body, cross-site defence, messages, errors, audit,
- * metrics, a broken Redis.
+ * The floor: a rotating refresh and a logout at the least cost that is possible in Node. It uses the service's own MAC, Lua scripts,
+ * record format, key ring and Redis, so the service accepts its sessions and tokens. It leaves out configuration, routing, reading the
+ * body, cross-site defence, messages, errors, audit, metrics, and handling of a Redis that fails.
  *
  * Environment: REDIS_PORT, KEYS_FILE, REUSE_INTERVAL (ms), ISSUER.
  */

@@ -1,7 +1,6 @@
 /**
- * The load, as a process of its own: raw sockets, keep-alive, one request in flight per connection. It reads no more
- * of a response than its status, its end and the cookie that it sets, so that it takes little of the core that it has
- * to share with Redis.
+ * The load, as a process of its own: raw sockets, keep-alive, one request in flight per connection. It reads only the status, the end and
+ * the cookie of each response, because it shares a core with Redis and must use little of it.
  */
 import { connect, type Socket } from "node:net";
 import { GrpcConnection } from "./grpc-connection.ts";

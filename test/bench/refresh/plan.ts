@@ -1,6 +1,6 @@
-/** The orders for the generator and its reports. They are plain data, because the generator is a separate process. */
+/** The messages between the measuring process and the load generator. They are plain data, because they cross processes. */
 
-/** Requests of one kind to one server. A request is `head`, a credential, and `tail`. */
+/** Requests of one kind to one server. Each request consists of `head`, a credential and `tail`. */
 export type Plan = {
   readonly name: string;
   readonly port: number;
@@ -14,7 +14,7 @@ export type Plan = {
    */
   readonly use: "adopt" | "spend" | "repeat";
   readonly credentials: readonly string[];
-  /** Refreshes by gRPC over HTTP/2: a request is a credential alone. */
+  /** Whether to refresh by gRPC over HTTP/2. In that case a request is made from the credential alone. */
   readonly isGrpc?: boolean;
 };
 

@@ -1,4 +1,4 @@
-/** Figures of a process, from /proc; undefined where there is none. */
+/** Figures of a process, read from /proc. They are undefined on systems without /proc. */
 import { readdirSync, readFileSync } from "node:fs";
 
 function orUndefined<T>(read: () => T): T | undefined {

@@ -1,4 +1,4 @@
-/** The requests, byte for byte: those of a browser's fetch, so that cross-site defence has something to check. */
+/** The bytes of the requests. They have the headers of a browser's fetch, so that the cross-site defence has something to check. */
 
 export type Request = { readonly head: string; readonly tail: string };
 

@@ -19,8 +19,8 @@ export async function createKeys(): Promise<string> {
 }
 
 /**
- * A few sessions carry the load of many, so the limits are out of reach: they count as always, by the exact count instead
- * of the filter for most requests, and refuse nothing. A busy machine is no overload.
+ * Limits that are too high to be reached, because a few sessions carry the load of many. The limiter still counts every request, and for
+ * most of them exactly instead of by its filter. A busy machine does not count as overload.
  */
 const NO_REFUSALS = {
   RATE_LIMIT_REFRESH: "1000000/1s",
@@ -62,7 +62,7 @@ export type Credentials = { readonly refreshToken: string; readonly accessToken:
 /** How many logins are under way at once. */
 const LOGINS = 32;
 
-/** Logs `count` subjects in, one session each. @param fields further ones of CreateSession */
+/** Logs `count` subjects in, with one session each. @param fields further fields of the CreateSession request */
 export async function logIn(service: Service, count: number, fields: object = {}): Promise<Credentials[]> {
   const credentials: Credentials[] = [];
   let begun = 0;

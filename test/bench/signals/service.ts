@@ -1,4 +1,4 @@
-/** A service with subscriptions, whose sessions are created and ended by plain requests: they cost the machine least. */
+/** A service with subscriptions. Its sessions are created and ended by plain HTTP requests, because those use the least CPU time. */
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";

@@ -15,10 +15,10 @@ export const REFRESH = "/v1/auth/refresh";
 export const REGISTER = "/v1/auth/device";
 export const RENEW = "/v1/auth/device/refresh";
 
-/** The life of a device cookie, in ms. It is longer than a life with which a browser renews before every request. */
+/** The life of a device cookie, in ms. With a much shorter life the browser would renew the cookie before every request. */
 export const LIFE_MS = 300_000;
 
-/** A request to the service, as it passed the origin. */
+/** A request to the service, as the origin in front of it received the request. */
 export type Seen = {
   readonly path: string;
   readonly proof: string | undefined;
@@ -35,7 +35,7 @@ export type User = {
   readonly url: string;
 };
 
-/** The settings of the service. A test that steps its clock would otherwise look like a blocked event loop. */
+/** The settings of the service. Overload control is off, because it takes a step of the test's clock for a blocked event loop. */
 const SERVICE = { OVERLOAD_MAX_LOOP_DELAY: "0" };
 
 export type Bed = {
@@ -143,7 +143,7 @@ export async function refreshIn(tab: Tab): Promise<Refreshed> {
   };
 }
 
-/** Signs a user in, and waits until the session is bound, which is when the key was used. */
+/** Signs a user in, and waits until the session is bound. The service binds it when the key is first used. */
 export async function bound(user: User, { seen }: Bed): Promise<ProfileTab> {
   const tab = await signIn(user);
   await deviceCookie(user);

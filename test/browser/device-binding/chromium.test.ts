@@ -94,7 +94,7 @@ describe("registration", () => {
     bed.origin.offersAtLogin = false;
     await signIn(user);
     const page = await profile.open(`${user.url}/scripted`);
-    // The script looks some seconds after the offer.
+    // The script of the kit checks for a device cookie some seconds after the offer.
     await eventually(
       () => bed.seen.find(({ path, proof }) => path === RENEW && proof === undefined),
       (found) => found !== undefined,
@@ -128,7 +128,7 @@ describe("registration", () => {
   });
 });
 
-/** Returns the offer with another challenge. */
+/** Returns the header that offers registration, with its challenge replaced. */
 function offerWith(headers: Readonly<Record<string, unknown>>, challenge: string) {
   const offer = String(headers["secure-session-registration"]);
   return { "secure-session-registration": offer.replace(/challenge="[^"]*"/, challenge) };
@@ -213,7 +213,7 @@ describe("renewal", () => {
     expect(await deviceCookieOf(user)).toMatchObject({ sameSite: "Strict" });
     bed.seen.length = 0;
     expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
-    // The browser finds that the cookie has the new attributes, and renews nothing.
+    // The browser accepts the cookie with its new attributes, so it does not renew the cookie again.
     expect(pathsOf(bed.seen)).toEqual([REFRESH]);
     await bed.restartService({ COOKIE_SAMESITE: "Lax" });
   });

@@ -10,7 +10,7 @@ import type { Profile, ProfileTab } from "./profiles.ts";
 /** Whether all faults are tried, as in `npm run test:browser`. */
 const LONG = process.env.BROWSERS === "long";
 
-/** The life of access tokens, so that pages refresh this often. */
+/** The life of access tokens. It is short, so that pages refresh often. */
 const TOKEN_TTL_S = 3;
 
 let redis: RedisServer;
@@ -73,7 +73,7 @@ const RESPONSES: readonly { fault: Fault; where: string; paths: readonly string[
   { fault: "cut", where: "at refreshes", paths: [REFRESH] },
   { fault: "lost", where: "everywhere", paths: [REFRESH, RENEW] },
   { fault: "lost", where: "at refreshes", paths: [REFRESH] },
-  // A renewal must not get a page with status 200: Chromium takes it for the end of the device's key.
+  // A renewal must not receive an HTML page with status 200, because Chromium would then end the device bound session.
   { fault: "html", where: "at refreshes", paths: [REFRESH] },
 ];
 

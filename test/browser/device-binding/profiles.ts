@@ -5,7 +5,7 @@ import { type BrowserContext, type CDPSession, type Cookie, chromium } from "pla
 import { scratch } from "../../support/service.ts";
 import { CHROMIUM_FLAGS, type Tab, trustStore } from "../engines/driver.ts";
 
-/** The software keys stand in for those of a TPM, which no test machine has. */
+/** The feature flags of Chromium. Its software keys replace those of a TPM, which test machines lack. */
 const FEATURES = "DeviceBoundSessions,EnableBoundSessionCredentialsSoftwareKeysForManualTesting";
 
 /** What Chromium reports of a device bound session (CDP, Network.deviceBoundSessionEventOccurred). */

@@ -6,7 +6,7 @@ import type { Origin } from "../engines/origin.ts";
 import { eventually, isToken, openPage, statesOf, tokenOf } from "../engines/pages.ts";
 import { type Bed, LIFE_MS, passTime, pathsOf, REFRESH, REGISTER, RENEW, startBed } from "./bed.ts";
 
-/** The life of access tokens, so that pages refresh this often. */
+/** The life of access tokens. It is short, so that pages refresh often. */
 const TOKEN_TTL_S = 3;
 
 describe.each([
@@ -16,7 +16,7 @@ describe.each([
   let bed: Bed;
   let engine: Engine;
   let page: Tab;
-  /** Returns the origin with the address of the pages of the kit with device binding. */
+  /** Returns the origin with another URL: that of pages whose kit binds the session to a key by script. */
   const scripted = () => ({ ...bed.origin, url: `${bed.origin.url}/scripted` });
   beforeAll(async () => {
     bed = await startBed({ ACCESS_TOKEN_TTL: `${TOKEN_TTL_S}s` });

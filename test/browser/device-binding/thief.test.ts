@@ -1,7 +1,4 @@
-/**
- * The promise: whoever has copied all cookies of a profile is served until the device cookie among them expires, and never
- * after, while the profile itself goes on.
- */
+/** Whoever copies all cookies of a profile can use them only until the copied device cookie expires; the owner's session goes on. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bed, bound, DEVICE_COOKIE, LIFE_MS, passLife, passTime, refreshIn, startBed, type User } from "./bed.ts";
 import type { Profile, ProfileTab } from "./profiles.ts";

@@ -23,7 +23,10 @@ export function createMemoryStorage(): MemoryStorage {
   const databases = new Map<string, Map<number, unknown>>();
   let pending = 0;
   let nextId = 1;
-  /** The first transaction is the running one. It is complete when it has made no request for a turn. */
+  /**
+   * The transactions in their order, of which the first one runs. A transaction is complete when it makes no request for one turn of the
+   * event loop.
+   */
   const transactions: { waiting: (() => void)[]; isRunning: boolean }[] = [];
 
   function run(): void {
@@ -35,7 +38,7 @@ export function createMemoryStorage(): MemoryStorage {
       current.isRunning = false;
       if (work) work();
       else transactions.shift();
-      // Callbacks of the request add to its transaction first.
+      // The callbacks of the request run first, because they may add requests to its transaction.
       setImmediate(run);
     });
   }

@@ -147,7 +147,7 @@ describe("a browser without device bound sessions", () => {
     const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
     const global = {
       ...platform,
-      // Methods have no `prototype`, like the functions of browsers.
+      // The function is written as a method, because methods have no `prototype`, like the functions of browsers.
       setTimeout() {
         if (this.marked !== true) throw new TypeError("Illegal invocation");
         return 1;

@@ -18,7 +18,9 @@ import { createMemoryStorage, type MemoryStorage } from "./memory-storage.ts";
 export type Network = "up" | "cut" | "lost" | "outage" | "limited" | "portal";
 
 export const TTL_MS = 300_000;
-/** How long after a binding a request without a device cookie is served: it may have been in flight. */
+/**
+ * How long after a binding the service still accepts a refresh without a device cookie, because it may have been sent before the binding.
+ */
 const IN_FLIGHT_MS = 20_000;
 const BASE = "https://app.example";
 
@@ -55,7 +57,7 @@ export class DeviceWorld {
     this.session = this.#newSession();
   }
 
-  /** Makes a tab, in the form of the realm that the kit takes. */
+  /** Opens a tab. Returns it as a `Realm`, the interface through which the kit uses a browser. */
   openTab(): Realm {
     const { subtle } = crypto;
     const counted =

@@ -17,7 +17,7 @@ describe.each([
   let origin: Origin;
   let engine: Engine;
   beforeAll(async () => {
-    // With this life no token is due during a test.
+    // Tokens live so long that none has to be refreshed during a test.
     origin = await startOrigin({ ACCESS_TOKEN_TTL: "15m", SESSION_HINT_COOKIE: "signed_in" });
     engine = await start(origin);
   });
@@ -51,7 +51,7 @@ describe.each([
       () => origin.refreshes,
       (count) => count === requests,
     );
-    // The pages check within half a second, so this is long enough.
+    // Pages check their session within half a second, so a second without a further request shows that there is none.
     const endMs = performance.now() + 1_000;
     await eventually(
       () => performance.now(),

@@ -20,7 +20,7 @@ const LONG = process.env.BROWSERS === "long";
 const TABS = LONG ? 100 : 12;
 const LIVES = LONG ? 10 : 2;
 const TOKEN_TTL_S = LONG ? 60 : 3;
-/** Lives of access tokens are shortened at random by up to 20 %. */
+/** The average life of an access token. The service shortens each life at random by up to 20 %. */
 const MEAN_LIFE_MS = TOKEN_TTL_S * 900;
 const OFFLINE_MS = LONG ? 600_000 : 4_000;
 const YEAR_MS = 365 * 86_400_000;
@@ -52,7 +52,7 @@ test(`${TABS} tabs make no more than a refresh per token life, whichever are kil
   const tabs: ChromiumTab[] = [];
   for (let opened = 0; opened < TABS; opened += 4) tabs.push(...(await openPages(engine, origin, 4)));
   expect(await tokenOf(tabs[0] as ChromiumTab)).toSatisfy(isToken);
-  // In each life one tab is killed and another frozen, of those that are left.
+  // In each token life one of the remaining tabs is killed and another one frozen.
   for (let life = 0; life < LIVES; life++) {
     const [killed, frozen] = [tabs.pop() as ChromiumTab, tabs.pop() as ChromiumTab];
     await killed.close();

@@ -1,4 +1,4 @@
-/** Browser engines behind one interface, each as its own protocol drives it. Firefox and WebKitGTK have files of their own. */
+/** Browser engines behind one interface, each driven by its own protocol. Firefox and WebKitGTK have separate files. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -126,7 +126,7 @@ describe.each([
     origin.refuseTokens = () => true;
     const startedMs = performance.now();
     for (let call = 0; call < 10; call++) expect(await callApi(tab)).toBe(401);
-    // On a slow machine tokens expire during the test, and each new one may be refused and replaced once.
+    // On a slow machine tokens expire during the test. The API may refuse each new token once, and the kit then replaces it.
     const due = refreshesDue(performance.now() - startedMs, TOKEN_TTL_S);
     expect(origin.refreshes - before).toBeLessThanOrEqual(1 + 2 * (due + 1));
     origin.refuseTokens = (token) => token === first;

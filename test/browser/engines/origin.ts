@@ -29,7 +29,7 @@ export type Origin = {
   fault: Fault;
   /** Returns whether the fault affects a request to the service; by default it affects all of them. */
   isFaulty: (path: string) => boolean;
-  /** Called with each request to the service that reaches the origin. */
+  /** Is called with each request to the service that reaches the origin. */
   observe: (request: Http2ServerRequest, path: string) => void;
   /** Whether the login passes on the offer to bind the session. */
   offersAtLogin: boolean;
@@ -48,10 +48,13 @@ export type Origin = {
   stop(): Promise<void>;
 };
 
-/** Names of the origin beside `localhost`, each of a site of its own, for browsers that resolve them to this machine. */
+/**
+ * Further host names of the origin beside `localhost`. Each is a separate site. Only browsers that resolve these names to this machine
+ * use them.
+ */
 export const SITES = Array.from({ length: 30 }, (_, index) => `site${index + 1}.test`);
 
-/** @param realm the second argument of `createSession`, an expression */
+/** @param realm a JavaScript expression, the second argument of `createSession` */
 const PAGE = (
   hintCookie: string,
   realm = "globalThis",
@@ -72,7 +75,7 @@ export async function bundleKit(entry = "index.ts"): Promise<string> {
   return output[0].code;
 }
 
-/** @param env of the service, beside what an origin in front of it needs */
+/** @param env settings of the service, in addition to those that it needs behind an origin */
 export async function startOrigin(env: Readonly<Record<string, string>> = {}): Promise<Origin> {
   const { authority, server: pem } = serverAuthority(["localhost", ...SITES, ...SITES.map((site) => `other.${site}`)]);
   const [kit, device] = await Promise.all([bundleKit(), bundleKit("device/index.ts")]);

@@ -3,7 +3,7 @@ import { until } from "../../support/until.ts";
 import type { Engine, Tab } from "./driver.ts";
 import type { Origin } from "./origin.ts";
 
-/** Resolves when `wanted` accepts the result of `read`. If that never happens, the time limit of the test ends it. */
+/** Reads repeatedly, and resolves when `wanted` accepts the value. If that never happens, the test's own time limit fails it. */
 export const eventually = <T>(read: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> =>
   until(async () => {
     const value = await read();

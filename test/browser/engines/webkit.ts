@@ -6,7 +6,10 @@ import { scratch } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 import type { Engine, Tab } from "./driver.ts";
 
-/** WebKitWebDriver sometimes never replies to a request for a session. Even a busy machine gives one in a third of this time. */
+/**
+ * How long to wait for a new session, in ms. WebKitWebDriver sometimes never replies; otherwise even a busy machine needs a third of
+ * this.
+ */
 const SESSION_LIMIT_MS = 90_000;
 
 type Driver = {

@@ -1,4 +1,7 @@
-/** Modules that a development server replaces while the page goes on: Vite itself, in Chromium, with the lines of docs/browser.md. */
+/**
+ * Vite's development server replaces modules in a running page in Chromium. The module has the lines that docs/browser.md gives for this
+ * case.
+ */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
@@ -22,7 +25,7 @@ const WITHOUT_IT =
 const MODULES = { kept: WITH_THE_LINE, plain: WITHOUT_IT };
 type Name = keyof typeof MODULES;
 
-/** The module that accepts the change is not the one that makes the session, as with components of a framework. */
+/** An application in which another module than the one that creates the session accepts updates, as components of a framework do. */
 const applicationOf = (name: Name) => `
 import { session } from "./${name}-session.ts";
 session.subscribe(() => {});

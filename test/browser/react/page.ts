@@ -1,4 +1,4 @@
-/** What runs in the page: hydrates the application, and notes what React does. */
+/** Runs in the page: hydrates the application, and records the warnings and errors of React. */
 import { createElement } from "react";
 import { hydrateRoot } from "react-dom/client";
 import { createSession } from "../../../src/browser/index.ts";
@@ -28,7 +28,7 @@ const counted = {
 const application = (count: number) =>
   createElement(Application, { session: counted, count, rendered: (state) => notes.states.push(state) });
 
-// React warns of: hydration that does not match, snapshots that are not cached, and updates of unmounted components.
+// React reports by console.error: hydration that does not match, snapshots that are not cached, and updates of unmounted components.
 console.error = (...texts: unknown[]) => notes.problems.push(texts.join(" "));
 const root = hydrateRoot(document.getElementById("root"), application(1), {
   onRecoverableError: (error) => notes.problems.push(String(error)),

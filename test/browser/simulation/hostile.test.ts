@@ -1,4 +1,4 @@
-/** The browser kit together with hostile or faulty pages: cookies of a sibling domain, messages of other scripts. */
+/** The browser kit on pages with hostile or faulty neighbours: cookies that a sibling domain sets, messages of other scripts. */
 import { describe, expect, test, vi } from "vitest";
 import { TOKEN_LIFE_S, World } from "./world.ts";
 

@@ -1,4 +1,4 @@
-/** A page that a server has rendered begins with what the server knew. */
+/** A page that a server has rendered starts with the session state that the server passed to it. */
 import { describe, expect, test } from "vitest";
 import { TOKEN_LIFE_S, World } from "./world.ts";
 

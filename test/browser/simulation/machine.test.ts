@@ -1,6 +1,7 @@
 /**
- * The machine of the kit in every order of events: two tabs, two sessions, refreshes whose responses come late or never, messages that
- * overtake each other or are lost, endings, sign-ins, and looks at the hint cookie. The search ends where no new situation is found.
+ * Searches the state machine of the kit in every order of events: two tabs, two sessions, refreshes whose responses come late or never,
+ * messages that overtake each other or are lost, endings, sign-ins, and reads of the hint cookie. The search ends when it finds no new
+ * state.
  */
 import { expect, test } from "vitest";
 import * as machine from "../../../src/browser/machine.ts";
@@ -8,7 +9,7 @@ import type { HeldToken } from "../../../src/browser/token.ts";
 
 const TABS = [0, 1] as const;
 const SESSIONS = 2;
-/** How many tokens the service issues. It only matters which of two is newer. */
+/** How many tokens the service issues. Two are enough, because only which of two is newer matters. */
 const REFRESHES = 2;
 /** How many messages may be under way to a tab. */
 const MAILBOX = 1;
@@ -21,13 +22,13 @@ type Message =
 
 type Tab = {
   readonly known: machine.Known;
-  /** The response that is under way, with the tab's knowledge when it sent the request. */
+  /** The response to the tab's request that is under way, and the state of the tab when it sent the request. */
   readonly response?: { readonly sid: string | undefined; readonly iat: number; readonly version: number } | undefined;
   readonly mailbox: readonly Message[];
 };
 
 type World = {
-  /** How many sessions there have been; the last one is that of the cookie, if it lives. */
+  /** How many sessions there have been. The cookie belongs to the last one if that one is live. */
   readonly begun: number;
   readonly over: readonly string[];
   readonly refreshes: number;
@@ -115,14 +116,14 @@ function* after(world: World, hinted: boolean): Generator<World> {
   }
 }
 
-/** Returns what is wrong between two successive situations; undefined if nothing is. */
+/** Returns which rule a step between two states violates; undefined if none. */
 function wrong(before: World, now: World, hinted: boolean): string | undefined {
   for (const index of TABS) {
     const [was, is] = [before.tabs[index].known, now.tabs[index].known];
     if (was === is) continue;
     const [old, held] = [was.token?.claims, is.token?.claims];
     if (is.state === "ended" && was.state !== "ended" && old?.sid && !now.over.includes(old.sid)) {
-      // The cookie's session is another one that is over: the page learnt so from its own request or from the hint.
+      // This is allowed if the session of the cookie is over as well: the page learned so from its own request or from the hint cookie.
       if (signedIn(now) !== undefined || now.begun === 0) return `a session ended that lives: ${old.sid}`;
     }
     if (held?.sid && held.sid === was.endedSid) return "an ended session came back";

@@ -1,9 +1,9 @@
 /**
- * Random schedules of many tabs: opened, loaded again, frozen, cached, killed, hidden, offline, with sign-ins by script and by
- * page, cookies that go, clocks that step and responses that are lost; with the hint cookie and without.
+ * Random schedules of many tabs: opened, loaded again, frozen, cached, killed, hidden, offline, with sign-ins by script and by page,
+ * cookies that go, clocks that step and responses that are lost; with the hint cookie and without.
  *
- * The oracle: no tab ends unless its session did, every call comes back, listeners know the last state, a token life has one
- * refresh and one more for each event that may cost one, and after `dispose` nothing is left.
+ * It checks that no tab reports the end of a session that is live, every call completes, listeners receive the last state, each token
+ * life has one refresh and at most one more for each event that may cause one, and `dispose` leaves no timer, listener or lock.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -11,7 +11,9 @@ import type { SessionOptions, Snapshot } from "../../../src/browser/index.ts";
 import { type Network, type Tab, TOKEN_LIFE_S, World } from "./world.ts";
 
 const RUNS = Number(process.env.SCHEDULES ?? 200);
-/** No call takes longer, in time that its tab was not frozen: three lock waits, a request, and throttled timers. */
+/**
+ * The longest duration of a call, without the time in which its tab was frozen: three waits for a lock, a request, and throttled timers.
+ */
 const MAX_CALL_MS = 60_000;
 /** The earliest time of a refresh ahead of expiry, in ms. */
 const MIN_DUE_MS = 0.88 * TOKEN_LIFE_S * 1000;
@@ -77,7 +79,7 @@ class Schedule {
   /** The times of events after which one more refresh is allowed. */
   readonly costs: number[] = [];
   readonly #options: SessionOptions;
-  /** Requests to a network that stays silent end when their callers give up. */
+  /** Aborts the requests to a network that never responds, as if their callers gave up. */
   readonly #leaving = new AbortController();
 
   constructor(seed: number, hinted: boolean) {
@@ -97,7 +99,7 @@ class Schedule {
     for (let time = 0; time < times; time++) this.costs.push(this.world.nowMs);
   }
 
-  /** Tabs that hold no token see for themselves that nobody is signed in. */
+  /** Allows each tab without a token one more refresh, by which it finds out that nobody is signed in. */
   costOfEnd(tabs = this.alive.length): void {
     if (!this.world.signedIn) this.cost(tabs);
   }
@@ -109,7 +111,7 @@ class Schedule {
     tab.session.subscribe(() => {
       const last = this.shown.get(tab);
       const now = tab.session.snapshot;
-      // The tab reports the end of its session, although neither that session nor the one of the cookie is over.
+      // The tab reports the end of a session although neither its session nor that of the cookie is over.
       if (now.state === "ended" && last?.claims !== undefined && !this.world.over.has(last.claims.sid)) {
         this.wrongEndings.push(`tab ${tab.id}: ${last.claims.sid}`);
       }
@@ -148,7 +150,7 @@ class Schedule {
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();
-    // The costs are counted after a sleep, so they have its time.
+    // The costs are counted here, so that their time is the one after the sleep.
     this.cost();
     this.costOfEnd();
   }

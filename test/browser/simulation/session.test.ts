@@ -69,7 +69,7 @@ describe("access tokens", () => {
       parts.push((here.nowMs - lastMs) / (TOKEN_LIFE_S * 1000));
       lastMs = here.nowMs;
     }
-    // The first part opens the form.
+    // The first share is left out, because it includes the time in which the form was opened.
     const range = parts.slice(1);
     expect(Math.min(...range)).toBeGreaterThan(0.87);
     expect(Math.min(...range)).toBeLessThan(0.9);
@@ -206,7 +206,7 @@ describe("the end of a session", () => {
     await here.run(1_000);
     other.visible = false;
     await here.run(0.97 * TOKEN_LIFE_S * 1000);
-    // The token that the first tab has is due, so the new tab asks the service.
+    // The token of the first tab is due for a refresh, so the new tab refreshes instead of taking that token over.
     const opening = here.open();
     const asked = outcomeOf(opening.session.accessToken());
     here.latencyMs = 1_000;
@@ -384,7 +384,7 @@ describe("requests of the application", () => {
     clone.mockRestore();
     const [first, second] = here.bodies.slice(-2);
     expect(second?.size).toBeGreaterThan(0);
-    // The boundaries of the two forms differ, but each matches its content type.
+    // The boundaries of the two forms differ, but have the same length.
     expect(second?.size).toBe(first?.size);
     expect(second?.type.split("boundary=")[0]).toBe(first?.type.split("boundary=")[0]);
   });

@@ -12,10 +12,10 @@ export type Network = "up" | "offline" | "lost" | "silent" | "html" | "unavailab
 
 export const TOKEN_LIFE_S = 300;
 const LATENCY_MS = 20;
-/** The least delay of a timer in a hidden tab, as browsers have it. */
+/** The least delay of a timer in a hidden tab, as in browsers. */
 const THROTTLE_MS = 1_000;
 
-/** The parts of the platform that a tab has. */
+/** The state of a tab that the platform keeps. */
 type Frame = {
   readonly id: number;
   frozen: boolean;
