@@ -18,7 +18,7 @@ test("a credential in a log line or in a response is found, also a part of one",
     response("POST", "/v1/auth/refresh").setHeader("set-cookie", "refresh_token=${token}; Path=/");
     console.log("the token ended with ${token.slice(-24)}");
     response("GET", "/metrics").end("clean_total 1\\nleaky_total{token=\\"${token}\\"} 1\\n");`;
-  // The data of a service that somebody has started in this directory is left out.
+  // DATA_DIR is the empty directory, because the default one may hold the data of a service that a developer runs.
   const env = { ...process.env, EMISSIONS_DIR: place, DATA_DIR: place };
   execFileSync(process.execPath, [...recording().options, "--input-type=module", "--eval", code], { env });
   expect(readEmissions(place)).toMatchObject({
@@ -36,7 +36,7 @@ test("no service of this run emitted a credential that any of them made", async 
   await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers: cookie(refreshToken) });
   await service.stop();
   const { credentials, words, leaks } = readEmissions(directory);
-  // The service that this test starts has four keys, an admin token, and the tokens of two responses.
+  // The service of this test alone has four keys, an admin token, and the tokens of two responses.
   expect(credentials).toBeGreaterThanOrEqual(8);
   expect(words).toBeGreaterThan(0);
   expect(leaks).toEqual([]);

@@ -33,10 +33,10 @@ interface Sending {
 type Headers1 = Readonly<Record<string, string>>;
 type Send = (target: string, part: string | Uint8Array, headers?: Headers1) => Sending;
 
-/** Calls of `how: "wait"` go on when they are released. */
+/** Releases the calls that wait because their request has `how: "wait"`. */
 let release = () => {};
 let released: Promise<void>;
-/** Resolves when a call of `how: "wait"` has begun. */
+/** Resolves when a call with `how: "wait"` has begun. */
 let begun: PromiseWithResolvers<void>;
 beforeEach(() => {
   ({ promise: released, resolve: release } = Promise.withResolvers<void>());
@@ -259,7 +259,7 @@ describe.each([
     const send = await over({ bodyTimeoutMs: 40 });
     const one = send(SUMS, '{"number":1}\n{"num', { "content-type": "application/x-ndjson" });
     await wait();
-    // The call now waits for the second message, of which a part has arrived.
+    // The call has one message, and now waits for the second one, of which only a part has arrived.
     await new Promise(setImmediate);
     one.end('ber":2}\n');
     const until = performance.now() + 400;
@@ -293,7 +293,7 @@ describe("what one call takes", () => {
     live.arriving(60);
     over.end();
     over.arriving(60);
-    // The call of `hold` would throw if the bytes of both calls were counted.
+    // The call `hold` throws if the bytes of other calls count against its own limit.
     live.hold(60);
     live.end();
   });

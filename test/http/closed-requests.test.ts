@@ -30,7 +30,7 @@ async function overHttp1(handler: NodeHandler): Promise<() => void> {
   return () => void socket.destroy();
 }
 
-/** Node's own client ends the body before it resets a stream. */
+/** Returns a client that resets its stream with this code. It writes the frames itself, because Node's client would end the body first. */
 const resetBy = (code: number) => async (handler: NodeHandler) => {
   const peer = await dialHttp2(`http://127.0.0.1:${await listen(createHttp2Server(handler))}`);
   peer.send(
@@ -48,7 +48,7 @@ const CLIENTS: readonly [name: string, start: (handler: NodeHandler) => Promise<
   ["a stream that is reset with NO_ERROR", resetBy(NGHTTP2_NO_ERROR)],
 ];
 
-/** Serves one request; resolves with what reading its body came to. */
+/** Serves one request, and resolves with the result of `read`, or with the error that it threw. */
 async function outcomeOf(
   start: (handler: NodeHandler) => Promise<() => void>,
   read: (exchange: NodeExchange, request: NodeRequest, giveUp: () => void) => Promise<unknown>,
@@ -63,7 +63,7 @@ async function outcomeOf(
 
 test.each(CLIENTS)("the body of %s before it is read is refused", async (_, start) => {
   const outcome = await outcomeOf(start, async (exchange, request, giveUp) => {
-    // An HTTP/1.1 request has an error first, for which nobody listens.
+    // An HTTP/1.1 request emits an error when its client disconnects. Without a listener the error would end the process.
     request.on("error", () => {});
     const closed = new Promise((resolve) => request.once("close", resolve));
     giveUp();

@@ -1,4 +1,4 @@
-/** Content types beside JSON. */
+/** Content types other than JSON. */
 import { gunzipSync } from "node:zlib";
 import { create, fromBinary, type JsonValue, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { sizeDelimitedDecodeStream, sizeDelimitedEncode } from "@bufbuild/protobuf/wire";

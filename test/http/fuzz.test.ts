@@ -8,7 +8,7 @@ import { EverythingSchema } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
 import { type Listener, openHttp1, openHttp2 } from "./support/servers.ts";
 
-/** Routes and statuses that the run reached: a fuzzer that never passes the parser proves nothing. */
+/** The routes and statuses that the run reached. The test checks them, because requests that all fail in the parser would prove nothing. */
 const reached = new Set<string | number>();
 const responded: { path: string; rpc: string | undefined; status: number }[] = [];
 const onResponse = (
@@ -207,7 +207,7 @@ describe("arbitrary input", () => {
       {
         numRuns: 1_500,
         endOnFailure: true,
-        // Random requests hardly ever include a small request with the wrong content type, so it is an example.
+        // The random requests hardly ever include a small one with the wrong content type, so this example adds one.
         examples: [["POST", "/v1/echo", ["content-type: text/plain"], Buffer.from("{}"), 0]],
       },
     );

@@ -1,6 +1,6 @@
 /**
- * The handler of unary calls responds to gRPC and gRPC-Web as connect-node does, trailers included, and leaves what it does not serve to
- * it.
+ * The handler of unary calls serves gRPC and gRPC-Web exactly as connect-node does, trailers included, and passes all other requests on
+ * to connect-node.
  */
 import { once } from "node:events";
 import { createServer as createHttp1Server, type IncomingMessage, request as requestHttp1 } from "node:http";
@@ -22,7 +22,7 @@ import { createUnaryHandler, type NodeHandler, type UnaryHandlerOptions } from "
 import { MisbehaveRequestSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
 
-/** Whether a time is whole milliseconds, which is what handlers convert to a BigInt; undefined: there is none. */
+/** Returns whether a time is an integer, because handlers convert it to a BigInt; undefined if there is no time. */
 const isWhole = (timeMs: number | undefined) => timeMs && Number.isInteger(timeMs);
 
 const routes = (router: ConnectRouter) => {

@@ -1,4 +1,4 @@
-/** Bodies of few bytes that become much: elements, depth, decompression. */
+/** Limits for small bodies that take much memory or time once they are decoded: many elements, deep nesting, compression. */
 import { gzipSync } from "node:zlib";
 import { create, type JsonValue, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
@@ -71,7 +71,7 @@ describe("the limits of a message", () => {
     const bytes = toBinary(EverythingSchema, create(EverythingSchema, init));
     const check = (maxElements: number) =>
       passes(() => checkBinary(EverythingSchema, bytes, { maxElements, maxDepth: 100 }));
-    // A body of fewer bytes than the limit cannot have more elements.
+    // A message has at most as many elements as bytes, so only a lower limit can refuse it.
     expect([check(elements - 1), check(elements)]).toEqual([false, true]);
     expect(passes(() => checkBinary(EverythingSchema, bytes, { maxElements: 1, maxDepth: NO_LIMIT }))).toBe(false);
   });
@@ -136,7 +136,7 @@ describe("the limits of a message", () => {
     expect(attack.byteLength).toBeLessThan(5_000);
     const refused = [413, "the body decompresses to more than 100 times its size"];
     expect(await post("application/json", attack, "gzip")).toEqual(refused);
-    // Small bodies, and those that are compressed as text is, are served.
+    // Small bodies are served whatever their compression ratio, and large ones if the ratio is that of ordinary text.
     const small = new Uint8Array(gzipSync(JSON.stringify({ stringValue: "x".repeat(60_000) })));
     expect((await post("application/json", small, "gzip"))[0]).toBe(200);
     const text = Array.from({ length: 20_000 }, (_, i) => `item ${i * 7919}`).join(" ");

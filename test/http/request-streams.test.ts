@@ -1,4 +1,4 @@
-/** Streams of requests: what has been sent is received before the next message is sent. */
+/** Streams of requests: the service receives each message before the client sends the next one. */
 import { once } from "node:events";
 import { request as http1Request, type IncomingMessage } from "node:http";
 import { connect } from "node:http2";
@@ -233,7 +233,7 @@ test("a sender that is not read is held back", async () => {
   call.write(piece);
   await started;
   let written = 1;
-  // The socket's buffers fill; after that nothing is accepted until the implementation reads on.
+  // Once the buffers of the socket are full, the service must accept nothing until the implementation reads on.
   while (call.writableLength < 8_000_000 && written < 200) {
     call.write(piece);
     written++;

@@ -37,12 +37,12 @@ describe("a message encoded as a request is decoded to an equal message", () => 
   });
 });
 
-/** Returns a message as it is on the wire, because JSON.stringify writes -0 as 0. */
+/** Returns the JSON of a message after a round trip through text, in which JSON.stringify turns -0 into 0. */
 function shown(message: Message): unknown {
   return JSON.parse(JSON.stringify(toJson(EverythingSchema, message as Everything, { registry })));
 }
 
-/** Returns a message that a route can carry: fields bound by the path are set and not empty. */
+/** Returns an arbitrary message that a route can carry: the fields of path variables are set and not empty. */
 function requestFor(route: Route): Arbitrary<Message> {
   const free = route.body === "*" ? () => true : (field: DescField) => field.name === route.body || fitsQuery(field);
   const inPath = route.variables.map(({ field }, index) => fc.tuple(fc.constant(field), pathText(route, field, index)));

@@ -21,7 +21,7 @@ const seen: Record<string, unknown>[] = [];
 let instances = 0;
 let implementation: (request: Everything, context: HandlerContext) => Promise<Everything> | Everything;
 
-/** Counts its instances and calls: interceptors are instantiated per call. */
+/** Counts its instances and calls. An interceptor is created anew for each call. */
 const counting: Interceptor = (next) => {
   const instance = ++instances;
   let calls = 0;
@@ -173,7 +173,7 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
     for (const path of Object.values(listeners)) {
       let reason: unknown;
       implementation = async (_, { signal, timeoutMs }) => {
-        // On a busy machine the deadline may have passed already.
+        // The time left is at most 30 ms. On a busy machine it may be used up before the implementation runs.
         expect(timeoutMs()).toBeLessThanOrEqual(30);
         if (!signal.aborted) await once(signal, "abort");
         reason = signal.reason;
@@ -282,7 +282,7 @@ describe("options of one service", () => {
     const [overRpc, overHttp] = [await fetchRaw(listeners.RPC), await fetchRaw(listeners.HTTP)];
     own_.close();
     own_.closeAllConnections();
-    // The RPC endpoint returns 429: it maps resource_exhausted to nothing else.
+    // The RPC endpoint returns 429, because the Connect protocol has no other status for resource_exhausted.
     if (what === "limit the body") expect([overRpc.status, overHttp.status]).toEqual([429, 413]);
     else expect(overHttp).toEqual(overRpc);
   });

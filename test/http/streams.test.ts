@@ -1,4 +1,4 @@
-/** Each message of a stream arrives before the next one exists. */
+/** Streams of responses: the client receives each message before the service sends the next one. */
 import { constants, createGunzip } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
@@ -42,7 +42,7 @@ function controlledStream() {
 
 type Options = Partial<CommonOptions<unknown>>;
 
-/** Over a real socket (node's fetch as the client), and over fetch's types alone. */
+/** The ways to call a handler: over a real socket with Node's fetch as the client, and directly with a Request and a Response. */
 const ways = [
   [
     "HTTP/1.1",
@@ -114,7 +114,7 @@ describe.each(ways)("a stream over %s", (way, open) => {
       stream.send(1);
       const response = await get("/v1/count/9", accept("application/x-ndjson", { "accept-encoding": "gzip" }));
       expect(response.headers.get("vary")).toContain("Accept-Encoding");
-      // node's fetch decompresses as data arrives; the Response of the fetch handler is as sent.
+      // Node's fetch decompresses data as it arrives. The Response of the fetch handler is still compressed.
       expect(response.headers.get("content-encoding")).toBe("gzip");
       const body = way === "fetch" ? gunzipped(response) : response;
       const reader = readerOf(body);

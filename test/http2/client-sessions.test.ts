@@ -1,4 +1,4 @@
-/** The connections of a client: whatever the network does is an error of a request, and the next one is served. */
+/** The connections of a client. Faults of the network only fail the requests that meet them, and the next request is served. */
 import { once } from "node:events";
 import { type ClientHttp2Stream, createServer, type ServerHttp2Session } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
@@ -16,7 +16,7 @@ const TIMEOUT_MS = 5000;
 const KEEP_ALIVE = { pingIntervalMs: INTERVAL_MS, pingTimeoutMs: TIMEOUT_MS };
 
 beforeEach(() => {
-  // Sockets are real, and so are the turns of the event loop.
+  // Only these functions are replaced; sockets and the turns of the event loop are real.
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
 });
@@ -73,7 +73,7 @@ async function get(sessions: ClientSessions, path?: string): Promise<number> {
   return head[":status"];
 }
 
-/** Lets timers fire, and what they caused happen. */
+/** Advances the fake clock, and waits until the consequences of the timers have happened. */
 async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
   await new Promise(setImmediate);
@@ -105,7 +105,7 @@ test("requests before and after the end of a silent connection are served by the
   const after = new Promise<number>((resolve, reject) => {
     open.once("error", () => get(sessions).then(resolve, reject));
   });
-  // The request waits for the PING that is under way.
+  // A PING is under way by now, so the next request waits for its reply.
   await pass(INTERVAL_MS + 1);
   const before = get(sessions);
   await pass(TIMEOUT_MS);
@@ -218,7 +218,7 @@ type Step = (typeof STEPS)[number];
 async function take(step: Step, { sessions, proxy, accepted }: World, onError: () => void): Promise<void> {
   const request = async (path: string) => {
     const stream = await send(sessions, path);
-    // The listener stands for an application that sends the next request as soon as one has failed.
+    // `onError` stands for an application that sends another request as soon as one has failed.
     stream.once("error", onError).resume();
   };
   switch (step) {
@@ -255,7 +255,7 @@ test("any sequence of faults throws nothing, and leaves a client that is served"
           await new Promise(setImmediate);
         }
         world.proxy.release();
-        // A request that met the fault may fail; one of the next finds the network as it should be.
+        // A request that meets the fault may fail, but one of the following requests must succeed.
         await vi.waitFor(() => pass(TIMEOUT_MS).then(() => get(world.sessions)), { timeout: 30_000 });
       } finally {
         await world.stop();

@@ -1,4 +1,7 @@
-/** How connections of HTTP/2 end at a stop: announced first, so that no request is lost, and whatever the client does. */
+/**
+ * How HTTP/2 connections end when the service stops: it announces the end first, so that no request is lost, and ends despite slow
+ * clients.
+ */
 import { writeFileSync } from "node:fs";
 import { connect } from "node:http2";
 import { join } from "node:path";
@@ -96,7 +99,7 @@ describe.each(["without TLS", "with TLS"])("%s", (name) => {
     peer.send(frame(FRAME.window, 0, 0, window));
     const stopped = service.stop();
     const ping = await peer.take(isPing);
-    // Far more than the buffers of the system take.
+    // The client requests 100 large pages and reads none, so the responses exceed the buffers of the system.
     const page = requestBlock("GET", "/openapi.json");
     const streams = Array.from({ length: 100 }, (_, index) => 2 * index + 1);
     peer.send(...streams.map((stream) => frame(FRAME.headers, END_HEADERS | END_STREAM, stream, page)));

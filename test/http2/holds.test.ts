@@ -1,4 +1,4 @@
-/** Networks that fall silent and deliver later, between verifiers with their default options and the real service. */
+/** Networks that hold all data for a while and deliver it later, between verifiers with default options and the real service. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
@@ -16,7 +16,7 @@ const [SHORTEST_MS, LONGEST_MS] = [4000, 12_000];
 const [ISSUER, AUDIENCE] = ["https://auth.example", "https://api.example"];
 const HOST = join(import.meta.dirname, "verifiers.ts");
 
-/** Resolves when a verifier has decided so, as its last decision; rejects when its process ends. */
+/** Resolves when the last decision of a verifier is `result`. Rejects if the process of the verifiers ends before. */
 async function decided(host: Program, index: number, result: string): Promise<void> {
   const lines = new RegExp(`^${index} (.*)$`, "gm");
   let ended = false;

@@ -7,7 +7,7 @@ import { startService } from "../support/service.ts";
 
 const CONNECTIONS = 4;
 const STREAMS = 20;
-/** How many requests a client has sent when the load is under way. */
+/** After this many requests of each client, the test stops the instance. */
 const UNDER_WAY = 50;
 
 type Client = { send(): Promise<string>; close(): void };
@@ -33,7 +33,7 @@ function grpcClient(url: string): Client {
   };
 }
 
-/** Keeps so many requests open until it is stopped. */
+/** Keeps `STREAMS` requests open at any time until it is stopped. */
 function startLoad(client: Client) {
   const results = new Map<string, number>();
   let [stopping, sent] = [false, 0];
@@ -62,7 +62,7 @@ test.each([
 ] as const)("requests of %s", async (_, open) => {
   const balancer = await startBalancer();
   onTestFinished(() => balancer.close());
-  // The end of a connection takes three round trips, also on a busy machine.
+  // The drain is long enough for three round trips on a busy machine, which the end of a connection takes.
   const [leaving, staying] = [await startService({ DRAIN_DELAY: "5s" }), await startService()];
   onTestFinished(async () => void (await staying.stop()));
   await balancer.add(leaving.publicUrl);

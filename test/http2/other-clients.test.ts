@@ -1,4 +1,4 @@
-/** The gateway's upstreams, the command line's client and the exporter of telemetry: no fault of the network throws outside of a call. */
+/** The clients of the gateway, the command line and the telemetry exporter: a network fault only fails calls, and throws nowhere else. */
 import { once } from "node:events";
 import { createServer as createHttp1 } from "node:http";
 import { createServer as createHttp2 } from "node:http2";
@@ -15,7 +15,7 @@ import { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";
 
 /** With HOLDS=long the search is longer. */
 const RUNS = process.env.HOLDS === "long" ? 500 : 40;
-/** How long a call may take, ms; what it returns does not matter here. */
+/** How long a call may take, in ms. Whether it succeeds does not matter in this test. */
 const CALL_TIMEOUT_MS = 200;
 
 type Client = {

@@ -1,4 +1,7 @@
-/** A pool of connections: it spreads calls over servers, goes on without one of them, and knows when it is full. */
+/**
+ * A pool of connections spreads calls over several servers, continues if one of them fails, and knows when all connections are in full
+ * use.
+ */
 import { once } from "node:events";
 import {
   type ClientHttp2Stream,
@@ -133,7 +136,7 @@ test("a pool is full if every connection has as many streams as its server allow
   expect(pool.isFull).toBe(false);
   await ask(pool);
   const streams: ClientHttp2Stream[] = [];
-  // Connections that open later make room.
+  // The pool opens further connections for these calls, so it is not full until all of them are in use.
   for (let i = 0; i < 4; i++) {
     await expect.poll(() => pool.isFull).toBe(false);
     streams.push((await ask(pool, "/open"))[1]);

@@ -1,7 +1,7 @@
-/** A process with many verifiers, each at its own address; what they decide is written as it changes: `<index> <verdict>`. */
+/** A process with many verifiers, one for each URL. It prints each change of a verdict as `<index> <verdict>`. */
 import { createVerifier } from "../../src/verifier/index.ts";
 
-/** How long an application waits for its next request, ms. */
+/** The pause before an application's next request, in ms. */
 const PAUSE_MS = 100;
 
 const { urls, adminToken, issuer, audience, token } = JSON.parse(process.argv[2] as string) as {
@@ -22,7 +22,7 @@ async function use(index: number, adminUrl: string): Promise<void> {
     const result = verdict.ok ? "ok" : verdict.reason;
     if (result !== last) process.stdout.write(`${index} ${result}\n`);
     last = result;
-    // If the verdict is unknown, the verifier asks again at once.
+    // If the verdict is not known, the application repeats its request at once.
     if (result !== "unavailable") await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }

@@ -1,4 +1,6 @@
-/** A frame is written past Node's HTTP/2 only where Node cannot notice. Otherwise Node would abort the process, here that of the tests. */
+/**
+ * Frames that are written directly to the socket of Node's HTTP/2 session. A frame at the wrong moment would make Node abort the process.
+ */
 import { once } from "node:events";
 import { createServer as createHttp2, type Http2Session } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";

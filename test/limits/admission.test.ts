@@ -1,4 +1,4 @@
-/** Admission under overload, exactly at its edges, with a clock and ticks that the test moves. */
+/** Admission under overload, at the exact limits, with a clock and event loop turns that the test controls. */
 import { beforeEach, describe, expect, test } from "vitest";
 import { TURN_MS } from "../../src/clock/turns.ts";
 import { Admission, LATE_CALLS_PER_TURN, PROBES } from "../../src/limits/admission.ts";
@@ -23,7 +23,7 @@ function createAdmission(more: Partial<ConstructorParameters<typeof Admission>[0
   });
 }
 
-/** Ends a turn of the event loop this many ms too late, some of them spent on work. */
+/** Ends a turn of the event loop `lateMs` too late, of which the process worked for `workMs`. */
 function tick(lateMs = 0, workMs = lateMs): void {
   now += TURN_MS + lateMs;
   worked += workMs;
@@ -168,7 +168,7 @@ describe("a store that replies slowly", () => {
     admission.hear(begun);
     expect(admission.accept()).toBeUndefined();
     ticks(1);
-    admission.hear(begun); // The whole log has been read.
+    admission.hear(begun); // The log reports the same endings again when it has been read completely.
     expect(admission.accept()).toBeUndefined();
   });
 

@@ -1,4 +1,4 @@
-/** Overload control before a real store, while the test holds up its own process. */
+/** Overload control in front of a real store, while the test blocks the event loop. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { TURN_MS, turns } from "../../src/clock/turns.ts";
 import { createOverloadControl, type OverloadControl } from "../../src/limits/overload.ts";
@@ -7,7 +7,7 @@ import { storeMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend } from "../support/store/backends.ts";
 import { newSession, nonce, sidOf, subject } from "../support/store/sessions.ts";
 
-/** Requests may be late by a quarter of the reuse interval. */
+/** The overload control refuses requests that waited for more than a quarter of the reuse interval. */
 const REUSE_INTERVAL_MS = 4_000;
 
 let backend: Backend;
@@ -49,7 +49,7 @@ test("what is read right after a stall of a quarter of R is refused, and what is
   expect(await rotate()).toEqual(UNKNOWN);
   holdUp(REUSE_INTERVAL_MS / 4 + TURN_MS);
   await expect(rotate()).rejects.toThrow(/was stalled/);
-  // A login is not bound to the reuse interval.
+  // A login is served however long it waited, because it uses no refresh token.
   expect(await store.create(newSession(subject()), nonce(), 10)).toMatchObject({ evicted: [] });
   await nextTurn();
   expect(await rotate()).toEqual(UNKNOWN);

@@ -1,4 +1,4 @@
-/** Rate limits, exactly at their edges, with a clock that the test moves. */
+/** Rate limits, at their exact limits, with a clock that the test moves. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createRateLimit, NO_LIMIT } from "../../src/limits/rate-limit.ts";
 import type { RateLimit } from "../../src/session/ports.ts";

@@ -1,6 +1,6 @@
 /**
- * The guard against requests that have waited in this process for too long, over random histories of an event loop that may
- * be held up at any moment: it lets none through that is too old, and refuses none that cannot be.
+ * The guard against requests that waited in this process for too long, tested with random histories of an event loop that is sometimes
+ * blocked: it refuses every request that is too old, and none that cannot be too old.
  */
 import type { Socket } from "node:net";
 import fc from "fast-check";
@@ -13,12 +13,15 @@ import { Loop } from "../clock/loop.ts";
 
 const R = 10_000;
 const TOLERANCE_MS = stallTolerances(R).rotationMs;
-/** How long a step of a loop takes that is not delayed, in ms. */
+/** The longest duration of a step of the loop that is not blocked, in ms. */
 const SHORT_MS = 5;
-/** How much older than tolerated a request may be that was sent with its connection: shorter waits before it are not noted. */
+/**
+ * How much longer than tolerated the first request of a connection may have waited, in ms: shorter waits for a connection are not
+ * recorded.
+ */
 const PROMPT_MS = TOLERANCE_MS / 4;
 
-/** How long each step of the loop takes: mostly a little, sometimes about as long as is tolerated, or longer. */
+/** The duration of each step of the loop, in ms: short in most cases, sometimes close to the tolerance, sometimes longer. */
 const pauses = fc.array(
   fc.oneof(
     { weight: 200, arbitrary: fc.integer({ min: 1, max: SHORT_MS }) },
@@ -33,7 +36,7 @@ const sendings = fc.array(fc.record({ atMs: fc.nat(5_000), isFirst: fc.boolean()
 type Sent = { readonly atMs: number; readonly isFirst: boolean; readonly port: number };
 type Handled = Sent & { readonly handledMs: number; readonly isRefused: boolean };
 
-/** Runs a loop that is held up for these times, and returns what became of each request. */
+/** Runs a loop whose steps last this long, and returns what happened to each request. */
 function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) {
   const loop = new Loop();
   const turns = new Turns(loop);
@@ -56,7 +59,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
   let own = 0;
   const accepted: Sent[] = [];
   const handled: Handled[] = [];
-  /** The begin and the end of the time for which the loop was held up. */
+  /** The beginning and the end of each time in which the loop was blocked, in ms. */
   const stalls: { readonly from: number; readonly until: number }[] = [];
   const left = [...pausesMs];
   const pass = () => {
@@ -79,7 +82,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
     pass();
     loop.iterate((untilMs) => {
       pass();
-      // The requests that had arrived when the poll began, a few at a time; of the new connections only one, as in libuv.
+      // One poll reads the requests that had arrived when it began. It accepts only one new connection, as libuv does.
       const readable = [...accepted.splice(0), ...waiting.filter(({ atMs, isFirst }) => !isFirst && atMs <= untilMs)];
       const next = waiting.find(({ atMs, isFirst }) => isFirst && atMs <= untilMs);
       for (const one of readable) {
@@ -117,8 +120,8 @@ describe("a request", () => {
     fc.assert(
       fc.property(pauses, sendings, (pausesMs, sent) => {
         const { handled, stalls } = play(pausesMs, sent);
-        // A turn begins at most one iteration of the loop late, and ends one iteration later. Each iteration may have some requests to
-        // handle.
+        // A turn begins at most one iteration of the loop late, and ends one iteration later. Each iteration may have to handle some
+        // requests.
         const graceMs = TURN_MS + 3 * (2 + sent.length) * SHORT_MS;
         for (const { atMs, handledMs, isRefused } of handled) {
           if (stalls.some(({ from, until }) => from <= handledMs && until > atMs - graceMs)) continue;

@@ -1,4 +1,4 @@
-/** The limit of HTTP/2 requests of one address that have no authentic credential. */
+/** The limit on HTTP/2 requests without a valid credential from one address. */
 import { connect as connectHttp2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close(0)));
 });
 
-/** Responds with the status in the path. */
+/** Responds with the status that is the path. */
 const handler: Handler = ({ url = "" }, response) => respond(response, Number(url.slice(1, 4)), {}, "x");
 
 async function opened(bounds = true, onRefused = (_: string) => {}): Promise<Listener> {
@@ -55,7 +55,7 @@ async function served(
   return responses;
 }
 
-/** RFC 9113 section 7. */
+/** The error code ENHANCE_YOUR_CALM (RFC 9113 section 7). */
 const ENHANCE_YOUR_CALM = 11;
 /** The number of requests to send. It is more than the bucket leaks in the meantime, even on a slow machine. */
 const MANY = MAX_FRUITLESS * 10;
@@ -131,12 +131,12 @@ test("the bucket leaks, and an address is barred for a while", () => {
   expect([fruitless.isBarred("192.0.2.1"), fruitless.isBarred("192.0.2.2")]).toEqual([true, false]);
   now += CALM_MS - 1;
   expect(fruitless.isBarred("192.0.2.1")).toBe(true);
-  // Requests on connections that were open before do not bar it for longer.
+  // Requests on connections from before do not extend the time for which the address is barred.
   expect(burst(1)).toBe(1);
   now += 1;
   expect(fruitless.isBarred("192.0.2.1")).toBe(false);
   expect(burst(1)).toBe(1);
-  // The bucket leaks from the time at which the address may connect again.
+  // The bucket begins to leak when the address may connect again.
   now += CALM_MS + 500;
   expect(burst(FRUITLESS_PER_SECOND / 2)).toBe(0);
   expect(burst(1)).toBe(1);

@@ -1,4 +1,4 @@
-/** Requests on connections that waited while the test held up its own process. */
+/** Requests on connections that waited while the test blocked the event loop. */
 import { EventEmitter, once } from "node:events";
 import type { Socket } from "node:net";
 import { Worker } from "node:worker_threads";
@@ -9,7 +9,10 @@ import { LateConnections, waitOf } from "../../src/listener/late-connections.ts"
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 
 const MAX_WAIT_MS = 400;
-/** The client connects when it is allowed to, and sends two requests, one after the other. It reports when the system has the first one. */
+/**
+ * Two flags that the test and the client share. The client connects when the first is set, and sends two requests, one after the other.
+ * It sets the second flag when the system has accepted the first request.
+ */
 const [MAY_CONNECT, IS_SENT] = [0, 1];
 const CLIENT = `
   const [MAY_CONNECT, IS_SENT] = [0, 1];
@@ -64,7 +67,7 @@ test("what came with a connection that was not accepted for long has waited as l
   await nextTurn();
   const done = once(client, "message");
   connect();
-  Atomics.wait(flags, IS_SENT, 0); // The process of the listener does not run until the request has arrived.
+  Atomics.wait(flags, IS_SENT, 0); // This blocks the process of the listener until the first request has been sent.
   for (const until = performance.now() + MAX_WAIT_MS; performance.now() < until; );
   await done;
   expect(waits.get("/first")).toBeGreaterThan(MAX_WAIT_MS);
@@ -84,7 +87,7 @@ test("what came while nothing was served yet has waited since then", async () =>
   expect(waits.get("/second")).toBe(0);
 });
 
-/** Connections after a stall. The clock, the loop and the process's connection to itself are replaced. */
+/** Simulates connections after a blocked event loop. The clock, the loop, and the process's own test connection are replaced. */
 function stalled() {
   const state = { nowMs: 0, ended: 0, endTurn() {}, own: (_: string) => {} };
   const turnsOfTest = new Turns({

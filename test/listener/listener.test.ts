@@ -1,4 +1,4 @@
-/** One port for HTTP/1.1 and HTTP/2, and what it does with peers that behave badly. */
+/** A listener serves HTTP/1.1 and HTTP/2 on one port, and withstands peers that behave badly. */
 import { once } from "node:events";
 import { request as http1Request, type ServerResponse } from "node:http";
 import { connect as connectHttp2, constants, Http2ServerResponse } from "node:http2";
@@ -12,14 +12,14 @@ import { until } from "../support/until.ts";
 
 const { cert, key } = selfSigned();
 const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
-/** A close that waits this long fails its test. */
+/** A time to wait for open connections at a close. A close that waits for all of it exceeds the time limit of the test. */
 const LONGER_THAN_TEST_MS = 2 * HANG_MS;
 const listeners: Listener[] = [];
 afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close(0)));
 });
 
-/** Responds with the version of HTTP of the request. */
+/** Responds with the HTTP version of the request. */
 const versionHandler: Handler = (request, response) => respond(response, 200, {}, request.httpVersion);
 
 async function opened(
@@ -39,7 +39,7 @@ function dial(listener: Listener): { socket: Socket; closed: Promise<string> } {
     heard += chunk;
   });
   socket.on("error", () => {});
-  // `once` would reject at a reset: the peer may end the connection either way.
+  // The promise also resolves at a reset, at which `once` of node:events would reject.
   return { socket, closed: new Promise((resolve) => socket.once("close", () => resolve(heard))) };
 }
 
@@ -80,7 +80,7 @@ describe("one port", () => {
     socket.setNoDelay(true);
     for (const piece of ["P", "R", "I * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
       await new Promise((resolve) => socket.write(piece, resolve));
-      await overHttp1(listener); // When a later request has its response, the earlier bytes have arrived.
+      await overHttp1(listener); // The response to a later request shows that the earlier bytes have arrived.
     }
     socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // An empty SETTINGS frame follows.
     const [settings] = await once(socket, "data");
@@ -108,7 +108,7 @@ describe("one port", () => {
 
 describe("peers that behave badly", () => {
   const headTimeoutMs = 60;
-  // For tests in which a well-behaved peer connects as well: it tries again where a busy machine takes longer for the handshake.
+  // A timeout for tests in which a well-behaved peer connects as well: on a busy machine its handshake takes longer.
   const HANDSHAKE_TIMEOUT_MS = 1_000;
 
   test.each([
@@ -284,7 +284,7 @@ describe("closing", () => {
     const listener = await opened();
     const { socket, closed } = dial(listener);
     await new Promise<void>((resolve) => socket.write(GET, () => resolve()));
-    await overHttp1(listener); // The first part of the request has arrived as well.
+    await overHttp1(listener); // The response to this other request shows that the first part of the request has arrived.
     const closing = listener.close(LONGER_THAN_TEST_MS);
     socket.write("\r\n");
     expect(await closed).toMatch(/^HTTP\/1\.1 200 OK/);

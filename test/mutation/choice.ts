@@ -1,4 +1,4 @@
-/** Which mutants are judged: by a seed, spread over the rooms by their size. */
+/** Chooses the mutants to judge, at random by a seed, and distributed over the rooms in proportion to their size. */
 import { createHash } from "node:crypto";
 
 export type Share<T> = { readonly room: string; readonly quota: number; readonly order: readonly T[] };
@@ -39,7 +39,7 @@ export function shares<T extends { readonly room: string }>(
   });
 }
 
-/** Hands out mutants of the room that is furthest behind its quota, so that a run that is ended early is spread as well. */
+/** Returns the next mutant, always from the room that is furthest behind its quota, so that even an aborted run covers all rooms evenly. */
 export function choose<T>(given: readonly Share<T>[]) {
   const rooms = given.map((share) => ({ ...share, next: 0, counted: 0 }));
   return {

@@ -1,8 +1,8 @@
-/** Mutants that change nothing observable: each with the reason why no test can notice it. */
+/** Mutants that change nothing observable. Each has the reason why no test can detect it. */
 
 export type Equivalent = {
   readonly file: string;
-  /** The line, trimmed; the text that is replaced, and by what. */
+  /** The trimmed line. `before` is the part of it that the mutant replaces by `replacement`. */
   readonly source: string;
   readonly before: string;
   readonly replacement: string;

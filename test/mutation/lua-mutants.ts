@@ -1,4 +1,4 @@
-/** Mutants of a Lua script. Each stays valid Lua: operators change within their kind, whole lines go. */
+/** Makes mutants of a Lua script that are valid Lua: an operator is replaced by a similar one, or a line is removed. */
 import type { Change } from "./change.ts";
 
 const WORDS: readonly [pattern: RegExp, replacement: string][] = [
@@ -23,7 +23,7 @@ const STATEMENT =
   /^[ \t]*(?!local\b|return\b|if\b|elseif\b|else\b|end\b|for\b|while\b|function\b|repeat\b|until\b|--|#)[A-Za-z_][^\n]*$/gm;
 
 export function luaMutants(text: string): Change[] {
-  // Comments and strings are blanked, at the same length.
+  // Comments and strings are replaced by text of the same length, so that they are not mutated and positions stay the same.
   const code = text.replace(/#![^\n]*|--[^\n]*|'[^'\n]*'/g, (part) => "_".repeat(part.length));
   const found: Change[] = [];
   for (const [pattern, replacement] of WORDS) {

@@ -1,4 +1,4 @@
-/** The mutators: that they make the mistakes which they claim to make, and only where something behaves. */
+/** The mutators make the mistakes that they are meant to make, and only in code that has behaviour. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Commands in process groups of their own: what a test has started ends with it. */
+/** Runs commands in separate process groups, so that processes that a test has started end with the command. */
 import { spawn } from "node:child_process";
 
 export type Ended = {

@@ -4,7 +4,7 @@ export type Mutant = Change & {
   readonly room: string;
   readonly file: string;
   readonly line: number;
-  /** The line of the source that it changes. */
+  /** The line of the source that the mutant changes, trimmed. */
   readonly source: string;
   readonly before: string;
   /** The text of the whole file with the mutant. */
@@ -20,7 +20,7 @@ export type Verdict = {
 
 export type Result = Omit<Mutant, "text"> & Verdict;
 
-/** Names a mutant while other lines of its file change. */
+/** Returns a name that stays the same when other lines of the file change. */
 export const nameOf = (mutant: Pick<Mutant, "file" | "source" | "before" | "replacement">) =>
   [mutant.file, mutant.source, mutant.before, mutant.replacement].join("\n");
 

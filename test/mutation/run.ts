@@ -1,13 +1,13 @@
 /**
- * Random mutants of the source, each against the tests that are to notice: `npm run test:mutation`.
+ * `npm run test:mutation` makes random mutants of the source, and runs for each the tests that should detect it.
  *
- *   --count 40            how many valid mutants to judge, spread over the rooms by their size
- *   --least 2             how many of each room at least
- *   --seed 1              which ones: the same seed picks the same mutants of the same source
- *   --rooms session,api   in which rooms (all)
- *   --workers 1           how many at once
+ *   --count 40            how many valid mutants to judge, distributed over the rooms by size
+ *   --least 2             how many mutants of each room at least
+ *   --seed 1              the seed of the random choice
+ *   --rooms session,api   the rooms to mutate (default: all)
+ *   --workers 1           how many mutants to judge at once
  *   --state FILE          where results are kept, one JSON line each; a run goes on where the last one stopped
- *   --stages 9            how many stages of tests at most: few, and the survivors are judged again by --recheck
+ *   --stages 9            how many stages of tests at most; --recheck runs the others later
  *   --recheck             judge survivors of the state again (after tests were added)
  *   --report              only the table of the state
  *

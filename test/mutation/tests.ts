@@ -1,4 +1,4 @@
-/** Runs test files in a copy of the tree, and knows how long they take there when nothing is wrong. */
+/** Runs test files in a copy of the tree, and records how long they take without a mutant. */
 import { readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { HANG_MS } from "../support/patience.ts";
@@ -22,7 +22,7 @@ const VITEST = [
 ];
 const ONE_WORKER = ["--maxWorkers", "1", "--reporter", "json", "--outputFile", RESULTS];
 
-/** `isConfirmed`: a test failed, and again when it was repeated at once; anything else that failed was not repeated. */
+/** A failed test. `isConfirmed` means that the test failed twice in a row; failures outside of tests are not repeated. */
 type Failed = { readonly files: readonly string[]; readonly name: string; readonly isConfirmed: boolean };
 /** `failed` is undefined where all tests passed. */
 export type Outcome = { readonly hangs: boolean; readonly failed?: Failed | undefined };
@@ -30,11 +30,11 @@ export type Outcome = { readonly hangs: boolean; readonly failed?: Failed | unde
 /** Runs test files. They are named by their paths, or by the folders that contain them. */
 export interface Tests {
   run(files: readonly string[]): Promise<Outcome>;
-  /** Runs them without a mutant. @returns whether they pass */
+  /** Runs test files without a mutant, and records how long they take. @returns whether they pass */
   measure(files: readonly string[]): Promise<boolean>;
-  /** @returns whether they pass without a mutant, as far as is known, or by a measurement */
+  /** @returns whether test files pass without a mutant. They run only if that is not yet known */
   pass(files: readonly string[]): Promise<boolean>;
-  /** Returns whether this file has failed without a mutant. */
+  /** Returns whether a test file has failed without a mutant. */
   isBroken(file: string): boolean;
 }
 
@@ -44,7 +44,7 @@ export const limitMs = (usualMs = 20_000) => 10_000 + 3 * usualMs;
 type Start = (files: readonly string[], limitMs: number) => Promise<Ended>;
 
 export function openTests(root: string, start: Start = startIn(root)): Tests {
-  /** How long passing tests took, in ms, without a mutant or with one that they do not notice. */
+  /** How long passing tests took, in ms, whether without a mutant or with one that survived. */
   const usualMs = new Map<string, number>();
   const passing = new Set<string>();
   const broken = new Set<string>();
@@ -79,7 +79,7 @@ export function openTests(root: string, start: Start = startIn(root)): Tests {
   };
 }
 
-/** Runs the tests in processes of their own, so that whatever a mutant breaks ends with them. */
+/** Runs the tests in separate processes, so that whatever a mutant breaks ends with them. */
 function startIn(root: string): Start {
   const program = join("node_modules", ".bin", "vitest");
   return (files, limit) => run(root, program, [...VITEST, ...ONE_WORKER, ...files], limit);
@@ -97,7 +97,7 @@ function firstFailed(root: string, path: string): Failed | undefined {
   try {
     const { testResults } = JSON.parse(readFileSync(path, "utf8")) as TestResults;
     rmSync(path);
-    // A file that was given up after the first failure counts as failed as well, without a failed test.
+    // A file that was aborted after a failure in another one counts as failed as well, but has no failed test.
     for (const { name, assertionResults } of testResults) {
       const failed = assertionResults.find(({ status }) => status === "failed");
       const file = relative(root, name);

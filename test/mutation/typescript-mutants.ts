@@ -35,13 +35,13 @@ const METHODS: ReadonlyMap<string, string> = new Map([
   ["ceil", "floor"],
 ]);
 
-/** A larger constant is a limit or a time, which does its work when it is off by one. So it is replaced by 0. */
+/** Larger constants are limits or times, where off-by-one makes no difference, so these are replaced by 0 instead. */
 const LARGEST_COUNT = 64;
 
-/** Three words in a row are a text for people, such as that of an exception or a log line. Changing it is no mutant. */
+/** Texts with three words in a row are for people, such as messages of exceptions and log lines. They are not mutated. */
 const TEXT_FOR_PEOPLE = /(?:Error|Fault|Refused|Refusal|Unavailable|Cursor|Failed)$/;
 const PROSE = /\p{L}+ \p{L}+ \p{L}+/u;
-/** Nodes without behaviour. */
+/** Types of syntax nodes that have no behaviour. */
 const SILENT = /^TS|^Import|^ExportAll/;
 
 const isNode = (value: unknown): value is Node =>
@@ -60,7 +60,7 @@ type Add = (kind: string, start: number, end: number, replacement: string) => vo
 
 function visit(node: Node, add: Add, text: string): void {
   if (SILENT.test(node.type)) {
-    // A type assertion has no behaviour, but the expression that it is about has.
+    // A type assertion has no behaviour, but the expression inside it has.
     if (isNode(node.expression)) visit(node.expression, add, text);
     return;
   }
@@ -120,7 +120,7 @@ function mutate(node: Node, add: Add, text: string): void {
       add("throw removed", start, end, ";");
       return;
     case "ReturnStatement":
-      // `return undefined;` and `return;` differ only in their text, so this would be no mutant.
+      // `return undefined;` means the same as `return;`, so replacing one by the other is not a mutant.
       if (node.argument !== null && source(node.argument) !== "undefined") add("return emptied", start, end, "return;");
       return;
     case "MemberExpression": {

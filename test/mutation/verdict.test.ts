@@ -12,7 +12,7 @@ const FAILS = failing(true);
 const DOES_NOT_LOAD = failing(false);
 const HANGS: Outcome = { hangs: true };
 
-/** Judges by tests whose runs with the mutant have these outcomes. */
+/** Judges a mutant by tests whose runs have these outcomes. */
 async function judged(outcomes: readonly Outcome[], passWithout = true) {
   const left = [...outcomes];
   const steps: string[] = [];

@@ -19,13 +19,13 @@ import type { Mutant, Verdict } from "./report.ts";
 import { roomOf } from "./rooms.ts";
 import { openTests, type Tests } from "./tests.ts";
 
-/** The compiler checks the source alone. Whether the tests still compile does not matter. */
+/** The compiler only checks the source, because a mutant may break the types of tests. */
 const TYPES = {
   extends: "./tsconfig.json",
   compilerOptions: { incremental: true, tsBuildInfoFile: ".types" },
   include: ["src", "gen"],
 };
-/** The one part of the source with a configuration of its own. */
+/** The only part of the source with a separate compiler configuration. */
 const PAGE = "src/console/page";
 
 /** Copies the files that git knows or would add, and links what is installed. */
@@ -49,8 +49,8 @@ function copyTree(root: string): string {
 }
 
 /**
- * Links each installed package. The packages of this tree are links to its own source, and become links to the copy's source: otherwise
- * what imports them by name would see no mutant.
+ * Links each installed package. Links to packages of this tree must point to the source of the copy, because otherwise tests that import
+ * them by name would run without the mutant.
  */
 export function linkInstalled(installed: string, copy: string): void {
   mkdirSync(copy, { recursive: true });
@@ -66,7 +66,7 @@ export function openWorker(root: string, maxStages: number) {
   const copy = copyTree(root);
   const tests = openTests(copy);
 
-  /** Runs `act` while the mutant is in its place. */
+  /** Runs `act` while the mutant is written into its file. */
   async function mutated<T>(mutant: Mutant, act: () => Promise<T>): Promise<T> {
     const path = join(copy, mutant.file);
     const original = readFileSync(path, "utf8");
@@ -109,10 +109,10 @@ export function openWorker(root: string, maxStages: number) {
 }
 
 /**
- * A mutant is dead when a test fails twice that passes without the mutant, so that a test which fails on a busy machine alone is no
- * kill; or when the tests hang twice, the second time within a limit from a new measurement.
+ * Judges a mutant by one stage of tests. It is killed if a test fails twice that passes without the mutant, so that random failures on a
+ * busy machine do not count. It also counts as killed if the tests hang twice, the second time with a newly measured time limit.
  *
- * @returns undefined when the stage lets the mutant live
+ * @returns undefined if the mutant survives the stage
  */
 export async function judgeBy(
   tests: Tests,
@@ -134,6 +134,6 @@ export async function judgeBy(
     if (!again.hangs && again.failed === undefined) return undefined;
   }
   if (await tests.pass(failed.files)) return { outcome: "killed", by: failed.name };
-  // Some tests fail even without the mutant, so the remaining ones decide.
+  // Some of the tests fail even without the mutant, so the mutant is judged again by the others.
   return files.some((file) => tests.isBroken(file)) ? judgeBy(tests, files, mutated) : undefined;
 }

@@ -1,4 +1,4 @@
-/** The audit trail of the real service: every business event that it promises, with the address that caused it. */
+/** The audit trail of the real service: it records every promised business event, with the address that caused it. */
 import { timestampMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -11,7 +11,7 @@ const service = aService({ LOG_LEVEL: "debug", TRUST_PROXY: "1", REUSE_INTERVAL:
 
 type Line = Readonly<Record<string, unknown>>;
 let addresses = 0;
-/** An address that no other call comes from. */
+/** Returns a header with an address that no other call of the tests has. */
 const from = () => ({ "x-forwarded-for": `192.0.2.${++addresses}` });
 const lines = (): Line[] =>
   service
@@ -20,7 +20,7 @@ const lines = (): Line[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Line);
 
-/** Returns the events that an address has caused, once one of them matches: its operation has completed by then. */
+/** Returns the events that an address has caused, as soon as one is the event `last`, which the operation records at its end. */
 async function recorded(headers: { readonly "x-forwarded-for": string }, last: string): Promise<Line[]> {
   const of = () => lines().filter(({ address }) => address === headers["x-forwarded-for"]);
   await waitFor(service, () => of().find(({ event }) => event === last));

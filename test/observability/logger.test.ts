@@ -1,4 +1,4 @@
-/** The log goes to standard error whatever happens: it is looked at from outside. */
+/** The log goes to standard error in every case. Each test runs a separate process and reads its standard error. */
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 
@@ -92,7 +92,7 @@ test("an audit collects the fields of a line only if the line is written, and co
   const refused = lines.filter(({ event }) => event === "authn_failed");
   const { lines: suppressed } = lines.find(({ event }) => event === "log_lines_suppressed") ?? {};
   expect(refused.at(0)).toMatchObject({ reason: "forged", address: "1", msg: "authn_failed" });
-  // The lines of a second that begins meanwhile have a budget of their own, and report those that were suppressed before.
+  // If a new second begins in the meantime, it has a new budget of lines, and a line reports those suppressed in the second before.
   const reported = refused.reduce((sum, line) => sum + Number(line.suppressed ?? 0), Number(suppressed ?? 0));
   expect(refused.length + reported).toBe(100);
   expect(lines.at(-1)).toMatchObject({ lookedUp: refused.length });

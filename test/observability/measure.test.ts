@@ -77,7 +77,7 @@ test("a flood from a foreign origin costs bounded log, and the metrics count all
   // Returns how many lines may have been written, including those of the incomplete first and last seconds.
   const mayWrite = () => LINES_PER_SECOND * (Math.ceil((performance.now() - begun) / 1000) + 1);
   let sent = 0;
-  // On a slow machine it takes more requests until most of the lines are too many.
+  // On a slow machine it takes more requests until most of their log lines exceed the limit.
   while (sent < 300 || (sent < 3 * mayWrite() && sent < 1_500)) {
     await Promise.all(Array.from({ length: 50 }, send));
     sent += 50;

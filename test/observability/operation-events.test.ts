@@ -1,4 +1,4 @@
-/** The events that an operator must be informed of: each fault really happens to a running service. */
+/** The events of which an operator must be informed. Each test causes the fault in a running service. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -76,7 +76,7 @@ test("a store that goes away is recorded", async () => {
   const service = await startService({ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "a".repeat(40) });
   expect(await recorded(service, "issuer_default")).toMatchObject({ level: "warn" });
   const user = await logIn(service);
-  // The feed has read the log.
+  // The feed reports `caughtUp` when it has read the whole log.
   const caller = openAdmin(service);
   await until(async () => {
     const watch = caller.stream(admin.watchRevocations, {}, bearer(service.adminToken));

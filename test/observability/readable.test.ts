@@ -4,7 +4,7 @@ import { readable } from "../../src/observability/readable.ts";
 
 const line = (fields: object) => `${JSON.stringify({ level: "info", time: "2026-11-22T13:15:11.042Z", ...fields })}\n`;
 /** Returns what a terminal shows of the log. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are the colors
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters set the colors
 const shown = (fields: object) => readable(line(fields)).replace(/\x1b\[\d+m/g, "");
 
 test("a line has its time, level and message, and then its fields", () => {

@@ -1,4 +1,4 @@
-/** The process and its log while nobody reads it: started as it is in production, with a pipe whose reader stalls or leaves. */
+/** The process and its log while nobody reads the log: the process runs as in production, and the reader of its pipe stalls or exits. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -73,7 +73,7 @@ test("a reader that stalls costs lines, counted, and never memory", async () => 
   child.stdin?.write("flood\n");
   const last = await next();
   expect(last.lost).toBeGreaterThan(190_000);
-  // 100 MB of lines; a buffer of 1 MB and what the collector has not swept yet.
+  // The lines have 100 MB. The process may keep a buffer of 1 MB, and memory that is not yet garbage-collected.
   expect(last.rss - first.rss).toBeLessThan(60e6);
 
   let text = "";

@@ -1,4 +1,4 @@
-/** Every command of the packed service, in the directory of a consumer. For packages.test.ts, which builds the packages. */
+/** Runs every command of the packed service in the directory of a consumer. packages.test.ts builds the packages and uses this module. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
 const MODULES = join(ROOT, "node_modules");
 
-/** Our own packages, by name. They are not taken from our modules, where they are sources. */
+/** The packages of this repository, by name. They are installed as built, not from `node_modules`, which links to their sources. */
 const OWN = new Map(packageNames().map((folder) => [readManifest(folder).name, folder]));
 
 export type PackageJson = {
@@ -28,7 +28,7 @@ export type PackageJson = {
 export type Directory = {
   readonly path: string;
   write(files: Readonly<Record<string, string>>): Promise<void>;
-  /** Runs a command with the executables of the directory, then ours, on its path. */
+  /** Runs a command. Its path has the executables of the directory, then those of this repository. */
   run(command: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }>;
   remove(): Promise<void>;
 };
@@ -87,7 +87,7 @@ export const tsconfig = (include: readonly string[]): string =>
     compilerOptions: {
       module: "nodenext",
       target: "es2024",
-      // Connect's declarations name types of fetch.
+      // The library `dom` is needed because Connect's declarations use the types of fetch.
       lib: ["es2024", "esnext.typedarrays", "dom", "dom.iterable", "dom.asynciterable"],
       types: ["node"],
       strict: true,

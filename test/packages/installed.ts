@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
 
-/** @returns what the package in a directory would run at its installation; undefined when it runs nothing */
+/** @returns the script that a package would run at its installation; undefined if there is none */
 export function installScript(directory: string): string | undefined {
   const { name, scripts = {} } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as {
     readonly name: string;

@@ -19,10 +19,10 @@ type AreTheTypesWrong = {
 
 const load = async <T>(module: string): Promise<T> => import(pathToFileURL(join(TOOLS, module)).href);
 
-/** Ways to import that a package of modules alone does not have. */
+/** The ways to import that do not work with a package that contains only ES modules. */
 const OF_OTHERS = ["node10", "node16-cjs"];
 
-/** Returns what publint has to say about a built package: errors, warnings and suggestions. */
+/** Returns the errors, warnings and suggestions of publint for a built package. */
 export async function lint(directory: string): Promise<readonly object[]> {
   const { publint } = await load<Publint>("publint/src/index-node.js");
   return (await publint({ pkgDir: directory, strict: true, pack: false })).messages;

@@ -219,7 +219,7 @@ export const wrong = () => library.getBook({ name: 1 });
 
 describe("the example of docs/http-layer.md", () => {
   const page = readFileSync("docs/http-layer.md", "utf8");
-  /** The commands of the README, and their printed output. */
+  /** The commands of the page, and the output that the page shows for them. */
   const [, commands = "", output = ""] = /^```sh\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
   let directory: Directory;
   beforeAll(async () => {
@@ -446,7 +446,7 @@ describe("the service", () => {
     }
   });
 
-  // The memory of another process is known only from /proc, so the test is left out on other systems. CI runs on Linux.
+  // The memory of another process can only be read from /proc, so the test is skipped on other systems. CI runs on Linux.
   test.runIf(process.platform === "linux")("takes at most 100 MB at rest", async () => {
     child = spawn(process.execPath, [command()], {
       cwd: directory.path,
@@ -456,7 +456,7 @@ describe("the service", () => {
     const status = `/proc/${child.pid}/status`;
     const residentMb = async () => Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(status, "utf8"))?.[1]) / 1000;
     await new Promise((resolve) => child?.stdout?.once("data", resolve));
-    // If the service's modules were loaded one by one, and not joined by deploy/packages/join.ts, it would take 106 to 110 MB.
+    // Loading the service's modules one by one, without deploy/packages/join.ts, would take 106 to 110 MB.
     await expect.poll(residentMb).toBeLessThan(100);
     child.kill("SIGKILL");
   });

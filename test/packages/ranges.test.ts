@@ -95,7 +95,7 @@ describe.each(ENDS)("with %s", (_, folders, versionOf) => {
     const run = (command: string, ...args: string[]) =>
       execFileSync(command, args, { cwd: directory, encoding: "utf8" });
     writeFileSync(join(directory, "package.json"), '{"type":"module"}');
-    // The gateway depends on the HTTP layer, which is no program: npm knows it once it is published.
+    // The gateway depends on the HTTP layer, which is not in the registry before it is published, so both are packed.
     const packed = (folder === "gateway" ? ["http", folder] : [folder]).map(
       (each) => `./${run("npm", "pack", "--silent", join(OUT, each)).trim().split("\n").at(-1)}`,
     );

@@ -1,4 +1,7 @@
-/** Real processes that share one file of tokens are never signed out: with a proof at any time, without one while requests take less than R/2. */
+/**
+ * Real processes that share one file of tokens are never signed out: with a proof of possession at any time, and without one while every
+ * request takes less than half of the reuse interval (R).
+ */
 import { expect, test } from "vitest";
 import { play } from "./client-processes/play.ts";
 import { long } from "./support/run-length.ts";
@@ -22,6 +25,6 @@ test("without one, by the client, while no request takes longer than R/2", async
   const R = long ? 10_000 : 2_000;
   const outcome = await play({ ...SIZE, tokenLifeMs: 1.2 * R, reuseIntervalMs: R, proves: false });
   expect(outcome.served).toBeGreaterThan(0);
-  // On a busy machine a process may be stopped for longer. Nothing is promised then.
+  // On a busy machine a process may be suspended for longer than R/2, and then the client promises nothing.
   if (outcome.longestMs <= R / 2) expect(outcome).toMatchObject({ wrongLogouts: 0, isLive: true });
 });

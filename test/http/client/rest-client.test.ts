@@ -77,7 +77,7 @@ describe("a REST client", () => {
   });
 
   test("chooses the binding that can carry the message", async () => {
-    // An empty name and dot segments match no path variable: the message goes into the body.
+    // No path variable can carry these names, so the client chooses the route that has the whole message in the body.
     for (const name of ["", ".", "a/../b", "a//b"]) {
       expect((await relay().get({ name, number: 5n })).number).toBe(5n);
       expect((await relay().get({ name })).name).toBe(name);

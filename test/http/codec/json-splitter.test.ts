@@ -1,10 +1,10 @@
-/** JSON texts of a stream of bytes, however the bytes arrive. */
+/** The splitter finds the JSON texts in a stream of bytes, wherever the bytes are divided into chunks. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { BadInput, BodyTooLarge } from "../../../src/http/codec/bad-input.ts";
 import { createJsonSplitter, type StreamFraming } from "../../../src/http/codec/json-splitter.ts";
 
-/** Splits a text that arrives in chunks which end at these positions. */
+/** Splits a text whose bytes arrive in chunks that end at these positions. */
 function split(framing: StreamFraming, text: string, ends: readonly number[] = [], limit = 100_000): string[] {
   const splitter = createJsonSplitter(framing, limit);
   const bytes = Buffer.from(text);
@@ -41,7 +41,7 @@ describe("however the bytes arrive", () => {
   test("texts one after another are its values", () => {
     fc.assert(
       fc.property(values, ends, space, (found, ends, outside) => {
-        // A text that begins with a bracket would be taken for an array of all messages, so it is left out here.
+        // The first text is a number, because the splitter would take a stream that begins with `[` for one array of all messages.
         const texts = ["0", ...found.map(([json]) => json)];
         const text = `${outside}${texts.join("\n ")}${outside}`;
         expect(split("json", text, ends)).toEqual(texts);

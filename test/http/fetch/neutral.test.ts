@@ -1,4 +1,4 @@
-/** The entry for fetch, in a context that has what every runtime with fetch has, and nothing of Node. */
+/** The fetch entry of the HTTP layer runs in a context that has only the globals of every runtime with fetch, and none of Node. */
 import { join } from "node:path";
 import { createContext, runInContext } from "node:vm";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -6,7 +6,7 @@ import { rolldown } from "rolldown";
 import { beforeAll, describe, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
-/** The common API of workerd, Deno, Bun and browsers (WinterTC), as far as it is used. */
+/** The globals that the entry uses. They belong to the common API of workerd, Deno, Bun and browsers (WinterTC). */
 const WEB = [
   ...["Request", "Response", "Headers", "URL", "URLSearchParams", "Blob", "AbortController", "AbortSignal", "Event"],
   ...[
@@ -29,7 +29,7 @@ const tables = [createRoutes(RichService)];
 export default createFetchHandler({ routes: richRoutes, tables, compressStreams: true, streamHeadWaitMs: 0 });
 `;
 
-/** Returns the bundle of a worker, and its imports of Node modules, which would fail there. */
+/** Returns the bundle of a worker, and the Node modules that it imports, which other runtimes lack. */
 async function bundle(): Promise<{ readonly code: string; readonly imports: readonly string[] }> {
   const build = await rolldown({
     input: "worker",
@@ -42,7 +42,8 @@ async function bundle(): Promise<{ readonly code: string; readonly imports: read
         load: (id) => (id === join(ROOT, "worker.ts") ? WORKER : null),
       },
       {
-        // The test's service is in Node's form; its one value import from the index has the same name here.
+        // The service of the tests imports the Node entry, which this plugin replaces by the fetch entry. The import has the same name in
+        // both.
         name: "service",
         resolveId: (id) => (/src\/http\/index\.ts$/.test(id) ? join(ROOT, "src/http/fetch/index.ts") : null),
       },

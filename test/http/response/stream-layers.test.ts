@@ -5,7 +5,7 @@ import type { ResponseStream } from "../../../src/http/call/exchange.ts";
 import { compressStream } from "../../../src/http/node/gzip.ts";
 import { withHeartbeat } from "../../../src/http/response/stream-layers.ts";
 
-/** Returns a response that records what is done to it; a write ends when `release` is called, if `holds`. */
+/** Returns a response that records the calls to it. While `state.holds` is set, a write lasts until `state.release` is called. */
 function recorded() {
   const steps: string[] = [];
   const bytes: Uint8Array[] = [];

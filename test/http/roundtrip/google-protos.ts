@@ -14,7 +14,7 @@ export function allDirectories(): string[] {
   return ["grafeas", ...below.map((name) => `google/${name}`)];
 }
 
-/** @param directories of the package, such as `google/pubsub` */
+/** @param directories directories of the package, such as `google/pubsub` */
 export function loadGoogleProtos(directories: readonly string[]): FileRegistry {
   const temporary = mkdtempSync(join(tmpdir(), "google-protos-"));
   try {

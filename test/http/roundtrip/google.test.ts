@@ -1,9 +1,9 @@
-/** A sample of the round trip over Google's protos; all of them by `npm run roundtrip`. */
+/** The round trip over a sample of Google's protos. `npm run roundtrip` takes all of them. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { loadGoogleProtos } from "./google-protos.ts";
 import { type RoundTripReport, roundTrip } from "./round-trip.ts";
 
-/** Small packages that have, together, every kind of binding: verbs, `**`, mixins, raw bodies, 64-bit path variables. */
+/** Small packages that together have every kind of binding: verbs, `**`, mixins, raw bodies, 64-bit path variables. */
 const DIRECTORIES = [
   "google/appengine",
   "google/cloud/language",

@@ -13,7 +13,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import type { Random } from "./random.ts";
 
-/** LEGACY_REQUIRED of google.protobuf.FeatureSet.FieldPresence. */
+/** The value of LEGACY_REQUIRED in google.protobuf.FeatureSet.FieldPresence. */
 const REQUIRED = 3;
 
 export type Admit = (field: DescField) => boolean;
@@ -137,7 +137,7 @@ function randomStruct(random: Random, depth: number) {
     const key = randomText(random);
     if (key !== "__proto__") fields[key] = randomValue(random, depth);
   }
-  // protobuf-es holds a Struct as JSON.
+  // In protobuf-es, a field of type Struct holds JSON instead of a message.
   return create(StructSchema, { fields });
 }
 
@@ -172,7 +172,7 @@ function wellKnown(random: Random, type: DescMessage): Message | undefined {
   }
 }
 
-/** Descriptors loaded at run time are others than those of generated code; their messages have the same form. */
+/** Converts a message of generated code to a type that was loaded at run time. Their descriptors differ, but the fields are the same. */
 function asType(type: DescMessage, message: Message): Message {
   return message.$typeName === type.typeName ? message : create(type, message as never);
 }

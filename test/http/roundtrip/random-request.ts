@@ -23,7 +23,7 @@ export function randomRequest(random: Random, { input }: DescMethod, route: Rout
     prune(message, route.body);
     setMask(random, message, route);
   }
-  // Path variables come last: one of them may share a oneof with a field above.
+  // Path variables are set last, because setting another field of their oneof would clear them.
   for (const variable of route.variables) setVariable(random, message, variable.field.split("."), route, variable);
   return message.message;
 }
@@ -46,7 +46,7 @@ export function randomResponse(random: Random, { output }: DescMethod, route: Ro
 
 const everything: Admit = () => true;
 
-/** http.proto: queries carry scalars, lists of them and messages of those. */
+/** Returns whether a query can carry a field. By http.proto it carries scalars, lists of scalars, and messages of both. */
 const queryable: Admit = (field) => {
   if (field.fieldKind === "map") return isTextMap(field);
   if (field.fieldKind === "message" && field.message.typeName !== "google.protobuf.Any") return true;

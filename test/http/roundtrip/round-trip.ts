@@ -1,4 +1,4 @@
-/** Sends random messages over the routes of services in three forms and compares what arrives. */
+/** Sends random messages through the routes of services, in process, through the gateway and by the client, and compares what arrives. */
 import {
   createRegistry,
   type DescMessage,
@@ -35,7 +35,7 @@ interface Stage {
   response: Message | undefined;
 }
 
-/** @param share of the services that take part, from 0 to 1 */
+/** @param share the share of the services that take part, from 0 to 1 */
 export async function roundTrip(registry: FileRegistry, seed: number, share = 1): Promise<RoundTripReport> {
   const random = new Random(seed);
   const types = createRegistry(registry, DurationSchema);
@@ -74,7 +74,7 @@ export async function roundTrip(registry: FileRegistry, seed: number, share = 1)
   return report;
 }
 
-/** Sends a message; undefined: this form has no client for the route. */
+/** Sends a message. Returns undefined if the form of transport does not support the route. */
 type Send = (method: DescMethod, route: Route, message: Message) => Promise<Message | undefined>;
 
 function formsOf(service: DescService, table: RouteTable, stage: Stage, registry: Registry): [Form, Send][] {
@@ -154,12 +154,12 @@ function bodyType({ input }: DescMethod, { body }: Route): DescMessage | undefin
 
 function differs(type: DescMessage, sent: Message, got: Message | undefined, types: Registry): string | undefined {
   if (got !== undefined && equals(type, sent, got)) return undefined;
-  // `equals` takes NaN for unequal to itself.
+  // Messages with NaN are compared as text, because `equals` never considers NaN equal to NaN.
   const [a, b] = [shown(type, sent, types), got === undefined ? "nothing" : shown(type, got, types)];
   return a === b ? undefined : `${type.typeName}\n  sent ${a}\n  got  ${b}`;
 }
 
-/** Returns JSON with sorted keys and the sign of zero. */
+/** Returns a message as JSON text with sorted keys, in which -0 differs from 0. */
 function shown(type: DescMessage, message: Message, registry: Registry): string {
   return JSON.stringify(toJson(type, message, { registry }), (_, value: unknown) => {
     if (Object.is(value, -0)) return "-0";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createMatcher, type Match, parseTemplate, type Route, type RouteTable } from "../../../src/http/index.ts";
 import { RichService } from "../gen/rich/v1/rich_pb.ts";
 
-/** Returns a table of templates; matching does not need the fields to exist. */
+/** Returns a table with these templates. Their fields need not exist, because the matcher does not use them. */
 function tableOf(...routes: string[]): RouteTable {
   return {
     service: RichService,
@@ -195,7 +195,7 @@ describe("a variable of literals", () => {
 });
 
 describe("a long path", () => {
-  // Quadratic work would take seconds here.
+  // If matching took quadratic time, each of these paths would take seconds.
   test.each([
     ["colons", `/v1/${":".repeat(100_000)}`],
     ["escaped colons", `/v1/${":%3A".repeat(50_000)}`],
@@ -319,7 +319,7 @@ describe("the direct way to a route", () => {
           );
           const matcher = createMatcher([tableOf(...routes.values())]);
           for (const path of paths) {
-            // The same path with one letter escaped.
+            // The same path with one letter percent-encoded must match the same route.
             const escaped = path.replace(/[a-z]/, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
             const direct = matcher.match("GET", path);
             expect([path, summary(direct)]).toEqual([path, summary(matcher.match("GET", escaped))]);

@@ -42,7 +42,7 @@ describe("rules of a service config", () => {
   });
 });
 
-/** Returns the same service from a file whose methods have no options. */
+/** Returns the same service without the options of its methods, and thus without routes. */
 function withoutAnnotations({ file, typeName }: DescService): DescService {
   const proto = clone(FileDescriptorProtoSchema, file.proto);
   for (const method of proto.service.flatMap((service) => service.method)) delete method.options;

@@ -33,7 +33,7 @@ export function arbitraryMessage(
   });
 }
 
-/** Generates a value of a field in the form that `put` takes. */
+/** Generates a value for a field, which `put` sets. */
 export function arbitraryValue(
   field: DescField,
   admits: (field: DescField) => boolean,

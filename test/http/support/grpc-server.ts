@@ -44,8 +44,8 @@ export interface GrpcServer extends AsyncDisposable {
 }
 
 /**
- * Server reflection as older servers in other languages have it: only `v1alpha`, one file per response, options and imports
- * as they are written. @grpc/reflection loses both.
+ * Adds server reflection like that of older servers in other languages: only `v1alpha`, and one file per response. Its files keep their
+ * options and imports, which @grpc/reflection drops.
  */
 function addReflection(server: Server, set: Uint8Array): void {
   const files = fromBinary(FileDescriptorSetSchema, set).file;
@@ -84,9 +84,9 @@ function addReflection(server: Server, set: Uint8Array): void {
 }
 
 /**
- * @param port 0: any; the port of an earlier server, to restart it
+ * @param port 0 for any free port, or the port of an earlier server, to restart it
  * @param tls the certificate to serve TLS with
- * @param reflection a FileDescriptorSet for server reflection; undefined: that of @grpc/reflection
+ * @param reflection a FileDescriptorSet to serve by reflection; by default @grpc/reflection makes one
  */
 export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: Pem): Promise<GrpcServer> {
   const definition = loadSync("relay/v1/relay.proto", {
@@ -99,7 +99,7 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: P
   let cancellation = Promise.withResolvers<void>();
   const server = new Server();
 
-  /** Misbehaves as `how` of the request says. Returns whether the call is finished by that. */
+  /** Misbehaves as the field `how` of the request demands. Returns whether that ends the call. */
   function behave(call: Call & NodeJS.EventEmitter, item: Json, fail: (error: object) => void): boolean {
     metadata = call.metadata;
     deadline = call.getDeadline();
@@ -117,7 +117,7 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: P
     }
     if (item.how === "fail") fail({ code: status.FAILED_PRECONDITION, details: "as asked", metadata: trailers });
     if (item.how === "detail") {
-      // google.rpc.Status {code: 8, message: "m", details: [Any of relay.v1.Item {name: "detail"}]}
+      // The bytes of google.rpc.Status {code: 8, message: "m", details: [Any of relay.v1.Item {name: "detail"}]}.
       const any = Buffer.concat([
         Buffer.from([0x0a, 33]),
         Buffer.from("type.googleapis.com/relay.v1.Item"),

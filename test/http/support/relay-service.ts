@@ -2,13 +2,13 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { type Item, ItemSchema, RelayService } from "../gen/relay/v1/relay_pb.ts";
 
-/** Called with what the service observes, for tests that wait for it. */
+/** Functions that the service calls as it receives messages and ends calls. Tests wait for these calls. */
 export interface RelayObserver {
   readonly received?: (item: Item, context: HandlerContext) => void;
   readonly ended?: (signal: AbortSignal) => void;
 }
 
-/** Misbehaves as `how` says: `fail`, `detail`, `hang`, `headers`. */
+/** Misbehaves as the field `how` of the request demands: `fail`, `detail`, `hang` or `headers`. */
 async function behave({ how }: Item, context: HandlerContext): Promise<void> {
   switch (how) {
     case "fail":

@@ -76,7 +76,7 @@ function textOf(json: JsonValue): string {
   return typeof json === "string" ? json : jsonText(json);
 }
 
-/** JSON.stringify loses the sign of -0, which proto JSON has. */
+/** Returns the text of a JSON value. Proto JSON has -0, which JSON.stringify alone would write as 0. */
 function jsonText(json: JsonValue): string {
   // The types of lib.es2024 lack `rawJSON`, which ECMA-262 has since 2026.
   const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
@@ -112,7 +112,7 @@ function isJsonType(type: DescMessage): boolean {
   return /^google\.protobuf\.(Struct|Value|ListValue)$/.test(type.typeName);
 }
 
-/** Whether a query can carry a field. */
+/** Returns whether a query can carry a field. */
 export function fitsQuery(field: DescField): boolean {
   if (field.fieldKind === "map") return false;
   const type = field.message;

@@ -4,7 +4,7 @@ import { NestedSchema, RichService } from "../gen/rich/v1/rich_pb.ts";
 
 const encoder = new TextEncoder();
 
-/** Echoes requests; `Misbehave` does what `how` names. */
+/** A service that echoes requests. Its method `Misbehave` does what the field `how` demands. */
 export function richRoutes(router: ConnectRouter): void {
   router.service(RichService, {
     echo: (request) => request,

@@ -10,7 +10,7 @@ import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import type { Route } from "../../../src/http/index.ts";
 import { isTextField, isTextMap } from "../../../src/http/routes/field-path.ts";
 
-/** The JSON of well-known types. */
+/** A sample of each well-known type, as JSON. */
 const KNOWN: Readonly<Record<string, JsonValue>> = {
   Timestamp: "2020-01-02T03:04:05.600Z",
   Duration: "1.500s",
@@ -25,7 +25,7 @@ const KNOWN: Readonly<Record<string, JsonValue>> = {
 /**
  * Returns a message with every field set that a route can carry, and one member of each oneof.
  *
- * @param depth how many messages deep
+ * @param depth how deep messages are nested
  */
 export function sampleMessage(type: DescMessage, route: Route, depth = 2): Message {
   const json = KNOWN[type.typeName.replace("google.protobuf.", "")];

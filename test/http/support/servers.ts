@@ -104,7 +104,7 @@ export async function openHttp2(handler: NodeHandler): Promise<Listener> {
   };
 }
 
-/** Starts a fetch handler as a listener, without a socket. */
+/** Wraps a fetch handler as a `Listener`, which calls the handler directly, without a socket. */
 export function openFetch(handler: (request: Request) => Promise<Response>): Listener {
   const origin = "http://127.0.0.1";
   return {

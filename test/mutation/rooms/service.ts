@@ -10,7 +10,7 @@ const SERVER = [
   "test/observability/audit-trail.test.ts",
   "test/observability/audit.test.ts",
 ];
-/** Tests of the service as its callers see it, which notice what the nearer tests of a handler do not. */
+/** Tests of the whole service through its API. They detect mutants that the unit tests of a handler do not. */
 const SURFACE = server(
   ...["step-up", "revoke-all", "admin-scopes", "admin-mtls", "rate-limits", "audience", "store-spy", "edges", "watch"],
   ...[

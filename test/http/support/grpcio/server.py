@@ -9,7 +9,7 @@ import grpc
 
 GENERATED = Path(sys.argv[1])
 sys.path.insert(0, str(GENERATED))
-# Packages of the same names are installed.
+# The installed packages `google` and `grpc` would hide the generated ones, so the latter are added to their paths.
 google.__path__.append(str(GENERATED / "google"))
 grpc.__path__.append(str(GENERATED / "grpc"))
 

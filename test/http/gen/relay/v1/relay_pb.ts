@@ -32,7 +32,7 @@ export type Item = Message<"relay.v1.Item"> & {
   number: bigint;
 
   /**
-   * What the service does beside its work: see test/http/support/relay-service.ts.
+   * How the service misbehaves (test/http/support/relay-service.ts).
    *
    * @generated from field: string how = 3;
    */

@@ -36,7 +36,7 @@ export const ClosedHolderSchema: GenMessage<ClosedHolder> = /*@__PURE__*/
   messageDesc(file_rich_v1_closed, 0);
 
 /**
- * An enum that takes no value it does not name.
+ * A closed enum: it accepts only the values that it declares.
  *
  * @generated from enum rich.v1.Closed
  */
@@ -53,7 +53,7 @@ export const Closed = {
 } as const;
 
 /**
- * An enum that takes no value it does not name.
+ * A closed enum: it accepts only the values that it declares.
  *
  * @generated from enum rich.v1.Closed
  */

@@ -456,7 +456,7 @@ export type CountRequest = Message<"rich.v1.CountRequest"> & {
   to: number;
 
   /**
-   * Fails after this many, if it is set.
+   * The number of messages after which the stream fails. By default it does not fail.
    *
    * @generated from field: optional int32 fail_after = 2;
    */
@@ -622,7 +622,7 @@ export const RichService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Without a route.
+   * Has no route.
    *
    * @generated from rpc rich.v1.RichService.Hidden
    */
