@@ -5,6 +5,7 @@
 import { COMMAND_VARIABLES } from "./command-line.ts";
 import { type Config, configVariables } from "./config.ts";
 import { mostLike } from "./likeness.ts";
+import { isLoopback } from "./loopback.ts";
 import type { Environment } from "./reader.ts";
 
 /** @param config undefined if the configuration has faults: then only the names of variables are examined */
@@ -73,8 +74,6 @@ function misspeltVariables(env: Environment): string[] {
   });
 }
 
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
-
 /** Warns of allowed origins whose pages never send the cookie, because they are on another site. */
 function uselessOrigins(config: Config): string[] {
   const own = ownUrl(config);
@@ -82,7 +81,7 @@ function uselessOrigins(config: Config): string[] {
   return config.allowedOrigins.flatMap((origin) => {
     const url = new URL(origin);
     if (url.protocol === own.protocol && maybeSameSite(url.hostname, own.hostname)) return [];
-    const loopbacks = LOOPBACK.test(url.hostname) && LOOPBACK.test(own.hostname) && url.hostname !== own.hostname;
+    const loopbacks = isLoopback(url.hostname) && isLoopback(own.hostname) && url.hostname !== own.hostname;
     const remedy = loopbacks
       ? `browsers take ${url.hostname} and ${own.hostname} for two sites: use one of them in both`
       : "its pages send the cookie only with COOKIE_SAMESITE=None";
@@ -93,7 +92,7 @@ function uselessOrigins(config: Config): string[] {
 /** Returns the origin at which browsers reach the service, if the configuration shows it. */
 function ownUrl(config: Config): URL | undefined {
   if (config.issuer !== undefined) return new URL(config.issuer);
-  if (config.trustProxy > 0 || !LOOPBACK.test(config.host)) return undefined;
+  if (config.trustProxy > 0 || !isLoopback(config.host)) return undefined;
   const host = config.host.includes(":") ? `[${config.host}]` : config.host;
   return new URL(`${config.tlsCertFile === undefined ? "http" : "https"}://${host}`);
 }

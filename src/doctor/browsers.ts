@@ -1,6 +1,6 @@
 /** Checks whether browsers keep the cookie and send it where it is needed. Settings that are valid separately can fail together. */
 import type { Config } from "../config/config.ts";
-import { isLoopback } from "./files.ts";
+import { isLoopback } from "../config/loopback.ts";
 import { type Finding, type Report, reportOf } from "./finding.ts";
 
 export function checkBrowsers(config: Config): readonly Finding[] {

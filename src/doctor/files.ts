@@ -1,6 +1,7 @@
 /** Checks the files that hold secrets or grant rights. */
 import { stat } from "node:fs/promises";
 import type { Config } from "../config/config.ts";
+import { isLoopback } from "../config/loopback.ts";
 import { errorCode } from "../files/error-code.ts";
 import { protectionFault } from "../files/protection.ts";
 import { loadAdminAccess } from "../tokens/admin-access.ts";
@@ -51,5 +52,3 @@ export async function checkAdminTokens(config: Config): Promise<readonly Finding
   if (report.findings.length === 0) report.ok(hasOwnToken(config) ? "the one in DATA_DIR" : "set by ADMIN_TOKENS");
   return report.findings;
 }
-
-export const isLoopback = (host: string) => /^(localhost|127\.\d+\.\d+\.\d+|::1|\[::1\])$/.test(host);

@@ -4,7 +4,6 @@
  * configuration does not mention, nobody else can use it.
  */
 import { timingSafeEqual } from "node:crypto";
-import { isIP } from "node:net";
 import type { Request, Response } from "../listener/exchange.ts";
 import { readBody, sendJson } from "../listener/json.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
@@ -23,6 +22,8 @@ type Visitor = {
 export type SignInDeps = {
   /** The key that the service printed at its start. */
   readonly key: string;
+  /** Whether a host name or an address is this machine. */
+  readonly isLoopback: (host: string) => boolean;
   /** Creates a session. Returns undefined if too many were created. */
   readonly createSession: (
     visitor: Visitor,
@@ -36,13 +37,13 @@ export function signInRoute(deps: SignInDeps): Route {
   return ({ url, method }) => (url === PATH && method === "POST" ? serve : undefined);
 }
 
-async function signIn({ key, createSession }: SignInDeps, request: Request, response: Response): Promise<void> {
-  if (!isAllowed(request, key)) return sendJson(response, 403, {});
+async function signIn(deps: SignInDeps, request: Request, response: Response): Promise<void> {
+  if (!isAllowed(deps, request)) return sendJson(response, 403, {});
   const subject = subjectIn((await readBody(request, MAX_BODY_BYTES)) ?? "");
   if (subject === undefined) return sendJson(response, 400, {});
   const source = new NodeRequestSource(request, 0);
   const userAgent = (request.headers["user-agent"] ?? "").slice(0, 512);
-  const created = await createSession({ subject, userAgent, address: () => source.address() });
+  const created = await deps.createSession({ subject, userAgent, address: () => source.address() });
   if (created === undefined) return sendJson(response, 429, {});
   sendJson(response, 200, { accessToken: created.accessToken }, { "set-cookie": created.cookies });
 }
@@ -51,7 +52,7 @@ async function signIn({ key, createSession }: SignInDeps, request: Request, resp
  * Checks that a page on this machine has sent the key, that no proxy has forwarded it, and that the host is not a foreign name for this
  * machine (DNS rebinding).
  */
-function isAllowed({ headers, socket }: Request, key: string): boolean {
+function isAllowed({ key, isLoopback }: SignInDeps, { headers, socket }: Request): boolean {
   const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
   const expected = Buffer.from(key);
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
@@ -59,12 +60,6 @@ function isAllowed({ headers, socket }: Request, key: string): boolean {
   const authority = headers[":authority"] ?? headers.host;
   const host = typeof authority === "string" ? URL.parse(`http://${authority}`)?.hostname : undefined;
   return host !== undefined && isLoopback(host) && isLoopback(socket.remoteAddress ?? "");
-}
-
-/** Returns whether a host name or an address is one of this machine. */
-export function isLoopback(host: string): boolean {
-  const name = host.replace(/^\[(.*)\]$/, "$1").replace(/^::ffff:/, "");
-  return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
 /** Returns the subject in the body of a request; undefined unless it has 1 to 255 bytes and no control characters, as in `CreateSession`. */

@@ -2,6 +2,7 @@
 import { refreshCookie } from "../api/public/cookie.ts";
 import { steadyClock } from "../clock/steady.ts";
 import type { Config } from "../config/config.ts";
+import { isLoopback } from "../config/loopback.ts";
 import type { SignInRecords } from "../console/sign-in-records.ts";
 import type { OverloadControl } from "../limits/overload.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
@@ -90,7 +91,9 @@ export function createApis(deps: Deps): Apis {
       audiences: new Set([audience, ...others]),
       statusLists,
       signIn:
-        signInKey === undefined ? undefined : { key: signInKey, createSession: sessionsForVisitors(deps, common) },
+        signInKey === undefined
+          ? undefined
+          : { key: signInKey, isLoopback, createSession: sessionsForVisitors(deps, common) },
     }),
     adminHandler: adminHandler(config, {
       ...common,

@@ -1,6 +1,6 @@
 /** Decides whether the service was started only to try it out, so that its reference page may offer a sign-in. */
 import type { Config } from "../config/config.ts";
-import { isLoopback } from "../reference/sign-in.ts";
+import { isLoopback } from "../config/loopback.ts";
 import { hasOwnAdminToken } from "./secrets.ts";
 
 /**

@@ -99,6 +99,17 @@ test("a backup is made into an empty directory alone, of a store that is there",
   expect([redis.code, redis.err]).toEqual([1, expect.stringMatching(/^REDIS_URL is set: /)]);
 });
 
+test("a key ring that the service would not read is not backed up, and no part of a backup is left", async () => {
+  const service = await running();
+  const { dataDir: DATA_DIR } = service;
+  await service.stop();
+  writeFileSync(join(DATA_DIR, "keys.json"), "{}");
+  const backup = scratch();
+  const { code, err } = await commandHere(["backup", backup], { env: { DATA_DIR } });
+  expect([code, err]).toEqual([1, expect.stringMatching(/^key ring .*keys\.json/)]);
+  expect(readdirSync(backup)).toEqual([]);
+});
+
 test("what is no whole backup is not restored, and what is there stays", async () => {
   const { service, backup, DATA_DIR } = await backedUp();
   await service.stop();

@@ -73,6 +73,23 @@ test("by an error that is thrown into it, which its source sees where it can", a
   expect({ left, ends }).toEqual({ left: 1, ends: [Code.Aborted] });
 });
 
+test("by an error that is thrown into it, when its source can only be left", async () => {
+  const left: string[] = [];
+  const source: AsyncIterable<number> = {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => ({ done: false, value: 1 }),
+      return: async () => {
+        left.push("left");
+        return { done: true, value: undefined };
+      },
+    }),
+  };
+  const { ends, iterator } = watch(source);
+  const error = new ConnectError("", Code.Aborted);
+  await expect(iterator.throw?.(error)).rejects.toBe(error);
+  expect({ left, ends }).toEqual({ left: ["left"], ends: [Code.Aborted] });
+});
+
 test("of an iterator that can neither be left nor be thrown into", async () => {
   const left = watch(bare);
   expect(await left.iterator.return?.(7)).toEqual({ done: true, value: 7 });

@@ -121,6 +121,17 @@ test("support finds a user, ends one session and then all, and sees why they end
   }
   const deviceKeys = sessionRows().locator('[data-name="Device key"]');
   expect(await deviceKeys.allTextContents()).toEqual(["not bound", "not bound", "not bound"]);
+  // On a narrow screen each cell is shown with the name of its column.
+  const names =
+    "[...document.querySelector('.sessions tbody tr').querySelectorAll('[data-name]')].map((cell) => cell.dataset.name)";
+  expect(await page.evaluate(names)).toEqual([
+    "Place",
+    "Application",
+    "Created",
+    "Last refresh",
+    "Expires",
+    "Device key",
+  ]);
   await screenshot("user");
   await page.getByRole("button", { name: "End the session on Safari on iPhone" }).click();
   const dialog = page.getByRole("dialog");

@@ -1,6 +1,6 @@
 /** The numbers that the live page computes from two readings of the metrics. */
 import { expect, test } from "vitest";
-import { byLabel, type Live, latencyBetween, total } from "../../src/console/page/live-numbers.ts";
+import { byLabel, type Live, latencyBetween, startOf, total } from "../../src/console/page/live-numbers.ts";
 
 const DURATIONS = "session_rpc_duration_seconds";
 
@@ -25,6 +25,12 @@ test("a total is the sum over all labels, and 0 of what is not there", () => {
     { name: "b", values: [{ value: 100, labels: {} }] },
   ]);
   expect([total(live, "a"), total(live, "c")]).toEqual([7, 0]);
+});
+
+test("an instance started when its metric says, and several workers at no one time", () => {
+  const values = [{ value: 1_700_000_000.5, labels: {} }];
+  expect(startOf(reading([{ name: "process_start_time_seconds", values }]))).toBe(1_700_000_000_500);
+  expect(startOf(reading([]))).toBe(0);
 });
 
 test("counts by a label are added up, the highest first, without those that are 0", () => {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandLineConfig } from "../../config/command-line.ts";
+import { isLoopback } from "../../config/loopback.ts";
 import { adminToken } from "../../config/values.ts";
 import { errorCode } from "../../files/error-code.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
@@ -30,11 +31,12 @@ export function readCredential(
   if (options.tokenFile !== undefined) return fromFile(options.tokenFile);
   if (config.adminToken !== undefined) return { token: config.adminToken, from: "ADMIN_TOKEN" };
   if (options.cert !== undefined) return undefined;
-  const local = isLoopback(url) ? localCredential(config) : undefined;
+  const isLocal = isLoopback(new URL(url).hostname);
+  const local = isLocal ? localCredential(config) : undefined;
   if (local !== undefined) return local;
   throw new CommandError(
     "an admin token is needed: set ADMIN_TOKEN or give --token-file" +
-      (isLoopback(url)
+      (isLocal
         ? ` (there is no ${join(config.local.dataDir, ADMIN_TOKEN_FILE)}: is this the directory of the service?)`
         : ""),
     EXIT.notAllowed,
@@ -58,9 +60,4 @@ function localCredential({ local }: CommandLineConfig): Credential | undefined {
     if (errorCode(error) === "ENOENT") return undefined;
     throw new CommandError(`${path} cannot be read (${errorCode(error)}): set ADMIN_TOKEN or give --token-file`);
   }
-}
-
-function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url);
-  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
 }

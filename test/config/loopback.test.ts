@@ -1,0 +1,26 @@
+/** Which hosts are this machine. A local admin token is sent to them without being asked for, so that names which only begin alike are not. */
+import { expect, test } from "vitest";
+import { isLoopback } from "../../src/config/loopback.ts";
+
+test.each(["localhost", "127.0.0.1", "127.255.3.4", "::1", "[::1]", "::ffff:127.0.0.1"])(
+  "%s is this machine",
+  (host) => {
+    expect(isLoopback(host)).toBe(true);
+  },
+);
+
+test.each([
+  "",
+  "localhost.example",
+  "a.localhost",
+  "127.0.0.1.example",
+  "10.127.0.1",
+  "127.1",
+  "127.0.0.256",
+  "1::1",
+  "[::1].example",
+  "0.0.0.0",
+  "::",
+])("%j is not", (host) => {
+  expect(isLoopback(host)).toBe(false);
+});
