@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { repairStatus } from "./status-headers.ts";
 
 /** The result of a unary gRPC call. */
 export interface GrpcResult {
@@ -39,6 +40,7 @@ export function messageOf(
 }
 
 function statusError(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders): ConnectError {
+  repairStatus(trailer);
   const error = findTrailerError(headersOf(trailer)) ?? new ConnectError("protocol error: no status", Code.Internal);
   if (trailer !== header) for (const [name, value] of headersOf(header)) error.metadata.append(name, value);
   return error;

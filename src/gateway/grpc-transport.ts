@@ -11,6 +11,7 @@ import { HeaderMap } from "connect-http-routes";
 import { ClientSessions, type KeepAliveOptions } from "../http2/client-sessions.ts";
 import { envelope, type GrpcResult, lost, UnprocessedError } from "./grpc-call.ts";
 import { readResponse } from "./read-response.ts";
+import { repairStatusOf } from "./status-headers.ts";
 
 /** The connection to the server. */
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;
@@ -35,7 +36,7 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   const { baseUrl, nodeOptions, readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
   const sessionManager = options.sessionManager ?? new ClientSessions(baseUrl, options, nodeOptions);
-  const { stream } = createGrpcTransport({ baseUrl, sessionManager, readMaxBytes });
+  const { stream } = createGrpcTransport({ baseUrl, sessionManager: repairing(sessionManager), readMaxBytes });
   const prefix = new URL(baseUrl).pathname.replace(/\/+$/, "");
   return {
     stream,
@@ -61,6 +62,15 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
       };
       return unaryResponse(method, await sendAgainIfUnprocessed(send)) as never;
     },
+  };
+}
+
+/** Returns the connection for the transport of streams, which reads the statuses itself. */
+function repairing(manager: SessionManager): SessionManager {
+  return {
+    authority: manager.authority,
+    request: async (...given) => repairStatusOf(await manager.request(...given)),
+    notifyResponseByteRead: (stream) => manager.notifyResponseByteRead(stream),
   };
 }
 
@@ -99,7 +109,9 @@ function unaryResponse(method: Parameters<Transport["unary"]>[0], { header, trai
 }
 
 function headersFor(metadata: readonly [string, string][] | undefined, timeoutMs: number | undefined) {
-  const headers: Record<string, string | string[]> = { "content-type": "application/grpc+proto", te: "trailers" };
+  // The object inherits nothing: clients choose the names, such as `constructor`.
+  const headers: Record<string, string | string[]> = Object.create(null);
+  Object.assign(headers, { "content-type": "application/grpc+proto", te: "trailers" });
   for (const [name, value] of metadata ?? []) {
     const other = headers[name];
     headers[name] = other === undefined ? value : Array.isArray(other) ? [...other, value] : [other, value];
