@@ -44,7 +44,7 @@ func benchmarkToken(b *testing.B, index int, run func(v *Verifier, token string)
 
 func cached(v *Verifier, token string) { v.Verify(context.Background(), token) }
 
-// fresh verifies a token as if it had never been seen.
+// fresh verifies a token after removing it from all caches.
 func fresh(v *Verifier, token string) {
 	v.cache = newRecentlyUsed[*checked](2)
 	v.signatures = newRecentlyUsed[knownSignature](2)

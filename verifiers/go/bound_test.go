@@ -113,7 +113,7 @@ func TestReplays(t *testing.T) {
 	}{
 		{1, 0, true}, {1, proofLifeMs - 1, false}, {1, proofLifeMs, false}, {2, proofLifeMs, true},
 		{2, 2 * proofLifeMs, false}, {1, 2 * proofLifeMs, true}, {1, 4 * proofLifeMs, true},
-		// Beyond the size the older half is forgotten.
+		// When the young half is full, the proofs of the old half are forgotten.
 		{2, 4 * proofLifeMs, true}, {3, 4 * proofLifeMs, true}, {1, 4 * proofLifeMs, false}, {4, 4 * proofLifeMs, true},
 		{5, 4 * proofLifeMs, true}, {3, 4 * proofLifeMs, false}, {1, 4 * proofLifeMs, true},
 	} {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// adminAPI responds with the keys of the vectors and a feed of one batch. It refuses calls while it is told to.
+// adminAPI responds with the keys of the vectors and a feed of one batch. While refuses is true, it responds 401 to RPCs.
 type adminAPI struct {
 	refuses  atomic.Bool
 	protocol chan int
@@ -53,7 +53,7 @@ func (a *adminAPI) follow(t *testing.T, server *httptest.Server, config *tls.Con
 	return v
 }
 
-// Over HTTP/2 a connection that is dead would be used for every retry.
+// The verifier must not use HTTP/2: there, every retry would use the same connection, even if it is dead.
 func TestHTTP1OverTLS(t *testing.T) {
 	api := newAdminAPI(t)
 	server := httptest.NewUnstartedServer(api)

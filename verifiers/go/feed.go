@@ -11,27 +11,28 @@ import (
 )
 
 const (
-	// maxSilence: a feed that is silent for three heartbeats is replaced.
+	// maxSilence is the time of three heartbeats. A stream that is silent for longer is replaced.
 	maxSilence = 3 * time.Second
 	// The n-th retry waits for a random share of firstBackoff × 2ⁿ, or of maxBackoff if that is less.
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = 2 * time.Second
-	// readingGrace is the time to read what had arrived while this process was stopped.
+	// readingGrace is the time that this process gets to read batches that arrived while it was stopped.
 	readingGrace = 20 * time.Millisecond
 )
 
-// credentialFaults are errors that no retry fixes.
+// credentialFaults has the error codes that mean a bad admin token, and their messages. A retry does not fix these errors.
 var credentialFaults = map[string]string{
 	"unauthenticated":   "the admin API does not accept the verifier's AdminToken",
 	"permission_denied": "the verifier's AdminToken lacks the scope `watch`",
 }
 
-// feed follows the revocation feed. After a cut it resumes, with capped and jittered backoff.
+// feed follows the revocation feed. When the connection is lost, it reconnects and resumes, with capped and jittered backoff.
 type feed struct {
 	*revocations
 	// known is closed when the current revocations are known.
 	known chan struct{}
-	// refused is closed when the admin token is refused; refusal says why, until it is accepted.
+	// refused is closed when the admin token is refused for the first time. refusal is the last such error, until the
+	// token is accepted.
 	refused chan struct{}
 	refusal error
 }
@@ -42,7 +43,7 @@ func newFeed(ctx context.Context, s *settings, keys *keySet) *feed {
 	return f
 }
 
-// settle says that the current revocations are known.
+// settle records that the current revocations are known.
 func (f *feed) settle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +56,7 @@ func (f *feed) settle() {
 	f.refusal = nil
 }
 
-// refuse says that the admin token is refused. It is of no interest to those who know the revocations.
+// refuse records that the admin token is refused, unless the current revocations are known already.
 func (f *feed) refuse(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +74,7 @@ func (f *feed) refuse(why error) {
 // wait waits until the current revocations are known. It returns an error while the admin token is refused.
 func (f *feed) wait(ctx context.Context, closed <-chan struct{}) error {
 	select {
-	case <-f.known: // what was known before Close still is
+	case <-f.known: // Close does not change this
 		return nil
 	default:
 	}
@@ -104,7 +105,7 @@ func (f *feed) follow(ctx context.Context) {
 		}
 		f.mu.Lock()
 		if code == "invalid_argument" {
-			// The text is no cursor of this service, so the next stream starts from a snapshot.
+			// The service does not know the cursor, so the next stream starts without one, from a snapshot.
 			f.cursor = ""
 		}
 		f.isFollowing = false
@@ -125,7 +126,7 @@ func (f *feed) follow(ctx context.Context) {
 	}
 }
 
-// followStream follows one stream until it ends, falls silent or is late. It returns why.
+// followStream follows one stream until it ends, is silent for too long or is late. It returns the reason as an error.
 func (f *feed) followStream(ctx context.Context, onComplete func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +156,8 @@ func (f *feed) followStream(ctx context.Context, onComplete func()) error {
 			f.settle()
 		}
 		if f.isLate() {
-			// While this process was stopped, batches have waited for it. The newest of them decides whether the feed is late.
+			// If this process was stopped, this batch may be late only because nobody read it, and newer batches are waiting.
+			// The newest one decides whether the feed is late.
 			go f.unlessRead(func() {
 				if f.isLate() {
 					giveUp("late")
@@ -169,7 +171,7 @@ func (f *feed) followStream(ctx context.Context, onComplete func()) error {
 	return given
 }
 
-// unlessRead calls a function, unless a batch is read that had arrived before.
+// unlessRead calls then after readingGrace, unless a batch is read within that time.
 func (f *feed) unlessRead(then func()) {
 	_, next := f.progress()
 	select {

@@ -2,36 +2,36 @@ package verifier
 
 import "math"
 
-// maxDelayMs: if a batch is this much slower than the fastest of its stream, its stream is replaced as a silent one is.
+// maxDelayMs is the greatest delay of a batch compared with the fastest batch of its stream. A slower stream is replaced.
 const maxDelayMs = 3000
 
-// freshness measures the age of what the feed has delivered. Batches carry the store's time, whose offset from the local
-// clocks is unknown. The least (arrival − store time) of a stream is therefore taken for a batch without delay, and the
-// excess of another batch is its age. Two clocks measure it and the greater age counts: the monotonic clock never jumps,
-// and the wall clock goes on while the machine is suspended.
+// freshness measures the age of the data that the feed has delivered. Batches carry the store's time, whose offset from
+// the local clocks is unknown. The batch with the least (arrival − store time) of a stream therefore counts as one without
+// delay, and the excess of another batch is that batch's age on arrival. The age is measured by two clocks, and the greater
+// result counts: the monotonic clock never jumps, and the wall clock continues while the machine is suspended.
 type freshness struct{ monotonic, wall timeline }
 
 func newFreshness() freshness { return freshness{newTimeline(), newTimeline()} }
 
-// restart starts a new stream, which may have another route and another clock at its end. The age of what is known is kept.
+// restart starts a new stream, which may have another latency and another clock of the store. The age of the data is kept.
 func (f *freshness) restart() {
 	f.monotonic.restart()
 	f.wall.restart()
 }
 
-// record records a batch. asOfMs is the store's time; NaN if the service does not send it. isComplete says whether the
-// batches so far contain everything that was revoked by then.
+// record records a batch. asOfMs is the store's time; NaN if the service does not send it. isComplete means that the
+// batches so far contain everything that was revoked up to that time.
 func (f *freshness) record(asOfMs float64, isComplete bool, monotonicMs, wallMs float64) {
 	f.monotonic.record(asOfMs, isComplete, monotonicMs)
 	f.wall.record(asOfMs, isComplete, wallMs)
 }
 
-// ageMs is infinite before the first complete batch.
+// ageMs returns the age of the data. It is infinite before the first complete batch.
 func (f *freshness) ageMs(monotonicMs, wallMs float64) float64 {
 	return math.Max(monotonicMs-f.monotonic.knownAtMs, wallMs-f.wall.knownAtMs)
 }
 
-// isLate says whether the last complete batch was so late that its stream should be replaced.
+// isLate returns whether the last complete batch was so late that its stream should be replaced.
 func (f *freshness) isLate() bool { return math.Max(f.monotonic.delayMs, f.wall.delayMs) > maxDelayMs }
 
 type timeline struct{ knownAtMs, delayMs, leastOffsetMs float64 }

@@ -10,8 +10,8 @@ import (
 // Absent is the reason of a request that has no Authorization header.
 const Absent Reason = "absent"
 
-// Authorization is the decision about a request, and the response to one that is not authorized: 401 with a challenge
-// (RFC 6750 section 3), or 503. Reason is for the log; the body does not have it.
+// Authorization is the decision about a request. If the request is not authorized, it has the response to send: 401 with
+// a challenge (RFC 6750 section 3), or 503. Reason is for the log; the body does not contain it.
 type Authorization struct {
 	Verdict
 	Status int
@@ -22,8 +22,8 @@ type Authorization struct {
 // CallerRequest is a request whose token may be bound to a key.
 type CallerRequest struct {
 	Method string
-	// URL is that by which the client has sent the request. It has to come from the configuration, not from the header
-	// Host: a proof for another service would be accepted otherwise.
+	// URL is the URL to which the client has sent the request. Take its origin from the configuration and not from the
+	// header Host: otherwise a proof for another service would be accepted.
 	URL    string
 	Header http.Header
 }
@@ -41,8 +41,8 @@ const (
 	badProof   = `DPoP error="invalid_dpop_proof"` + algorithms
 )
 
-// Authorize verifies the token of an `Authorization: Bearer` header (RFC 6750 section 2.1), empty if there is none. It is
-// for frameworks that take no net/http middleware.
+// Authorize verifies the token of an `Authorization: Bearer` header (RFC 6750 section 2.1). authorization is empty if the
+// request has no such header. It is for frameworks that do not support net/http middleware.
 func (v *Verifier) Authorize(ctx context.Context, authorization string) Authorization {
 	if authorization == "" {
 		return unauthenticated(Absent, "Bearer")

@@ -18,14 +18,14 @@ const (
 	keySetTimeout  = 5 * time.Second
 )
 
-// For how long a key set is used, if the response does not say; and the bounds of what the response may say.
+// A key set is used for the max-age of its response, within bounds, or for defaultMaxAge if the response has none.
 const (
 	defaultMaxAge = time.Minute
 	minMaxAge     = time.Second
 	maxMaxAge     = 5 * time.Minute
 )
 
-// fetchKeys returns the keys at a URL that verify access tokens, and for how long to use them.
+// fetchKeys reads a key set. It returns the keys that verify access tokens, and the time for which to use them.
 func fetchKeys(ctx context.Context, client *http.Client, url string) ([]*key, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, keySetTimeout)
 	defer cancel()
@@ -76,7 +76,7 @@ var maxAgePattern = regexp.MustCompile(`(?:^|[\s,])max-age=(\d{1,9})`)
 func readMaxAge(cacheControl string) time.Duration {
 	maxAge := defaultMaxAge
 	if match := maxAgePattern.FindStringSubmatch(cacheControl); match != nil {
-		seconds, _ := strconv.Atoi(match[1]) // nine digits at most
+		seconds, _ := strconv.Atoi(match[1]) // never fails: the text has at most nine digits
 		maxAge = time.Duration(seconds) * time.Second
 	}
 	if maxAge < minMaxAge {

@@ -13,15 +13,15 @@ import (
 // key is a key of the issuer's JWKS.
 type key struct {
 	kid, alg string
-	// material has the public members: two keys with one kid are the same if these are equal.
+	// material contains the public members. Two keys with the same kid are the same key if their material is equal.
 	material string
-	// withdrawn says whether the issuer has revoked the key or stopped publishing it. Tokens that it verified are then
+	// withdrawn is true if the issuer has revoked the key or stopped publishing it. Tokens signed with the key are then
 	// not valid any more.
 	withdrawn atomic.Bool
 	verifies  func(input, signature []byte) bool
 }
 
-// importKey imports a JWK (RFC 7517); nil if its use, type or curve is not that of a key for access tokens.
+// importKey imports a JWK (RFC 7517). It returns nil if the use, type or curve is not that of a key for access tokens.
 func importKey(value any) *key {
 	jwk, _ := value.(map[string]any)
 	kid, isText := jwk["kid"].(string)

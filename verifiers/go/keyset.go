@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// cooldownMs is the least time between two reads that unknown kids cause.
+	// cooldownMs is the least time between two reads that are made because a kid is unknown.
 	cooldownMs = 1000
-	// maxUnreadMs bounds the trust in keys that could not be read again: one may have been withdrawn.
+	// maxUnreadMs is for how long keys are trusted while the set cannot be read again: a key may have been withdrawn.
 	maxUnreadMs = 3_600_000
-	// maxHeaders bounds the remembered header segments. The tokens of one issuer have few different ones.
+	// maxHeaders is how many header segments are remembered. The tokens of one issuer have few different headers.
 	maxHeaders = 100
 )
 
-// keySet follows the JWKS: on a schedule, and at a bounded rate when a kid is unknown.
+// keySet keeps the keys of the issuer. It reads the JWKS on a schedule, and at a bounded rate when a kid is unknown.
 type keySet struct {
 	settings *settings
 	ctx      context.Context
@@ -28,9 +28,9 @@ type keySet struct {
 	revoked map[string]bool
 	// readAtMs and triedAtMs are by the monotonic clock.
 	readAtMs, triedAtMs float64
-	// hasRead says whether a read has ended, and isReadable whether the last one succeeded.
+	// hasRead is true after the first read, whether or not it succeeded. isReadable is true if the last read succeeded.
 	hasRead, isReadable bool
-	// underWay is closed at the end of the read that is under way; nil if there is none.
+	// underWay is closed when the current read ends; nil if there is none.
 	underWay chan struct{}
 	pause    time.Duration
 }
@@ -128,7 +128,7 @@ func (k *keySet) follow() {
 	}
 }
 
-// readOnce reads the set. Callers share a read that is under way; the channel is closed at its end.
+// readOnce starts to read the set, unless a read is running already. The returned channel is closed when that read ends.
 func (k *keySet) readOnce() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()

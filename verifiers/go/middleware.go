@@ -54,13 +54,14 @@ func (v *Verifier) authorizeAt(r *http.Request, origin string) Authorization {
 	if origin == "" {
 		return v.Authorize(r.Context(), r.Header.Get("Authorization"))
 	}
-	// Handlers may have shortened the URL of the request; its target is what the client has sent.
+	// r.RequestURI is used, because it is what the client has sent. Handlers such as http.StripPrefix change r.URL.
 	return v.AuthorizeRequest(r.Context(), CallerRequest{r.Method, urlAt(origin, r.RequestURI), r.Header})
 }
 
 var absolute = regexp.MustCompile(`^[Hh][Tt][Tt][Pp][Ss]?://[^/?#]*`)
 
-// urlAt returns the URL of a request target: a path, or a whole URL (RFC 9112 section 3.2). No proof is for the empty URL.
+// urlAt returns the URL of a request target at an origin. The target is a path or a whole URL (RFC 9112 section 3.2). For
+// any other target it returns an empty text, for which no proof is valid.
 func urlAt(origin, target string) string {
 	path := target[len(absolute.FindString(target)):]
 	if !strings.HasPrefix(path, "/") {

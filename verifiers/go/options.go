@@ -106,7 +106,7 @@ func resolve(o Options) (*settings, error) {
 	}
 	s.client = &http.Client{
 		Transport: o.Transport,
-		// A redirect is a response that is not the key set.
+		// Redirects are not followed: they count as failed responses.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s, nil
@@ -142,7 +142,7 @@ func (o *Options) setFunctions() {
 	if o.Transport == nil {
 		o.Transport = &http.Transport{
 			TLSClientConfig: o.TLSConfig,
-			// HTTP/1.1: over HTTP/2 all calls share one connection, and one that is dead is used for every retry.
+			// This disables HTTP/2, over which all calls share one connection, and retries use it even if it is dead.
 			TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{},
 			DisableCompression:  true,
 			MaxIdleConnsPerHost: 16,

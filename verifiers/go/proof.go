@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// maxProofLength bounds proofs: with an RSA key of 4,096 bits and a URL of 2,000 characters one has less.
+	// maxProofLength is enough for a proof with an RSA key of 4,096 bits and a URL of 2,000 characters.
 	maxProofLength = 8192
 	maxJtiLength   = 256
 	// proofToleranceMs is how far `iat` of a proof may be from the wall clock.
 	proofToleranceMs = 60_000
 )
 
-// ProvingRequest is what a request proves with (RFC 9449 section 7).
+// ProvingRequest is a request with a proof, and the facts that the proof is compared with (RFC 9449 section 7).
 type ProvingRequest struct {
 	Method string
-	// URL is that by which the client has sent the request: behind a proxy the public one. It has to come from the
-	// configuration, not from the header Host: a proof for another service would be accepted otherwise.
+	// URL is the URL to which the client has sent the request; behind a proxy, it is the public one. Take its origin from
+	// the configuration and not from the header Host: otherwise a proof for another service would be accepted.
 	URL string
 	// Proof is the value of the header DPoP, empty if there is none. Several headers are joined with commas.
 	Proof string
 }
 
-// proof is a proof that was verified, but for its replay and the key of its token.
+// proof is a verified proof. Still to be checked are whether it is a replay, and whether the token is bound to its key.
 type proof struct {
 	// thumbprint is the thumbprint of the proof's key (RFC 7638).
 	thumbprint string

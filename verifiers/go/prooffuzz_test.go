@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzVerifyProof: no text stops the verifier, none is accepted whose content was not signed, and every refusal is listed.
+// FuzzVerifyProof tests that no text makes the verifier panic, that accepted content was signed, and that every refusal
+// has a reason of the list.
 func FuzzVerifyProof(f *testing.F) {
 	file := readVectorFile(f)
 	token, _ := boundCases(f, file)
@@ -34,7 +35,7 @@ func FuzzVerifyProof(f *testing.F) {
 	})
 }
 
-// FuzzProofURL: a normalized URL is one, without query and fragment, in printable ASCII.
+// FuzzProofURL tests that every result is a URL without query and fragment, in printable ASCII.
 func FuzzProofURL(f *testing.F) {
 	for _, one := range readVectorFile(f).Cases {
 		for _, request := range one.Requests {

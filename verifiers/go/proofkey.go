@@ -12,25 +12,25 @@ import (
 
 const (
 	minRSABits, maxRSABits = 2048, 4096
-	// rsaExponent and its text in base64url: smaller ones help forgers if verifiers are lax, and not every runtime has
-	// other ones.
+	// rsaExponent is the only accepted exponent; the second constant is its base64url form. Smaller exponents help
+	// forgers if a verifier checks the padding carelessly, and not every runtime supports greater ones.
 	rsaExponent, rsaExponentText = 65_537, "AQAB"
 )
 
-// privateMembers are the members that private and symmetric keys have (RFC 7518 section 6). A client that sends one does
-// not keep its key secret.
+// privateMembers are the members of private and symmetric keys (RFC 7518 section 6). A client that sends one of them
+// does not keep its key secret.
 var privateMembers = [...]string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
 // proofKey is the public key in a proof.
 type proofKey struct {
 	// canonical is the text whose SHA-256 is the thumbprint (RFC 7638 section 3).
 	canonical string
-	// open returns the function that verifies a signature; nil if a point is not on its curve.
+	// open returns the function that verifies signatures; nil if the key is not a point of its curve.
 	open func() func(input, signature []byte) bool
 }
 
-// readProofKey reads a public JWK for an algorithm; nil unless it is P-256, Ed25519, or RSA with 2,048 to 4,096 bits, in
-// canonical encoding and without a private member.
+// readProofKey reads a public JWK for an algorithm. It returns nil unless the key is P-256, Ed25519, or RSA with 2,048 to
+// 4,096 bits, is encoded canonically and has no private member.
 func readProofKey(alg string, jwk map[string]any) *proofKey {
 	for _, name := range privateMembers {
 		if _, has := jwk[name]; has {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// urlParts are scheme, host, port and path; the host is a name, an IPv4 address or an IPv6 one, without credentials.
-// A pattern that ignores case would also match letters beyond ASCII, such as ſ.
+// urlParts matches scheme, host, port and path. The host is a name, an IPv4 address or an IPv6 address, without
+// credentials. The flag for ignoring case is not used, because it would also match letters beyond ASCII, such as ſ.
 var urlParts = regexp.MustCompile(
 	`^([Hh][Tt][Tt][Pp][Ss]?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]*))?(/[^?#]*)?(?:[?#]|$)`,
 )
 
 // proofURL returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and
-// 6.2.3). It is false for what is no http(s) URL, has credentials, or a host that is not in ASCII.
+// 6.2.3). The result is false if the text is no http(s) URL, has credentials, or has a host that is not in ASCII.
 func proofURL(text string) (string, bool) {
 	parts := urlParts.FindStringSubmatch(text)
 	if parts == nil {
@@ -31,7 +31,8 @@ func proofURL(text string) (string, bool) {
 
 const hexDigits = "0123456789ABCDEF"
 
-// normalizeEscapes escapes what a path may not have (RFC 3986 section 3.3), and decodes what needs no escape.
+// normalizeEscapes escapes characters that a path must not contain (RFC 3986 section 3.3), and decodes escapes that are
+// not needed.
 func normalizeEscapes(path string) string {
 	var normalized strings.Builder
 	for at := 0; at < len(path); at++ {
@@ -52,7 +53,7 @@ func normalizeEscapes(path string) string {
 	return normalized.String()
 }
 
-// isUnreserved says whether a character never needs an escape (RFC 3986 section 2.3).
+// isUnreserved returns whether a character never needs an escape (RFC 3986 section 2.3).
 func isUnreserved(c byte) bool {
 	return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }

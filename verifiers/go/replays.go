@@ -6,14 +6,15 @@ import (
 )
 
 const (
-	// proofLifeMs is for how long a proof may be accepted after it was accepted first.
+	// proofLifeMs is the longest time between the first and the last moment at which a proof is valid by its `iat`.
 	proofLifeMs = 2 * proofToleranceMs
 	maxProofs   = 200_000
 )
 
 type proofs map[[sha256.Size]byte]struct{}
 
-// replays remembers proofs in two halves. When the young half is full or old, the other half is forgotten.
+// replays remembers accepted proofs in two halves. When the young half is full, or older than proofLifeMs, the old half
+// is forgotten, and the young half becomes the old one.
 type replays struct {
 	mu           sync.Mutex
 	young, old   proofs
@@ -25,7 +26,7 @@ func newReplays(nowMs float64, size int) *replays {
 	return &replays{young: proofs{}, old: proofs{}, youngSinceMs: nowMs, half: size / 2}
 }
 
-// isNew remembers a proof. It returns whether it was not known.
+// isNew returns whether a proof was not known, and remembers the proof.
 func (r *replays) isNew(id [sha256.Size]byte, nowMs float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 // sweepIntervalMs is how often expired entries are removed.
 const sweepIntervalMs = 10_000
 
-// expired is the reason of sessions whose access tokens have expired with them.
+// expired is the reason of sessions that ended by their lifetime. Their access tokens have expired, too, so such
+// revocations need not be remembered.
 const expired = "expired"
 
 // batch is a WatchRevocationsResponse in JSON.
@@ -26,7 +27,7 @@ type batch struct {
 	RevokedUntilTime *time.Time `json:"revokedUntilTime"`
 }
 
-// revocations is what the feed has delivered.
+// revocations keeps the data that the feed has delivered.
 type revocations struct {
 	settings *settings
 	keys     *keySet
@@ -40,7 +41,7 @@ type revocations struct {
 	sweptAtMs      float64
 	isFollowing    bool
 	batches        int
-	// next is closed, and replaced, by every batch.
+	// next is closed when the next batch arrives, and is then replaced.
 	next chan struct{}
 }
 
@@ -51,7 +52,7 @@ func newRevocations(s *settings, keys *keySet) *revocations {
 	}
 }
 
-// has says whether a session is revoked.
+// has returns whether a session is revoked.
 func (r *revocations) has(sid string, createdAtMs float64) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -59,28 +60,28 @@ func (r *revocations) has(sid string, createdAtMs float64) bool {
 	return isRevoked || createdAtMs <= r.revokedUntilMs
 }
 
-// stalenessMs is the age of what is known: the time since the service last read the store and delivered everything.
+// stalenessMs returns the time since the service read the store for the last complete batch.
 func (r *revocations) stalenessMs(monotonicMs, wallMs float64) float64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.fresh.ageMs(monotonicMs, wallMs)
 }
 
-// isLate says whether the last complete batch was so late that its stream should be replaced.
+// isLate returns whether the last complete batch was so late that its stream should be replaced.
 func (r *revocations) isLate() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.fresh.isLate()
 }
 
-// progress returns how many batches have been received, and a channel that the next one closes.
+// progress returns the number of received batches, and a channel that is closed when the next batch arrives.
 func (r *revocations) progress() (int, <-chan struct{}) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.batches, r.next
 }
 
-// apply applies a batch. It returns whether the feed follows only since this batch.
+// apply applies a batch. It returns true if the batch is the first complete one since the feed began or was lost.
 func (r *revocations) apply(b *batch) (begins bool) {
 	if len(b.RevokedKeyIDs) > 0 {
 		r.keys.revoke(b.RevokedKeyIDs)
@@ -108,8 +109,8 @@ func (r *revocations) apply(b *batch) (begins bool) {
 	return begins
 }
 
-// sweep forgets revocations that have expired both by the store's time, in which they are given, and by the clock that
-// tokens expire by. The two clocks may differ.
+// sweep forgets revocations that are not needed any more: their time has passed both by the store's clock, which has set
+// the time, and by the wall clock, by which tokens expire.
 func (r *revocations) sweep(nowMs, overMs float64) {
 	r.sweptAtMs = nowMs
 	for sid, expiresAtMs := range r.expiries {
@@ -119,7 +120,7 @@ func (r *revocations) sweep(nowMs, overMs float64) {
 	}
 }
 
-// msOf returns a time in ms since the epoch, rounded as all verifiers round it.
+// msOf returns a time in ms since the epoch. All verifiers round it in the same way.
 func msOf(t *time.Time, absent float64) float64 {
 	if t == nil {
 		return absent

@@ -9,9 +9,9 @@ import (
 // maxDepth is the same in all verifiers: parsers of other languages have limits of their own.
 const maxDepth = 128
 
-// parseObject parses a JSON object. It is false for anything else, and for what two parsers could read differently: text
-// that is not UTF-8, a duplicate member (RFC 7519 section 4), an unpaired surrogate (RFC 7493 section 2.1), deeper
-// nesting than maxDepth. A number is a float64, infinite if it is beyond the range.
+// parseObject parses a JSON object. It returns false for anything else, and for texts that two parsers could read
+// differently: text that is not UTF-8, a duplicate member (RFC 7519 section 4), an unpaired surrogate (RFC 7493 section
+// 2.1), deeper nesting than maxDepth. Numbers become float64; numbers out of range become infinite.
 func parseObject(text string) (map[string]any, bool) {
 	if !utf8.ValidString(text) {
 		return nil, false
@@ -45,7 +45,7 @@ func (p *jsonParser) space() {
 	}
 }
 
-// take consumes a byte, with the white space around it.
+// take consumes the byte c and the white space around it. It returns false if the next byte is another one.
 func (p *jsonParser) take(c byte) bool {
 	p.space()
 	if p.peek() != c {
@@ -169,7 +169,7 @@ func (p *jsonParser) number() (any, bool) {
 			return nil, false
 		}
 	}
-	// Beyond the range, the value is infinite and there is an error, too.
+	// For a number out of range ParseFloat returns an infinite value and an error. The value is used.
 	value, _ := strconv.ParseFloat(p.text[start:p.at], 64)
 	return value, true
 }

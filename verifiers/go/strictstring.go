@@ -63,7 +63,7 @@ func (p *jsonParser) escaped(begin string) (string, bool) {
 	return "", false
 }
 
-// codePoint parses what follows a backslash: `uXXXX`, or two of them that are a pair of surrogates.
+// codePoint parses the rest of an escape such as `\u00e9`, or of two escapes that form a pair of surrogates.
 func (p *jsonParser) codePoint() (rune, bool) {
 	first, ok := p.unit()
 	if !ok || !utf16.IsSurrogate(first) {

@@ -14,11 +14,12 @@ const (
 	// signatureLength is the length of a signature in base64url: all accepted algorithms have signatures of 64 bytes.
 	signatureLength = 86
 	signatureBytes  = 64
-	// maxRemembered bounds the memory of known signatures: anybody may present long texts.
+	// maxRemembered is the length of the longest token whose verification is remembered, so that long tokens, which
+	// anybody can send, do not fill the memory.
 	maxRemembered = 2048
 )
 
-// checked is a token that is valid by keys and clock alone.
+// checked is a token whose signature, claims and lifetime are valid. Whether its session was revoked is not checked yet.
 type checked struct {
 	claims                   *Claims
 	key                      *key
@@ -26,13 +27,14 @@ type checked struct {
 	createdAtMs, expiresAtMs float64
 }
 
-// presented is a token, and whether it may be bound to a key, because the request proves the key.
+// presented is a token of a request. allowsBound is true if the caller checks a proof, so the token may be bound to a key.
 type presented struct {
 	token       string
 	allowsBound bool
 }
 
-// check checks a token with the keys and the clock alone. The reason UnknownKey may change with newer keys.
+// check checks the signature, the claims and the lifetime of a token. If the reason is UnknownKey, newer keys may change
+// the result.
 func (v *Verifier) check(given presented) (*checked, Reason) {
 	token := given.token
 	end := len(token) - signatureLength - 1
@@ -69,7 +71,8 @@ func (v *Verifier) check(given presented) (*checked, Reason) {
 	return newChecked(claims, payload, found), ""
 }
 
-// isAuthentic remembers the validity of recent signatures: a refused token may be presented again and again.
+// isAuthentic returns whether the signature is valid. It remembers recent results, because clients may present a refused
+// token again and again.
 func (v *Verifier) isAuthentic(token string, end int, signature string, by *key) bool {
 	if known, ok := v.signatures.get(token); ok && known.key == by {
 		return known.isValid
@@ -86,9 +89,9 @@ type knownSignature struct {
 	isValid bool
 }
 
-// decodeSegment decodes canonical base64url: alphabet, no padding, no spare bits (RFC 4648 section 3.5).
+// decodeSegment decodes canonical base64url, which has no padding and no spare bits (RFC 4648 section 3.5).
 func decodeSegment(segment string) (string, bool) {
-	// The decoder skips line breaks.
+	// The decoder would ignore line breaks.
 	if strings.ContainsAny(segment, "\r\n") {
 		return "", false
 	}
@@ -105,7 +108,7 @@ func (v *Verifier) findKey(segment string) (*key, Reason) {
 	if !ok {
 		return nil, Malformed
 	}
-	// The header only chooses the key; a member that could change the verification is rejected (RFC 8725 section 3.10).
+	// Other members, such as `crit` or `jwk`, could change how the token is verified (RFC 8725 section 3.10).
 	for name := range header {
 		if name != "typ" && name != "alg" && name != "kid" {
 			return nil, Malformed
@@ -135,7 +138,7 @@ func (v *Verifier) findKey(segment string) (*key, Reason) {
 	return found, ""
 }
 
-// lowerASCII lowers no other letters: some have an ASCII letter as their lower case.
+// lowerASCII converts only ASCII letters, because the lower case of some other letters is an ASCII letter.
 func lowerASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -171,7 +174,7 @@ func (v *Verifier) findFault(claims map[string]any, allowsBound bool) Reason {
 	if !isOurs {
 		return WrongAudience
 	}
-	// The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
+	// A token that is bound to a key (RFC 7800) needs a proof: somebody who presents it without one may have stolen it.
 	if _, isBound := claims["cnf"]; isBound && !allowsBound {
 		return NotBearer
 	}
@@ -217,7 +220,7 @@ func newChecked(all map[string]any, payload string, by *key) *checked {
 	exp, _ := all["exp"].(float64)
 	iat, _ := all["iat"].(float64)
 	aud, _ := audiencesOf(all["aud"])
-	// In a token without `sct`, the time of issue counts as that of the creation of its session.
+	// If a token has no `sct`, its session counts as created when the token was issued.
 	createdAtMs, ok := all["sct"].(float64)
 	if !ok {
 		createdAtMs = iat * 1000

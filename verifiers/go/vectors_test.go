@@ -47,7 +47,7 @@ func TestVectors(t *testing.T) {
 		})
 	}
 	for _, reason := range append(verifier.ProofReasons, verifier.Reasons...) {
-		// Only the service asks for nonces.
+		// ProofNonce is a reason of the service only, because verifiers do not require nonces.
 		if !seen[string(reason)] && reason != verifier.ProofNonce {
 			t.Errorf("no case is %s", reason)
 		}

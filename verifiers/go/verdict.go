@@ -2,7 +2,7 @@ package verifier
 
 import "encoding/json"
 
-// Reason says why a token is rejected, as a closed list. Every reason but Unavailable is proven: respond 401.
+// Reason is why a token is rejected, from a closed list. Every reason but Unavailable is certain: respond 401.
 // Unavailable means that the decision is not possible now: respond 503, and keep the client logged in.
 type Reason string
 

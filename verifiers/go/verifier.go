@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// maxSignatures bounds the signatures whose validity is remembered.
+// maxSignatures is how many results of signature checks are remembered.
 const maxSignatures = 2048
 
-// ErrClosed is the error of Ready after Close, unless keys and revocations were known before.
+// ErrClosed is the error that Ready returns after Close, unless keys and revocations were known before.
 var ErrClosed = errors.New("the verifier is closed")
 
 // Verifier decides whether to accept access tokens. Make one for each process. It is safe for concurrent use.
@@ -24,9 +24,10 @@ type Verifier struct {
 	signatures    *recentlyUsed[knownSignature]
 	replays       *replays
 	close         context.CancelFunc
-	// Close closes the channel closed.
+	// closed is a channel that Close closes.
 	closed <-chan struct{}
-	// staleAfterBatches is the number of batches at which the feed was found stale. It still is, if no other has arrived.
+	// staleAfterBatches is the number of received batches when the feed was last found stale. While the number is the
+	// same, the feed is still stale.
 	staleAfterBatches atomic.Int64
 }
 
@@ -53,7 +54,8 @@ func New(options Options) (*Verifier, error) {
 }
 
 // Ready waits until keys and revocations are known. It returns an error while the admin token is refused or lacks the
-// scope `watch`. The verifier still retries, since the token may become valid: Ready may be called again. After Close it returns ErrClosed, unless they were known before.
+// scope `watch`. The verifier continues to retry, since the token may become valid: call Ready again. After Close it
+// returns ErrClosed, unless keys and revocations were known before.
 func (v *Verifier) Ready(ctx context.Context) error {
 	if v.feed != nil {
 		if err := v.feed.wait(ctx, v.closed); err != nil {
@@ -61,7 +63,7 @@ func (v *Verifier) Ready(ctx context.Context) error {
 		}
 	}
 	select {
-	case <-v.keys.ready: // what was known before Close still is
+	case <-v.keys.ready: // Close does not change this
 		return nil
 	default:
 	}
@@ -75,11 +77,11 @@ func (v *Verifier) Ready(ctx context.Context) error {
 	}
 }
 
-// Close closes the feed. Later verdicts use what was known at that time, as long as it is fresh.
+// Close closes the feed. Later verdicts use the revocations that were known at that time, until they are stale.
 func (v *Verifier) Close() { v.close() }
 
-// StalenessMs returns the age of what is known of revocations. It is infinite before the feed has delivered it, and
-// without a feed.
+// StalenessMs returns the age of the known revocations. It is infinite before the feed has delivered them, and without a
+// feed.
 func (v *Verifier) StalenessMs() float64 {
 	if v.feed == nil {
 		return math.Inf(1)
@@ -87,8 +89,8 @@ func (v *Verifier) StalenessMs() float64 {
 	return v.feed.stalenessMs(v.settings.monotonicMs(), v.settings.wallMs())
 }
 
-// Verify decides whether to accept an access token. It calls the service only for a key that is unknown, and where the
-// policy introspects while the feed is stale.
+// Verify decides whether to accept an access token. It calls the service only if the token's key is unknown, or if the
+// feed is stale and the policy is Introspect.
 func (v *Verifier) Verify(ctx context.Context, token string) Verdict {
 	return v.verify(ctx, presented{token: token})
 }
@@ -123,7 +125,7 @@ func (v *Verifier) verify(ctx context.Context, given presented) Verdict {
 	}
 	entry, reason := v.check(given)
 	if reason == UnknownKey {
-		// An unknown key may be newer than the key set.
+		// The key may have been published after the key set was read.
 		isReadable := v.keys.refresh(ctx)
 		if entry, reason = v.check(given); reason == UnknownKey && !isReadable {
 			reason = Unavailable
@@ -138,7 +140,8 @@ func (v *Verifier) verify(ctx context.Context, given presented) Verdict {
 
 // judge decides about a valid token by the facts that can change: its key, its time, its session, the age of the feed.
 func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) Verdict {
-	// The age comes first: a batch that arrives between the two makes a token revoked, never what was known before fresh.
+	// The age is read before the revocations. In the other order, a batch that arrives in between could make outdated
+	// revocations look fresh.
 	isFresh := v.feed == nil || v.StalenessMs() <= v.settings.maxStalenessMs
 	if changed := v.judgeChanges(ctx, given, entry); changed != nil {
 		return *changed
@@ -147,7 +150,7 @@ func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) V
 	if isFresh {
 		return accepted
 	}
-	// After this process was stopped, batches may have arrived that it has not read yet.
+	// If this process was stopped, batches may have arrived that it has not read yet. It waits for them briefly.
 	if batches, next := v.feed.progress(); int64(batches) != v.staleAfterBatches.Load() {
 		select {
 		case <-next:
@@ -163,7 +166,7 @@ func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) V
 	}
 	verdict := v.introspection.introspect(ctx, given.token, accepted, v.settings.monotonicMs())
 	if verdict.OK {
-		// The feed may have delivered, while the call was under way, what the service did not know when it responded.
+		// During the call, the feed may have delivered a revocation that the service did not know when it responded.
 		if changed := v.judgeChanges(ctx, given, entry); changed != nil {
 			return *changed
 		}
@@ -176,7 +179,8 @@ func (v *Verifier) judgeChanges(ctx context.Context, given presented, entry *che
 	var changed Verdict
 	switch {
 	case entry.key.withdrawn.Load():
-		// The key of the token was revoked or left the key set, perhaps while this verdict waited. The decision begins again.
+		// The token's key was revoked or removed from the key set, perhaps while this call waited, so the token is
+		// checked again.
 		changed = v.verify(ctx, given)
 	case v.settings.wallMs() >= entry.expiresAtMs:
 		changed = refuse(Expired)

@@ -64,7 +64,7 @@ func authorize(
 	ctx context.Context, v *verifier.Verifier, method string, options []verifier.AdapterOptions,
 ) (context.Context, error) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
-	// Several values are no token, as in a header with a list.
+	// If the metadata has several values, the joined text is not a valid header, so the call is refused.
 	authorization := strings.Join(incoming.Get("authorization"), ", ")
 	request := verifier.CallerRequest{Method: http.MethodPost, Header: http.Header{"Dpop": incoming.Get("dpop")}}
 	for _, each := range options {
@@ -86,7 +86,7 @@ func authorize(
 	if caller.Status == http.StatusServiceUnavailable {
 		code, message, name = codes.Unavailable, "temporarily unavailable", "Retry-After"
 	}
-	// Without the trailer the error is the same.
+	// If the trailer cannot be set, the caller still gets the error.
 	_ = grpc.SetTrailer(ctx, metadata.Pairs(strings.ToLower(name), caller.Header[name]))
 	return nil, status.Error(code, message)
 }

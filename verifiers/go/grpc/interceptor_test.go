@@ -19,7 +19,7 @@ import (
 	"session-service.example/verifier"
 )
 
-// service responds to whom it knows the claims of.
+// service succeeds if the context has the claims of the expected caller.
 type service struct {
 	health.UnimplementedHealthServer
 }
@@ -44,8 +44,8 @@ type vectorCase struct {
 	Requests       []struct{ URL, Proof string }
 }
 
-// start returns a client of a server behind the interceptors, and the cases of the vectors. The token of the first one is
-// valid if the keys are readable.
+// start returns a client of a server behind the interceptors, and the cases of the vectors. The token of the first case
+// is valid if the keys are readable.
 func start(t *testing.T, isReadable bool, options ...verifier.AdapterOptions) (health.HealthClient, []vectorCase) {
 	t.Helper()
 	text, err := os.ReadFile("../../../test/vectors/verifier.json")

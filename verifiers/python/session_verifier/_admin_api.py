@@ -1,4 +1,4 @@
-"""Calls of the admin API: Connect's protocol, in JSON."""
+"""Calls the admin API, by Connect's protocol with JSON."""
 
 import json
 import struct
@@ -11,12 +11,12 @@ from ._http import Response
 from ._options import Settings
 
 SERVICE = "/auth.admin.v1.SessionAdminService/"
-#: The bounds of a message of the feed, and of any other response.
+#: The size limits of a message of the feed, and of other responses.
 MAX_MESSAGE_BYTES = 16 << 20
 MAX_BODY_BYTES = 1 << 20
 #: Bits of the first byte of an envelope.
 COMPRESSED, END = 1, 2
-#: The codes of responses without one (the table of the Connect protocol).
+#: The error codes of responses whose body has none, by status (a table of the Connect protocol).
 HTTP_CODES = {
     400: "internal",
     401: "unauthenticated",
@@ -30,7 +30,7 @@ HTTP_CODES = {
 
 
 def call(settings: Settings, rpc: str, content_type: str, body: bytes, deadline: float) -> Response:
-    """Posts a message. Raises RpcError, OSError or http.client.HTTPException."""
+    """Posts a message to an RPC. Raises RpcError, OSError or http.client.HTTPException."""
     headers = {"content-type": content_type, "connect-protocol-version": "1"}
     if settings.admin_token is not None:
         headers["authorization"] = f"Bearer {settings.admin_token()}"
@@ -54,7 +54,7 @@ def _error_of(response: Response, deadline: float) -> RpcError:
 
 
 def read_all(response: Response, limit: int, deadline: float) -> bytes:
-    """Returns the body. Raises ValueError beyond the limit, and TimeoutError after the deadline."""
+    """Returns the body. Raises ValueError if it is longer than `limit`, and TimeoutError after the deadline."""
     pieces, size = [], 0
     while piece := response.read(65_536, deadline):
         pieces.append(piece)
@@ -65,7 +65,7 @@ def read_all(response: Response, limit: int, deadline: float) -> bytes:
 
 
 def introspect_token(settings: Settings, token: str, deadline: float) -> bool:
-    """Whether the service holds the token for active."""
+    """Returns whether the service reports the token as active."""
     body = json.dumps({"token": token}).encode()
     response = call(settings, "IntrospectToken", "application/json", body, deadline)
     try:
@@ -82,9 +82,9 @@ def open_feed(settings: Settings, cursor: str, deadline: float) -> Response:
 
 
 def read_feed(response: Response, max_silence: float) -> Iterator[dict[str, Any]]:
-    """Returns the batches of a stream as they arrive, each within a time in seconds.
+    """Yields the batches of a stream as they arrive. `max_silence` is the time limit for each, in seconds.
 
-    Raises RpcError, OSError or ValueError at its end.
+    Raises RpcError, OSError or ValueError when the stream ends.
     """
     while True:
         deadline = time.monotonic() + max_silence

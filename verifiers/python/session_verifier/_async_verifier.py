@@ -9,7 +9,7 @@ from ._verifier import Verifier
 
 
 class AsyncVerifier:
-    """Decides as `Verifier` does, with the same options. Only what calls the service leaves the event loop, for a thread."""
+    """Works as `Verifier`, with the same options. Decisions that need a call of the service are made in a thread."""
 
     def __init__(self, **options: Any) -> None:
         self._verifier = Verifier(**options)
@@ -28,9 +28,9 @@ class AsyncVerifier:
         return verdict if verdict is not None else await asyncio.to_thread(verifier.verify_bound, token, request)
 
     async def _refuse_unknown(self, token: str) -> Verdict | None:
-        """Reads the key set again for an unknown key. Returns the refusal if it still is unknown.
+        """Reads the key set again if the token's key is unknown. Returns a refusal if the key is still unknown.
 
-        One thread reads for all: anybody may present such tokens, and the application has few threads.
+        All calls share one thread for this: anybody can present such tokens, and the application has few threads.
         """
         if not self._verifier._is_of_unknown_key(token):
             return None
@@ -43,7 +43,7 @@ class AsyncVerifier:
         return REFUSED["unknown_key" if is_readable else "unavailable"]
 
     def staleness_ms(self) -> float:
-        """The age of what is known of revocations."""
+        """Returns the age of the known revocations."""
         return self._verifier.staleness_ms()
 
     async def wait_until_ready(self) -> None:

@@ -1,4 +1,4 @@
-"""The responses to requests that are not authorized."""
+"""Decides about requests by their `Authorization` header, and makes the responses to those that are refused."""
 
 import re
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ _BAD_PROOF = f'DPoP error="invalid_dpop_proof", {_ALGORITHMS}'
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """The decision about a request, and the response to one that is not authorized.
+    """The decision about a request. If the request is not authorized, it has the response to send.
 
-    The response is 401 with a challenge (RFC 6750 section 3), or 503. `reason` is for the log; the body does not have it.
+    The response is 401 with a challenge (RFC 6750 section 3), or 503. `reason` is for the log; the body does not contain it.
     """
 
     ok: bool
     claims: Mapping[str, Any] = field(default_factory=lambda: NO_CLAIMS)
-    #: `absent`: the request has no `Authorization` header.
+    #: Why the request is not authorized. `absent` means that it has no `Authorization` header.
     reason: Reason | ProofReason | Literal["absent"] | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Authorization:
 
 
 class RequestHeaders(Protocol):
-    """Those of a request, by their names in lower case. Several headers of one name are joined with commas."""
+    """The headers of a request, by their names in lower case. Several headers of one name are joined with commas."""
 
     def get(self, name: str, /) -> str | None: ...
 
@@ -48,15 +48,15 @@ class CallerRequest:
     """A request whose token may be bound to a key."""
 
     method: str
-    #: The URL by which the client has sent the request. It has to come from the configuration, not from the header
-    #: `Host`: a proof for another service would be accepted otherwise.
+    #: The URL to which the client has sent the request. Take its origin from the configuration and not from the header
+    #: `Host`: otherwise a proof for another service would be accepted.
     url: str
     headers: RequestHeaders
 
 
 @dataclass(frozen=True, slots=True)
 class _Presented:
-    """A token, and what its request proves with where its scheme is DPoP."""
+    """A token. `request` has the proof, if the token came with the scheme DPoP."""
 
     token: str
     request: ProvingRequest | None
@@ -65,8 +65,8 @@ class _Presented:
 def authorize(verifier: Verifier, given: str | CallerRequest | None) -> Authorization:
     """Verifies the token of an `Authorization` header. Never raises.
 
-    With the scheme Bearer (RFC 6750 section 2.1), and of a whole request also with the scheme DPoP and a proof (RFC 9449
-    section 7).
+    The scheme is Bearer (RFC 6750 section 2.1). If a whole request is given, the scheme may also be DPoP with a proof (RFC
+    9449 section 7).
     """
     presented = _read(given)
     if isinstance(presented, Authorization):
@@ -76,7 +76,7 @@ def authorize(verifier: Verifier, given: str | CallerRequest | None) -> Authoriz
 
 
 async def authorize_async(verifier: AsyncVerifier, given: str | CallerRequest | None) -> Authorization:
-    """The same for asyncio."""
+    """Works as `authorize`, for asyncio."""
     presented = _read(given)
     if isinstance(presented, Authorization):
         return presented

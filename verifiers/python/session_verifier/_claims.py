@@ -11,14 +11,14 @@ from ._verdict import Reason, Verdict
 
 @dataclass(slots=True, eq=False)
 class Checked:
-    """A token that is valid by keys and clock."""
+    """A token whose signature, claims and lifetime are valid. Whether its session was revoked is not checked yet."""
 
     key: Key
     sid: str
     #: When the session was created; in a token without `sct`, when the token was issued.
     created_at_ms: float
     expires_at_ms: float
-    #: Whether the token is bound to a key, so that it is no bearer token.
+    #: Whether the token is bound to a key. Such a token is only accepted with a proof.
     is_bound: bool
     accepted: Verdict
 
@@ -44,7 +44,7 @@ def check_claims(claims: dict[str, Any], key: Key, settings: Settings, allows_bo
     if not is_addressed:
         return "wrong_audience"
     is_bound = "cnf" in claims
-    # The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
+    # A token that is bound to a key (RFC 7800) needs a proof: somebody who presents it without one may have stolen it.
     if is_bound and not allows_bound:
         return "not_bearer"
     now_ms, expires_at_ms = settings.clock_ms(), exp * 1000

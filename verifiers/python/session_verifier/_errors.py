@@ -2,7 +2,7 @@
 
 
 class RpcError(Exception):
-    """An error of an RPC. `code` is one of Connect's, such as `unauthenticated`."""
+    """An error of an RPC. `code` is an error code of Connect, such as `unauthenticated`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -17,7 +17,7 @@ class VerifierClosedError(Exception):
     """The verifier was closed before keys and revocations were known."""
 
 
-#: Errors that no retry fixes.
+#: The error codes that mean a bad admin token, with their messages. A retry does not fix these errors.
 CREDENTIAL_FAULTS = {
     "unauthenticated": "the admin API does not accept the verifier's admin_token",
     "permission_denied": "the verifier's admin_token lacks the scope `watch`",

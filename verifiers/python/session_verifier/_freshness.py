@@ -1,17 +1,17 @@
-"""Measures the age of what the feed has delivered."""
+"""Measures the age of the data that the feed has delivered."""
 
 import math
 
-#: If a batch is this much slower than the fastest of its stream, its stream is replaced as a silent one is.
+#: The greatest delay of a batch compared with the fastest batch of its stream. A slower stream is replaced.
 MAX_DELAY_MS = 3000
 
 
 class Freshness:
     """Batches carry the store's time, whose offset from the local clocks is unknown.
 
-    The least (arrival − store time) of a stream is therefore taken for a batch without delay, and the excess of another
-    batch is its age. Two clocks measure it and the greater age counts: the monotonic clock never jumps, and the wall
-    clock goes on while the machine is suspended.
+    The batch with the least (arrival − store time) of a stream therefore counts as one without delay, and the excess of
+    another batch is that batch's age on arrival. The age is measured by two clocks, and the greater result counts: the
+    monotonic clock never jumps, and the wall clock continues while the machine is suspended.
     """
 
     def __init__(self) -> None:
@@ -19,21 +19,21 @@ class Freshness:
         self._wall = _Timeline()
 
     def restart(self) -> None:
-        """Starts a new stream, which may have another route and another clock. The age of what is known is kept."""
+        """Starts a new stream, which may have another latency and another clock of the store. The age of the data is kept."""
         self._monotonic.restart()
         self._wall.restart()
 
     def record(self, as_of_ms: float | None, is_complete: bool, monotonic_ms: float, wall_ms: float) -> None:
         """Records a batch.
 
-        `as_of_ms` is the store's time; None from a service that does not send it. `is_complete` says whether the batches
-        so far contain everything that was revoked by then.
+        `as_of_ms` is the store's time; None if the service does not send it. `is_complete` means that the batches so far
+        contain everything that was revoked up to that time.
         """
         self._monotonic.record(as_of_ms, is_complete, monotonic_ms)
         self._wall.record(as_of_ms, is_complete, wall_ms)
 
     def age_ms(self, monotonic_ms: float, wall_ms: float) -> float:
-        """Infinite before the first complete batch."""
+        """Returns the age of the data. It is infinite before the first complete batch."""
         return max(monotonic_ms - self._monotonic.known_at_ms, wall_ms - self._wall.known_at_ms)
 
     @property

@@ -1,4 +1,4 @@
-"""HTTP by the standard library: one request, one connection, one deadline."""
+"""An HTTP client on the standard library. Each request has its own connection and one deadline for all of its steps."""
 
 import http.client
 import io
@@ -18,29 +18,29 @@ class Response(Protocol):
     def header(self, name: str) -> str | None: ...
 
     def read(self, size: int, deadline: float) -> bytes:
-        """Returns up to `size` bytes as they arrive; none at the end. Raises OSError, also at the deadline.
+        """Returns up to `size` bytes as soon as some arrive; no bytes at the end. Raises OSError, for the deadline TimeoutError.
 
-        The deadline is a time of `time.monotonic`.
+        `deadline` is a time of `time.monotonic`.
         """
 
     def close(self) -> None:
-        """May be called from another thread, whose `read` then ends."""
+        """Closes the response. If another thread is waiting in `read`, that call ends."""
 
 
 class Transport(Protocol):
-    """Makes requests. Another one may go through a proxy."""
+    """Makes requests. An application may implement it, for example to use a proxy."""
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, deadline: float
     ) -> Response:
-        """Returns the response when it begins. Raises OSError or http.client.HTTPException.
+        """Returns the response as soon as its head has arrived. Raises OSError or http.client.HTTPException.
 
-        The deadline bounds all of it, except what the resolver of the system takes for the name of the host.
+        The deadline bounds everything except the resolution of the host name by the system.
         """
 
 
 class _Socket:
-    """A socket as http.client uses it, whose operations end at the deadline together."""
+    """The part of a socket that http.client uses. One deadline bounds all operations together."""
 
     def __init__(self, connected: socket.socket, deadline: float) -> None:
         self.connected = connected
@@ -54,7 +54,7 @@ class _Socket:
         return io.BufferedReader(_Reader(self))
 
     def close(self) -> None:
-        """The connection closes its socket where the response ends with it, before the response has been read."""
+        """Does nothing, because http.client closes a socket before the response has been read. `_HttpResponse` closes it."""
 
 
 class _Reader(io.RawIOBase):
@@ -73,7 +73,7 @@ class _Reader(io.RawIOBase):
 
 
 def _bound(connected: socket.socket, deadline: float) -> None:
-    # What has arrived is still read after the deadline: this process may have been stopped meanwhile.
+    # After the deadline the timeout is 0, so bytes that have arrived are still read: this process may have been stopped.
     connected.settimeout(max(0.0, deadline - time.monotonic()))
 
 
@@ -94,7 +94,7 @@ class _HttpResponse:
         try:
             self._socket.connected.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # it is closed
+            pass  # the connection is closed already
         self._socket.connected.close()
 
 
@@ -125,7 +125,7 @@ class HttpTransport:
 
 
 def _connect(host: str, port: int, deadline: float) -> socket.socket:
-    """Connects to the first address that accepts. Each has its share of the time, since one of them may never respond."""
+    """Connects to the first address that accepts. Each gets a share of the time, because an address may never respond."""
     failure: OSError = ConnectionError(f"{host} has no address")
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     for at, (family, kind, protocol, _, address) in enumerate(addresses):

@@ -1,4 +1,4 @@
-"""Asks the service about tokens while the feed is stale."""
+"""Introspects tokens at the service while the feed is stale."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ INTROSPECTION_SECONDS = 1.0
 
 
 class _Introspection:
-    """A call of IntrospectToken that requests with the same token share."""
+    """A call of IntrospectToken. Requests with the same token share one call."""
 
     def __init__(self, started_at_ms: float) -> None:
         self.started_at_ms = started_at_ms
@@ -40,7 +40,7 @@ class Introspections:
             is_active = introspect_token(self._settings, token, time.monotonic() + INTROSPECTION_SECONDS)
             call.verdict = checked.accepted if is_active else REFUSED["revoked"]
         except Exception:
-            pass  # it stays `unavailable`
+            pass  # the verdict stays `unavailable`
         finally:
             with self._lock:
                 if self._under_way.get(token) is call:

@@ -1,4 +1,4 @@
-"""Decides about valid tokens by what changes."""
+"""Decides about valid tokens by the facts that can change, such as revocations."""
 
 import math
 
@@ -11,31 +11,32 @@ from ._verdict import REFUSED, Verdict
 
 
 class Judge:
-    """Knows the clocks, the age of the keys and of the feed, and the sessions that have ended."""
+    """Decides by the clocks, the age of the keys and of the feed, and the sessions that have ended."""
 
     def __init__(self, settings: Settings, keys: KeySet, revocations: Revocations | None) -> None:
         self._settings = settings
         self._keys = keys
         self._revocations = revocations
         self._introspections = Introspections(settings)
-        #: The number of batches at which the feed was found stale. It still is, if no other has arrived.
+        #: The number of received batches when the feed was last found stale. While it is the same, the feed is still stale.
         self._stale_after_batches = -1
 
     def staleness_ms(self) -> float:
-        """The age of what is known of revocations.
+        """Returns the age of the known revocations.
 
-        Infinite before the feed has delivered it, and without a feed.
+        It is infinite before the feed has delivered them, and without a feed.
         """
         if self._revocations is None:
             return math.inf
         return self._revocations.staleness_ms(self._settings.monotonic_ms(), self._settings.clock_ms())
 
     def decide(self, checked: Checked) -> Verdict | None:
-        """Decides about a valid token by the facts that can change: its time, its session, the age of keys and feed.
+        """Decides about a valid token by the facts that can change: the time, its session, the age of keys and feed.
 
-        None if the feed is stale.
+        Returns None if the feed is stale.
         """
-        # The age comes first: a batch that arrives in between makes a token revoked, never what was known before fresh.
+        # The age is read before the revocations. In the other order, a batch that arrives in between could make outdated
+        # revocations look fresh.
         is_fresh = self._revocations is None or self.staleness_ms() <= self._settings.max_staleness_ms
         return self._judge_changes(checked) or (checked.accepted if is_fresh else None)
 
@@ -49,10 +50,10 @@ class Judge:
         return None if self._keys.is_trusted(settings.monotonic_ms()) else REFUSED["unavailable"]
 
     def decide_stale(self, token: str, checked: Checked) -> Verdict:
-        """Decides as `decide` does while the feed is stale. Waits for batches that have arrived, then asks by the policy."""
+        """Decides about a token while the feed is stale: by batches that arrive at once, or else as the policy says."""
         revocations = self._revocations
         assert revocations is not None  # without a feed nothing is stale
-        # After this process was stopped, batches may have arrived that it has not read yet.
+        # If this process was stopped, batches may have arrived that it has not read yet. It waits for them briefly.
         while (batches := revocations.batches) != self._stale_after_batches:
             if not revocations.wait_for_more(batches):
                 self._stale_after_batches = batches
@@ -62,5 +63,5 @@ class Judge:
         if self._settings.policy == "refuse":
             return REFUSED["unavailable"]
         verdict = self._introspections.ask(token, checked)
-        # The feed may have delivered, while the call was under way, what the service did not know when it responded.
+        # During the call, the feed may have delivered a revocation that the service did not know when it responded.
         return (self._judge_changes(checked) if verdict.ok else None) or verdict

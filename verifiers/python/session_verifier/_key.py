@@ -22,10 +22,10 @@ class Key:
     def __init__(self, kid: str, alg: str, material: bytes, verifies: Check) -> None:
         self.kid = kid
         self.alg = alg
-        #: The public members: two keys with one kid are the same if these are equal.
+        #: The public members. Two keys with the same kid are the same key if their material is equal.
         self.material = material
         self.verifies = verifies
-        #: Whether the issuer has revoked the key or stopped publishing it. Its tokens are then not valid any more.
+        #: Whether the issuer has revoked the key or stopped publishing it. Tokens signed with it are then not valid any more.
         self.withdrawn = False
 
 
@@ -49,12 +49,12 @@ def import_key(jwk: Any) -> Key | None:
 
 
 def ec_check(point: bytes) -> Check | None:
-    """Returns what verifies signatures by a point of P-256; None if it is not on the curve."""
+    """Returns the function that verifies signatures of a P-256 key; None if the point is not on the curve."""
     try:
         public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except ValueError:
         return None
-    # The digest of hashlib takes an eighth of the time of that of `cryptography` 38.
+    # The digest is computed by hashlib, which takes an eighth of the time that `cryptography` 38 takes.
     algorithm = ec.ECDSA(Prehashed(SHA256()))
 
     def verifies(content: bytes, signature: bytes) -> bool:
@@ -72,7 +72,7 @@ def ec_check(point: bytes) -> Check | None:
 
 
 def _der_integer(digits: bytes) -> bytes:
-    """Encodes a number without a sign in DER (X.690 section 8.3): no leading zeros but the one of the sign."""
+    """Encodes an unsigned number in DER (X.690 section 8.3): without leading zeros, except one before a set sign bit."""
     digits = digits.lstrip(b"\0")
     if not digits or digits[0] >= 0x80:
         digits = b"\0" + digits
@@ -80,7 +80,7 @@ def _der_integer(digits: bytes) -> bytes:
 
 
 def ed_check(x: bytes) -> Check:
-    """Returns what verifies signatures by a key of Ed25519."""
+    """Returns the function that verifies signatures of an Ed25519 key."""
     public = ed25519.Ed25519PublicKey.from_public_bytes(x)
 
     def verifies(content: bytes, signature: bytes) -> bool:
@@ -94,6 +94,6 @@ def ed_check(x: bytes) -> Check:
 
 
 def coordinate_of(value: Any) -> bytes | None:
-    """Returns the 32 bytes of a coordinate, which have one encoding."""
+    """Decodes a coordinate; None unless it has 32 bytes in canonical base64url."""
     content = decode_segment(value) if isinstance(value, str) else None
     return content if content is not None and len(content) == 32 else None

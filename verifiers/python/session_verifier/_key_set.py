@@ -1,4 +1,4 @@
-"""Follows the JWKS: on a schedule, and at a bounded rate when a kid is unknown."""
+"""Keeps the keys of the issuer. Reads the JWKS on a schedule, and at a bounded rate when a kid is unknown."""
 
 import math
 import re
@@ -13,18 +13,19 @@ from ._options import Event, Settings
 from ._recently_used import RecentlyUsed
 from ._strict_json import parse_object
 
-#: The least time between two reads that unknown kids cause.
+#: The least time between two reads that are made because a kid is unknown.
 COOLDOWN_MS = 1000
-#: If keys could not be read again for this long, they are not trusted any more: one may have been withdrawn.
+#: For how long keys are trusted while the set cannot be read again: a key may have been withdrawn.
 MAX_UNREAD_MS = 3_600_000
 TIMEOUT_SECONDS = 5.0
 #: The key set is bounded, because its source is not trusted.
 MAX_BYTES = 256 * 1024
 MAX_KEYS = 100
-#: How long a key set is used, in seconds, if the response does not say; and the bounds of what the response may say.
+#: A key set is used for the max-age of its response, within bounds, or for the default if the response has none. In seconds.
 DEFAULT_MAX_AGE, MIN_MAX_AGE, MAX_MAX_AGE = 60, 1, 300
-#: How many header segments are remembered, and signatures. The tokens of one issuer have few different headers.
+#: How many header segments are remembered. The tokens of one issuer have few different headers.
 MAX_HEADERS = 100
+#: How many results of signature checks are remembered.
 MAX_SIGNATURES = 2048
 
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age=(\d{1,9})", re.ASCII)
@@ -33,11 +34,11 @@ _MAX_AGE = re.compile(r"(?:^|[\s,])max-age=(\d{1,9})", re.ASCII)
 class KeySet:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        #: Keys by header segments that a valid signature has confirmed.
+        #: The keys by the header segments of tokens with valid signatures, so that these headers need not be parsed again.
         self.headers: dict[str, Key] = {}
-        #: The validity of recent tokens' signatures.
+        #: The results of recent signature checks, by token.
         self.signatures: RecentlyUsed[tuple[Key, bool]] = RecentlyUsed(MAX_SIGNATURES)
-        #: Is set when the set has been read for the first time.
+        #: The event is set when the keys have been read for the first time.
         self.ready = threading.Event()
         self._keys: dict[str, Key] = {}
         self._revoked: set[str] = set()
@@ -45,7 +46,7 @@ class KeySet:
         #: Whether the last read succeeded; None until the first read has ended.
         self._readable: bool | None = None
         self._lock = threading.Lock()
-        #: Is set at the end of the read that is under way.
+        #: The event is set when the current read ends. None if no read is running.
         self._under_way: threading.Event | None = None
         self._closing = threading.Event()
         threading.Thread(target=self._follow, name="session-verifier-keys", daemon=True).start()
@@ -89,7 +90,7 @@ class KeySet:
     def refresh(self) -> bool:
         """Reads the set again for an unknown kid, unless that was done within the last second.
 
-        Returns whether it is readable.
+        Returns whether the last read succeeded.
         """
         if self._under_way is not None or self._settings.monotonic_ms() - self._tried_at_ms >= COOLDOWN_MS:
             self._read_once()
@@ -100,7 +101,7 @@ class KeySet:
             self._closing.wait(self._read_once())
 
     def _read_once(self) -> float:
-        """Reads the set, or waits for the read that is under way. Returns for how many seconds to use it."""
+        """Reads the set, or waits for the read that is already running. Returns after how many seconds to read it again."""
         with self._lock:
             under_way = self._under_way
             if under_way is None:
@@ -116,7 +117,7 @@ class KeySet:
             over.set()
 
     def _read(self) -> float:
-        """Known keys stay until the set is readable again."""
+        """Reads the set, and replaces the known keys if that succeeds."""
         report = self._settings.report
         try:
             deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -157,7 +158,7 @@ class KeySet:
 
 
 def _read_keys(response: Response, deadline: float) -> list[Key]:
-    """Returns the keys of a response. Raises an Exception if there are none, or if it is no key set within bounds."""
+    """Returns the keys of a response. Raises an Exception if it has none, is no key set, or is too large."""
     if not 200 <= response.status <= 299:
         raise ValueError(f"the key set responds {response.status}")
     content = read_all(response, MAX_BYTES, deadline)

@@ -19,25 +19,25 @@ StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
-#: What `quote` must not escape: it may occur in a path (RFC 3986 section 3.3).
+#: The characters that `quote` must not escape, because a path may contain them (RFC 3986 section 3.3).
 _PATH_CHARACTERS = "/!$&'()*+,;=:@"
 _ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE | re.ASCII)
 
 
 def _url_at(origin: str, target: str) -> str:
-    """Returns the URL of a request target: a path, or a whole URL (RFC 9112 section 3.2).
+    """Returns the URL of a request target at an origin. The target is a path or a whole URL (RFC 9112 section 3.2).
 
-    No proof is for the empty URL.
+    Returns an empty text for any other target. No proof is valid for that.
     """
     path = _ORIGIN.sub("", target, count=1) if _ORIGIN.match(target) else target
     return origin + path if path.startswith("/") else ""
 
 
 class AsgiMiddleware:
-    """The claims of the caller are in `scope["caller_claims"]`. A WebSocket without a token is refused.
+    """Puts the claims of the caller into `scope["caller_claims"]`. A WebSocket without a token is refused.
 
-    `origin` is that at which clients reach this service, such as `https://api.example.com`. Without it bound tokens
-    (DPoP) are refused.
+    `origin` is the origin at which clients reach this service, such as `https://api.example.com`. Without it, bound
+    tokens (DPoP) are refused.
     """
 
     def __init__(self, application: AsgiApplication, verifier: AsyncVerifier, origin: str | None = None) -> None:
@@ -73,10 +73,10 @@ class AsgiMiddleware:
 
 
 class WsgiMiddleware:
-    """The claims of the caller are in `environ["session_verifier.caller_claims"]`.
+    """Puts the claims of the caller into `environ["session_verifier.caller_claims"]`.
 
-    `origin` is that at which clients reach this service, such as `https://api.example.com`. Without it bound tokens
-    (DPoP) are refused.
+    `origin` is the origin at which clients reach this service, such as `https://api.example.com`. Without it, bound
+    tokens (DPoP) are refused.
     """
 
     def __init__(self, application: WsgiApplication, verifier: Verifier, origin: str | None = None) -> None:
@@ -96,7 +96,7 @@ class WsgiMiddleware:
         authorization = environ.get("HTTP_AUTHORIZATION")
         if self._origin is None:
             return authorization
-        # WSGI has decoded the path (PEP 3333); many servers also have the target as it was sent, and `%2F` in it.
+        # WSGI passes on the decoded path (PEP 3333), in which `%2F` is lost. Many servers also pass on the target as sent.
         decoded = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
         path = quote(decoded.encode("latin-1"), _PATH_CHARACTERS)
         target = environ.get("RAW_URI") or environ.get("REQUEST_URI") or path

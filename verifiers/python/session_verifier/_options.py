@@ -14,7 +14,7 @@ Policy = Literal["introspect", "refuse"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event for the log of the verifying service; an outage is reported once."""
+    """An event for the log of the verifying service. An outage causes one event."""
 
     name: Literal["keys_read", "keys_unreadable", "feed_following", "feed_lost"]
     kids: tuple[str, ...] = ()
@@ -99,13 +99,13 @@ def resolve_options(
 
 
 def _safe(report: Report | None) -> Report:
-    """A failing log must not stop the verifier."""
+    """Wraps `report` so that its errors do not stop the verifier."""
 
     def call(event: Event) -> None:
         try:
             if report is not None:
                 report(event)
         except Exception:
-            pass  # a failing report has nowhere to be reported
+            pass  # there is nowhere to report an error of `report` itself
 
     return call

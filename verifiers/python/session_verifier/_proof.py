@@ -11,11 +11,11 @@ from ._proof_url import proof_url
 from ._strict_json import decode_segment, decode_text, parse_object, time_of
 from ._verdict import ProofReason
 
-#: A longer text is not a proof: one with an RSA key of 4,096 bits and a URL of 2,000 characters is shorter.
+#: This is enough for a proof with an RSA key of 4,096 bits and a URL of 2,000 characters.
 MAX_LENGTH = 8192
-#: In UTF-16 units.
+#: The length of a `jti` counts UTF-16 code units, as in the other verifiers.
 MAX_JTI_LENGTH = 256
-#: How far `iat` may be from the wall clock.
+#: How far the `iat` of a proof may be from the wall clock.
 TOLERANCE_MS = 60_000
 
 _SEGMENTS = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
@@ -23,11 +23,11 @@ _SEGMENTS = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 
 @dataclass(frozen=True, slots=True)
 class ProvingRequest:
-    """What a request proves with (RFC 9449 section 7)."""
+    """A request with a proof, and the facts that the proof is compared with (RFC 9449 section 7)."""
 
     method: str
-    #: The URL by which the client has sent the request: behind a proxy the public one. It has to come from the
-    #: configuration, not from the header `Host`: a proof for another service would be accepted otherwise.
+    #: The URL to which the client has sent the request; behind a proxy, the public one. Take its origin from the
+    #: configuration and not from the header `Host`: otherwise a proof for another service would be accepted.
     url: str
     #: The value of the header `DPoP`; None if there is none. Several headers are joined with commas.
     proof: str | None
@@ -35,9 +35,9 @@ class ProvingRequest:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A proof that was verified, but for its replay and the key of its token."""
+    """A verified proof. Still to be checked are whether it is a replay, and whether the token is bound to its key."""
 
-    #: That of the key (RFC 7638).
+    #: The thumbprint of the proof's key (RFC 7638).
     thumbprint: str
     id: bytes
 

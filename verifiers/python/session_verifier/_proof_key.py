@@ -13,10 +13,12 @@ from ._strict_json import decode_segment
 
 #: `Ed25519` is the newer name of `EdDSA` with that curve (RFC 9864).
 PROOF_ALGORITHMS = ("ES256", "RS256", "EdDSA", "Ed25519")
-#: Members of private and symmetric keys (RFC 7518 section 6). A client that sends one does not keep it secret.
+#: The members of private and symmetric keys (RFC 7518 section 6). A client that sends one of them does not keep its key
+#: secret.
 PRIVATE_MEMBERS = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 MIN_RSA_BITS, MAX_RSA_BITS = 2048, 4096
-#: In base64url: smaller exponents help forgers if verifiers are lax, and not every runtime has other ones.
+#: The only accepted exponent, and its base64url form. Smaller exponents help forgers if a verifier checks the padding
+#: carelessly, and not every runtime supports greater ones.
 RSA_EXPONENT, RSA_EXPONENT_TEXT = 65_537, "AQAB"
 
 
@@ -24,14 +26,15 @@ RSA_EXPONENT, RSA_EXPONENT_TEXT = 65_537, "AQAB"
 class ProofKey:
     #: The text whose SHA-256 is the thumbprint (RFC 7638 section 3).
     canonical: str
-    #: Returns the function that verifies a signature; None if a point is not on its curve.
+    #: Returns the function that verifies signatures; None if the key is not a point of its curve.
     open: Callable[[], Check | None]
 
 
 def read_proof_key(algorithm: str, jwk: Any) -> ProofKey | None:
     """Reads a public JWK (RFC 7517) for an algorithm.
 
-    None unless it is P-256, Ed25519, or RSA with 2,048 to 4,096 bits, in canonical encoding and without a private member.
+    Returns None unless the key is P-256, Ed25519, or RSA with 2,048 to 4,096 bits, is encoded canonically and has no
+    private member.
     """
     if not isinstance(jwk, dict) or not PRIVATE_MEMBERS.isdisjoint(jwk) or jwk.get("alg", algorithm) != algorithm:
         return None

@@ -1,4 +1,4 @@
-"""The URL of a request as two of them are compared (docs/verifier-protocol.md)."""
+"""Normalizes URLs, so that the URL in a proof can be compared with that of the request (docs/verifier-protocol.md)."""
 
 import re
 
@@ -8,7 +8,7 @@ _PARTS = re.compile(
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-#: What a path does not have to escape (RFC 3986 section 3.3).
+#: The characters that need no escape in a path (RFC 3986 section 3.3).
 _UNESCAPED = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@/%-]")
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")

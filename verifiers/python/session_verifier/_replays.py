@@ -1,16 +1,19 @@
-"""Tells whether a proof is presented for the first time."""
+"""Detects proofs that are presented more than once."""
 
 import threading
 
 from ._proof import TOLERANCE_MS
 
-#: For how long a proof may be accepted after it was accepted first.
+#: The longest time between the first and the last moment at which a proof is valid by its `iat`.
 LIFE_MS = 2 * TOLERANCE_MS
 MAX_PROOFS = 200_000
 
 
 class Replays:
-    """Remembers proofs in two halves. When the young half is full or old, the other half is forgotten."""
+    """Remembers accepted proofs in two halves.
+
+    When the young half is full, or older than LIFE_MS, the old half is forgotten, and the young half becomes the old one.
+    """
 
     def __init__(self, now_ms: float, size: int = MAX_PROOFS) -> None:
         self._half = size // 2
@@ -18,7 +21,7 @@ class Replays:
         self._rotate(set(), now_ms)
 
     def is_new(self, id: bytes, now_ms: float) -> bool:
-        """Remembers a proof. Returns whether it was not known."""
+        """Returns whether a proof was not known, and remembers the proof."""
         with self._lock:
             age_ms = now_ms - self._young_since_ms
             if age_ms >= LIFE_MS:

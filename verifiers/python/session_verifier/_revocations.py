@@ -1,4 +1,4 @@
-"""Follows the revocation feed. After a cut it resumes, with capped and jittered backoff."""
+"""Follows the revocation feed. When the connection is lost, it reconnects and resumes, with capped, jittered backoff."""
 
 import math
 import random
@@ -15,13 +15,13 @@ from ._freshness import Freshness
 from ._http import Response
 from ._options import Event, Settings
 
-#: A feed that is silent for three heartbeats is replaced.
+#: The time of three heartbeats. A stream that is silent for longer is replaced.
 MAX_SILENCE_SECONDS = 3.0
-#: The n-th retry waits for a random share of the first one × 2ⁿ, or of the greatest if that is less.
+#: The n-th retry waits for a random share of FIRST_BACKOFF_SECONDS × 2ⁿ, or of MAX_BACKOFF_SECONDS if that is less.
 FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.05, 2.0
 #: How often expired entries are removed.
 SWEEP_INTERVAL_MS = 10_000
-#: The time to read what had arrived while this process was stopped.
+#: The time that this process gets to read batches that arrived while it was stopped.
 READING_GRACE_SECONDS = 0.02
 
 _FRACTION = re.compile(r"\.(\d+)Z$", re.ASCII)
@@ -44,7 +44,7 @@ class Revocations:
         self._next = threading.Condition()
         #: Is set when the current revocations are known.
         self.known = threading.Event()
-        #: Why they are not, until the admin token is accepted.
+        #: The last error about the admin token; None before, and after the token was accepted.
         self.fault: AdminTokenError | None = None
         self._closing = threading.Event()
         self._stream: Response | None = None
@@ -61,11 +61,11 @@ class Revocations:
         return created_at_ms <= self._revoked_until_ms or sid in self._expiries
 
     def staleness_ms(self, monotonic_ms: float, wall_ms: float) -> float:
-        """The age of what is known: the time since the service last read the store and delivered everything."""
+        """Returns the time since the service read the store for the last complete batch."""
         return self._freshness.age_ms(monotonic_ms, wall_ms)
 
     def wait_for_more(self, batches: int) -> bool:
-        """Waits shortly for a batch beyond the given number. Returns whether it has come."""
+        """Waits briefly until more than `batches` batches have been received. Returns whether that happened."""
         with self._next:
             return self._next.wait_for(lambda: self.batches > batches, READING_GRACE_SECONDS)
 
@@ -80,7 +80,7 @@ class Revocations:
             self._following = False
             code = error.code if isinstance(error, RpcError) else ""
             if code == "invalid_argument":
-                # The text is no cursor of this service: the next stream has a snapshot.
+                # The service does not know the cursor, so the next stream starts without one, from a snapshot.
                 self._cursor = ""
             if code in CREDENTIAL_FAULTS and not self.known.is_set():
                 fault = AdminTokenError(CREDENTIAL_FAULTS[code])
@@ -93,7 +93,7 @@ class Revocations:
             attempt += 1
 
     def _follow_stream(self) -> Exception:
-        """Follows one stream until it ends, falls silent or is late. Returns why."""
+        """Follows one stream until it ends, is silent for too long or is late. Returns the reason as an error."""
         self._freshness.restart()
         try:
             stream = self._stream = open_feed(
@@ -114,13 +114,16 @@ class Revocations:
             self._stream = None
 
     def _close_if_late(self, stream: Response, batches: int) -> None:
-        """While this process was stopped, batches have waited. The newest of them decides whether the feed is late."""
+        """Closes a stream whose newest batch is late.
+
+        If this process was stopped, a batch may be late only because nobody read it, and newer batches are waiting.
+        """
         if not self.wait_for_more(batches) and self._freshness.is_late:
             stream.close()
 
     def _apply(self, batch: dict[str, Any]) -> None:
         for revoked in batch.get("revocations", ()):
-            if revoked.get("reason") == "expired":  # its access tokens have expired with it
+            if revoked.get("reason") == "expired":  # the access tokens of the session have expired, too
                 continue
             sid, expires_at_ms = revoked["sessionId"], _ms_of(revoked.get("expireTime"), math.inf)
             self._expiries[sid] = max(expires_at_ms, self._expiries.get(sid, 0.0))
@@ -146,13 +149,13 @@ class Revocations:
             self.fault = None
 
     def _sweep(self, over_ms: float) -> None:
-        """Forgets what has expired both by the store's time and by the clock that tokens expire by."""
+        """Forgets revocations whose time has passed by the store's clock and by the wall clock, by which tokens expire."""
         for sid in [sid for sid, expires_at_ms in self._expiries.items() if expires_at_ms <= over_ms]:
             del self._expiries[sid]
 
 
 def _ms_of(text: str | None, absent: float) -> float:
-    """Returns an RFC 3339 time in ms since the epoch, rounded as all verifiers round it."""
+    """Returns an RFC 3339 time in ms since the epoch. All verifiers round it in the same way."""
     if text is None:
         return absent
     fraction = _FRACTION.search(text)

@@ -1,4 +1,4 @@
-"""Parses what two parsers must not read differently."""
+"""Parses JSON and base64url strictly, so that all verifiers read a token in the same way."""
 
 import json
 import math
@@ -6,27 +6,28 @@ import re
 from binascii import a2b_base64
 from typing import Any, NoReturn
 
-#: Parsers in other languages have limits of their own. This one is the same in all verifiers.
+#: The greatest nesting. It is the same in all verifiers, because the limits of JSON parsers differ.
 MAX_DEPTH = 128
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") | {""}
-#: By the number of characters beyond the last group of four: the padding, and the characters without spare bits. One is never left.
+#: The padding, by the number of characters after the last group of four.
 _PADDING = ("", "", "==", "=")
+#: The characters that a segment may end with, by the same number: those whose spare bits are zero. The number is never 1.
 _LAST = (_ALPHABET, frozenset[str](), frozenset("AQgw"), frozenset("AEIMQUYcgkosw048"))
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-#: A whole number of fewer digits is an int without a loss. Python converts any number of them (`sys.int_info`).
+#: `int` always accepts texts with fewer digits than this (`sys.int_info`). Longer whole numbers become floats.
 _MAX_DIGITS = 640
-#: Around the object. Python's own `strip` removes more than JSON allows.
+#: The white space that JSON allows around the object. `strip` without an argument would remove more.
 _SPACE = " \t\n\r"
 
 
 def decode_segment(segment: str) -> bytes | None:
-    """Decodes canonical base64url: alphabet, no padding, no spare bits (RFC 4648 section 3.5)."""
+    """Decodes canonical base64url, which has no padding and no spare bits (RFC 4648 section 3.5)."""
     rest = len(segment) % 4
-    # What means something in base64 means nothing in base64url.
+    # These three characters belong to base64 and not to base64url. `a2b_base64` would accept them.
     if segment[-1:] not in _LAST[rest] or "+" in segment or "/" in segment or "=" in segment:
         return None
     try:
@@ -47,8 +48,8 @@ def decode_text(segment: str) -> str | None:
 def parse_object(text: str) -> dict[str, Any] | None:
     """Parses a JSON object.
 
-    None for anything else, and for an object with a duplicate member (RFC 7519 section 4), an unpaired surrogate
-    (RFC 7493 section 2.1), or deeper nesting than MAX_DEPTH.
+    Returns None for anything else, and for an object with a duplicate member (RFC 7519 section 4), an unpaired
+    surrogate (RFC 7493 section 2.1), or deeper nesting than MAX_DEPTH.
     """
     text = text.strip(_SPACE)
     if text[:1] != "{":
@@ -84,7 +85,7 @@ def _reject(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-#: Of texts that are too short for a whole number that `int` refuses. Most tokens have one, and it is faster.
+#: The decoder of short texts, whose whole numbers have too few digits for `int` to refuse them. It is faster.
 _SHORT_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_reject)
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_int=_int, parse_constant=_reject)
 
@@ -108,7 +109,7 @@ def _has_surrogate(value: Any) -> bool:
 
 
 def to_double(number: int | float) -> float:
-    """Returns the number as every JSON parser with 64-bit floating point reads it: 1e999 and its digits are infinite."""
+    """Returns the number as a 64-bit float, as JSON parsers of other languages do: one that is out of range is infinite."""
     try:
         return float(number)
     except OverflowError:
@@ -116,8 +117,8 @@ def to_double(number: int | float) -> float:
 
 
 def time_of(value: Any) -> float | None:
-    """Returns a time in seconds since the epoch; None for anything else, such as 1e999, which is infinite."""
-    kind = type(value)  # that of JSON is never another one
+    """Returns a time in seconds since the epoch; None for values that are not finite numbers."""
+    kind = type(value)  # `isinstance` is not used, because True is an instance of int
     try:
         seconds: float = float(value) if kind is int else value
     except OverflowError:

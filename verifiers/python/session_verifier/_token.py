@@ -1,4 +1,4 @@
-"""Checks a token with the keys and the clock alone."""
+"""Checks the signature, the claims and the lifetime of a token."""
 
 import re
 
@@ -14,18 +14,18 @@ MAX_LENGTH = 16_384
 #: All accepted algorithms have signatures of 64 bytes, which are 86 characters.
 SIGNATURE_BYTES = 64
 SIGNATURE_LENGTH = 86
-#: The validity of the signature of a longer text is not remembered: anybody may present one.
+#: The verification of a longer token is not remembered, so that long tokens, which anybody can send, do not fill the memory.
 MAX_REMEMBERED = 2048
 #: The media type of access tokens (RFC 9068 section 4, RFC 7515 section 4.1.9).
 TYPE = re.compile(r"(application/)?at\+jwt", re.IGNORECASE | re.ASCII)
-#: A member that could change the verification is rejected (RFC 8725 section 3.10).
+#: Other members, such as `crit` or `jwk`, are rejected: they could change how the token is verified (RFC 8725 section 3.10).
 HEADER_MEMBERS = {"typ", "alg", "kid"}
 
 
 def check_token(token: str, keys: KeySet, settings: Settings, allows_bound: bool = False) -> Checked | Reason:
-    """The reason `unknown_key` may change with newer keys.
+    """Checks a token. If the result is `unknown_key`, newer keys may change it.
 
-    `allows_bound` says whether the token may be bound to a key, because the caller checks the proof of its request.
+    With `allows_bound` the token may be bound to a key, because the caller checks the proof.
     """
     end = len(token) - SIGNATURE_LENGTH - 1
     dot = token.find(".")
@@ -53,7 +53,7 @@ def check_token(token: str, keys: KeySet, settings: Settings, allows_bound: bool
     if is_valid:
         claims = parse_object(payload)
         checked = "malformed" if claims is None else check_claims(claims, key, settings, allows_bound)
-    # The validity of a refused token's signature is remembered: it may be presented again and again.
+    # The result is remembered for refused tokens, because clients may present them again and again.
     if remembered is None and isinstance(checked, str) and len(token) <= MAX_REMEMBERED:
         keys.signatures.set(token, (key, is_valid))
     return checked

@@ -20,8 +20,8 @@ Reason = Literal[
     "unavailable",
 ]
 
-#: Why a token is rejected, as a closed list. Every reason but `unavailable` is proven: respond 401. `unavailable` means
-#: that the decision is not possible now: respond 503, and keep the client logged in.
+#: The reasons why a token is rejected. Every reason but `unavailable` is certain: respond 401. `unavailable` means that
+#: the decision is not possible now: respond 503, and keep the client logged in.
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 ProofReason = Literal[
@@ -41,14 +41,14 @@ ProofReason = Literal[
     "proof_other_key",
 ]
 
-#: Why the proof of a bound token is rejected, as a closed list: respond 401. `proof_nonce` occurs only at the service.
+#: The reasons why the proof of a bound token is rejected: respond 401. `proof_nonce` occurs only at the service.
 PROOF_REASONS: tuple[ProofReason, ...] = get_args(ProofReason)
 
 NO_CLAIMS: Mapping[str, Any] = {}
 
 
 class Verdict(NamedTuple):
-    """An accepted token has claims, a rejected one a reason."""
+    """The decision about a token. An accepted token has claims, a rejected one has a reason."""
 
     ok: bool
     #: None for an accepted token.

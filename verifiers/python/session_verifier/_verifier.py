@@ -57,7 +57,7 @@ class Verifier:
     def verify(self, token: str) -> Verdict:
         """Decides whether to accept an access token. Never raises.
 
-        Calls the service only for a key that is unknown, and where the policy introspects while the feed is stale.
+        Calls the service only if the token's key is unknown, or if the feed is stale and the policy is `introspect`.
         """
         return self._verify(token, False)
 
@@ -76,7 +76,7 @@ class Verifier:
             if isinstance(checked, str):
                 return REFUSED[checked]
             verdict = self._judge.decide(checked) or self._judge.decide_stale(token, checked)
-            # The key may have been revoked, or have left the key set, while this verdict waited. The decision begins again.
+            # If the token's key was revoked or removed from the key set while this call waited, the token is checked again.
             if not (verdict.ok and checked.key.withdrawn):
                 return verdict
 
@@ -112,7 +112,7 @@ class Verifier:
         return self._check(token, True) == "unknown_key"
 
     def _check_by_newest_keys(self, token: str, allows_bound: bool) -> Checked | Reason:
-        """An unknown key may be newer than the key set."""
+        """Reads the key set again, because the unknown key may have been published since, and checks the token again."""
         is_readable = self._keys.refresh()
         checked = self._check(token, allows_bound)
         return "unavailable" if checked == "unknown_key" and not is_readable else checked
@@ -129,17 +129,17 @@ class Verifier:
         return checked
 
     def staleness_ms(self) -> float:
-        """The age of what is known of revocations.
+        """Returns the age of the known revocations.
 
-        Infinite before the feed has delivered it, and without a feed.
+        It is infinite before the feed has delivered them, and without a feed.
         """
         return self._judge.staleness_ms()
 
     def is_ready(self) -> bool:
-        """Whether keys and revocations are known.
+        """Returns whether keys and revocations are known.
 
-        Raises AdminTokenError while the admin token is refused or lacks the scope `watch`. The verifier still retries,
-        since the token may become valid. Raises VerifierClosedError if the verifier was closed before they were known.
+        Raises AdminTokenError while the admin token is refused or lacks the scope `watch`. The verifier continues to
+        retry, since the token may become valid. Raises VerifierClosedError if it was closed before they were known.
         """
         if self._keys.ready.is_set() and (self._revocations is None or self._revocations.known.is_set()):
             return True
@@ -158,7 +158,7 @@ class Verifier:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Closes all connections. Later verdicts use what was known at that time, as long as it is fresh."""
+        """Closes all connections. Later verdicts use the revocations that were known at that time, until they are stale."""
         self._keys.close()
         if self._revocations is not None:
             self._revocations.close()

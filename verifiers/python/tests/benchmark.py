@@ -1,7 +1,7 @@
 """Measures verification beside the bare signature check of `cryptography`: python3 tests/benchmark.py
 
-What other processes do slows both of them, and changes within milliseconds: short turns alternate, and medians of the processor's time
-are compared, of all turns and of those that were disturbed least.
+Other processes slow down both, by an amount that changes within milliseconds. So both run in short turns, one after the other, and the
+medians of their processor time are compared: over all turns, and over those that were disturbed least.
 """
 
 import json
@@ -29,9 +29,9 @@ TURNS, CALLS = 300, 10
 
 class Algorithm(NamedTuple):
     jwk: dict[str, str]
-    #: Returns the signature as `cryptography` has it (of ES256 DER), and as tokens have it.
+    #: Returns the signature in two forms: that of `cryptography` (DER, for ES256), and that of tokens.
     sign: Callable[[bytes], tuple[bytes, bytes]]
-    #: The bare check of the former.
+    #: Checks a signature in the form of `cryptography`.
     check: Callable[[bytes, bytes], None]
 
 
@@ -68,7 +68,7 @@ def eddsa() -> Algorithm:
 
 
 def cost_of(call: Callable[[Any], object], of: Iterable[Any]) -> float:
-    """Processor time of a call in this thread, in µs."""
+    """Returns the processor time of a call in this thread, in µs."""
     start = time.thread_time_ns()
     for each in of:
         call(each)
@@ -82,7 +82,7 @@ def main() -> None:
         verifier.wait_until_ready()
 
         def signed(number: int) -> tuple[str, tuple[bytes, bytes]]:
-            """Returns a token that has never been seen, and what its bare check takes."""
+            """Returns a new token, and the arguments of the bare check of its signature."""
             header = encode(json.dumps({"typ": "at+jwt", "alg": alg, "kid": alg}).encode())
             content = f"{header}.{encode(json.dumps({**FIRST['claims'], 'jti': f'token {number}'}).encode())}"
             signature, segment = sign(content.encode())

@@ -2,7 +2,7 @@
 
 harness.py vectors FILE    prints the verdict of each case of a file of vectors, one JSON object a line
 harness.py follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict, and for
-                           "ID until TOKEN" when the token is first refused
+                           "ID until TOKEN" the verdict with which the token is first refused
 """
 
 import json
@@ -21,8 +21,8 @@ from session_verifier import Verifier  # noqa: E402
 from vectors import Runner  # noqa: E402
 
 
-# How often a token is looked at until it is refused. Fifty processes that looked each millisecond would take both cores of a small
-# machine, and the time they measure would be their own.
+# The pause between two verifications of a token that is verified until it is refused. With a shorter pause, the fifty processes of a
+# test would need all cores of a small machine, and would measure mostly the load that they cause.
 POLL_INTERVAL_SECONDS = 0.005
 
 

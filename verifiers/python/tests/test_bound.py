@@ -17,7 +17,7 @@ BAD_PROOF = 'DPoP error="invalid_dpop_proof", algs="ES256 RS256 EdDSA Ed25519"'
 
 NAME = "a proof: as it is"
 TOKEN: str = next(case["token"] for case in VECTORS["cases"] if case["name"] == NAME)
-#: Proofs of the key of the token, for POST requests to the URL.
+#: Proofs of the token's key, for POST requests to the URL.
 PROOFS: list[str] = [
     case["requests"][0]["proof"]
     for case in VECTORS["cases"]
@@ -27,7 +27,7 @@ PROOFS: list[str] = [
     and case["requests"][0]["method"] == "POST"
 ]
 
-#: Origin, path, authorization, the proofs of the request, status and challenge: in the order of presentation.
+#: The requests in their order. Each has an origin, a path, an authorization and proofs, and the expected status and challenge.
 REQUESTS: list[tuple[str | None, str, str, list[str], int, str | None]] = [
     (ORIGIN, "/things/1", f"DPoP {TOKEN}", PROOFS[:1], 200, None),
     (ORIGIN, "/things/1", f"dpop  {TOKEN}", PROOFS[1:2], 200, None),
@@ -70,7 +70,7 @@ class VerifierTest(unittest.TestCase):
         for id, now_ms, is_new in (
             *((b"1", 0, True), (b"1", LIFE_MS - 1, False), (b"1", LIFE_MS, False), (b"2", LIFE_MS, True)),
             *((b"2", 2 * LIFE_MS, False), (b"1", 2 * LIFE_MS, True), (b"1", 4 * LIFE_MS, True)),
-            # Beyond the size the older half is forgotten.
+            # When the young half is full, the proofs of the old half are forgotten.
             *((b"2", 4 * LIFE_MS, True), (b"3", 4 * LIFE_MS, True), (b"1", 4 * LIFE_MS, False)),
             *((b"4", 4 * LIFE_MS, True), (b"5", 4 * LIFE_MS, True), (b"3", 4 * LIFE_MS, False)),
             (b"1", 4 * LIFE_MS, True),

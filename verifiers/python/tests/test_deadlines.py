@@ -1,4 +1,4 @@
-"""One deadline bounds an operation, however its bytes arrive; and what a verifier says while its token is refused."""
+"""Tests that one deadline bounds a whole operation, and which errors a verifier raises while its admin token is refused."""
 
 import http.server
 import json
@@ -24,7 +24,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n"
 
 @contextmanager
 def trickling(first: bytes, pieces: int) -> Iterator[str]:
-    """A server that sends a piece of its response after each tenth of a second, and then ends it."""
+    """A server that sends one byte of its response every tenth of a second, and then ends the response."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         over = threading.Event()
 
@@ -46,12 +46,12 @@ def trickling(first: bytes, pieces: int) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.getsockname()[1]}/"
         finally:
             over.set()
-            thread.join(5)  # it still waits if nobody has connected
+            thread.join(5)  # the thread does not end if nobody has connected
 
 
 @contextmanager
 def silent() -> Iterator[int]:
-    """A port whose queue of connections is full, so that nobody responds to another one."""
+    """A port whose queue of connections is full, so that further connections get no response."""
     with socket.socket() as server, ExitStack() as clients:
         server.bind(("127.0.0.1", 0))
         server.listen(0)

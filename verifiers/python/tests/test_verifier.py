@@ -1,4 +1,4 @@
-"""The vectors, the middleware, the options, and asyncio."""
+"""Tests the vectors, the middleware, the options, and asyncio."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ OFFLINE = {"issuer": "i", "audience": "a", "jwks_url": "http://127.0.0.1:1/"}
 
 
 def options() -> dict[str, Any]:
-    """Those of a verifier of the first token of the vectors."""
+    """Returns the options of a verifier that accepts the first token of the vectors."""
     return {
         **VECTORS["options"],
         "jwks_url": "http://keys.invalid/jwks",
@@ -45,7 +45,7 @@ class VectorsTest(unittest.TestCase):
                 self.assertEqual(verdict.reason or "accepted", case["verdict"])
                 self.assertEqual(verdict.claims, case.get("claims", verdict.claims))
         runner.close()
-        # Only the service asks for nonces.
+        # `proof_nonce` is a reason of the service only, because verifiers do not require nonces.
         self.assertEqual(seen, {None, *REASONS, *PROOF_REASONS} - {"proof_nonce"})
 
 
@@ -140,7 +140,7 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
         network = Network(VECTORS["keys"])
 
         class Slow:
-            """Responds to the first request at once, and to later ones when it is told to."""
+            """Responds to the first request at once, and to later ones when `responds` is set."""
 
             def request(self, *given: Any) -> Any:
                 if first.is_set():
@@ -153,13 +153,13 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
         clocks = {"transport": Slow(), "monotonic_ms": lambda: now[0]}
         verifier = AsyncVerifier(**{**options(), **clocks})
         await verifier.wait_until_ready()
-        now[0] = 2000.0  # the key set was not read just now
+        now[0] = 2000.0  # so that the last read of the key set is not too recent for another one
         segment = urlsafe_b64encode(b'{"typ":"at+jwt","alg":"ES256","kid":"nobody\'s"}').decode().rstrip("=")
         token = ".".join([segment, *FIRST["token"].split(".")[1:]])
         verdicts = [asyncio.create_task(verifier.verify(token)) for _ in range(100)]
         await asyncio.to_thread(asked.wait)
         try:
-            # One thread reads, and one has waited here. The others are the application's.
+            # One thread reads the key set, and one runs `asked.wait`. No other thread is used.
             threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("asyncio_")]
             self.assertLessEqual(len(threads), 2)
             self.assertTrue((await verifier.verify(FIRST["token"])).ok)

@@ -19,7 +19,7 @@ NAMES = {
 
 
 class Runner:
-    """Cases without a feed share a verifier for each set of options and keys."""
+    """Runs cases. Cases without a feed share a verifier for each set of options and keys."""
 
     def __init__(self, file: dict[str, Any]) -> None:
         self._file = file
@@ -46,7 +46,7 @@ class Runner:
 
 
 class World:
-    """A verifier that has read the keys, then the feed, each at its time."""
+    """A verifier that has read the keys and then the feed, at the times that the case names."""
 
     def __init__(self, options: dict[str, Any], keys: Any, case: dict[str, Any]) -> None:
         feed = case.get("feed")
@@ -82,7 +82,7 @@ class World:
 
 
 class Network:
-    """Responds with a key set and one stream of the feed. Nothing else can be reached."""
+    """Replaces the HTTP transport. It responds with a key set and one stream of the feed, and fails all other requests."""
 
     def __init__(self, keys: Any) -> None:
         self._keys = keys
@@ -116,7 +116,7 @@ class Body:
 
 
 class Feed:
-    """A stream whose batches are written while it is read."""
+    """The response of the feed. The test writes its batches while the verifier reads."""
 
     status = 200
 
@@ -126,7 +126,7 @@ class Feed:
         self._wants = threading.Semaphore(0)
 
     def deliver(self, batch: dict[str, Any]) -> None:
-        """Returns when the batch has been applied: the reader wants the next one."""
+        """Returns when the verifier has applied the batch, which is when it starts to read the next one."""
         self._wants.acquire()
         content = json.dumps(batch).encode()
         self._pieces.put(struct.pack(">BI", 0, len(content)) + content)

@@ -21,8 +21,8 @@ import (
 	"session-service.example/verifier/internal/vectors"
 )
 
-// pollInterval is how often a token is looked at until it is refused. Fifty processes that looked each millisecond would take both cores of
-// a small machine, and the time they measure would be their own.
+// pollInterval is the pause between two verifications of a token that is verified until it is refused. With a shorter pause, the
+// fifty processes of a test would need all cores of a small machine, and would measure mostly the load that they cause.
 const pollInterval = 5 * time.Millisecond
 
 func main() {
@@ -80,9 +80,9 @@ type followOptions struct {
 func (o followOptions) maxStaleness() time.Duration {
 	switch {
 	case o.MaxStalenessMs == nil:
-		return 0 // the default
+		return 0 // the verifier then uses its default
 	case *o.MaxStalenessMs == 0:
-		return -1 // every token is introspected
+		return -1 // the verifier then introspects every token
 	}
 	return time.Duration(*o.MaxStalenessMs) * time.Millisecond
 }

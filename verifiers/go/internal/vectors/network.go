@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// network responds with a key set and one stream of the feed. Nothing else can be reached.
+// network replaces the HTTP transport. It responds with a key set and one stream of the feed, and fails all other requests.
 type network struct {
 	keys  json.RawMessage
 	feeds chan io.ReadCloser
@@ -43,7 +43,7 @@ func (n *network) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(n.keys)), Request: request}, nil
 }
 
-// deliver writes batches, each at its time, and waits until the last one has been applied.
+// deliver sets the clock to the time of each batch and writes the batch. It returns when the last one has been applied.
 func (n *network) deliver(events []Event, at *clock) error {
 	for index, event := range events {
 		message := binary.BigEndian.AppendUint32(nil, uint32(len(event.Batch)))
@@ -54,7 +54,7 @@ func (n *network) deliver(events []Event, at *clock) error {
 		if _, err := n.feed.Write(append(message, event.Batch...)); err != nil {
 			return err
 		}
-		// The first byte of the next message is read when this one has been applied.
+		// The verifier has applied this message when it reads the first byte of the next one.
 		if index+1 < len(events) {
 			if err := n.barrier(events[index+1].AtMs, at); err != nil {
 				return err

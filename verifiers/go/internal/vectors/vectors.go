@@ -18,13 +18,13 @@ type Options struct {
 	MaxStalenessMs     *float64 `json:"maxStalenessMs"`
 }
 
-// Event is a batch of the feed, and when it arrived.
+// Event is a batch of the feed, and the time at which it arrives.
 type Event struct {
 	AtMs  int64           `json:"atMs"`
 	Batch json.RawMessage `json:"batch"`
 }
 
-// Request is one that presents the token of its case with a proof.
+// Request is a request that presents the token of the case, with a proof.
 type Request struct {
 	Method string `json:"method"`
 	URL    string `json:"url"`
@@ -53,7 +53,7 @@ type File struct {
 	Cases   []Case          `json:"cases"`
 }
 
-// Result is a verdict: accepted or the reason, and the claims as they were sent.
+// Result is a verdict: `accepted` or the reason of the refusal, and the claims of an accepted token.
 type Result struct {
 	Verdict string          `json:"verdict"`
 	Claims  json.RawMessage `json:"claims,omitempty"`
@@ -132,7 +132,7 @@ func apply(to *verifier.Options, from *Options) {
 	}
 }
 
-// clock is both clocks of a verifier.
+// clock serves as the wall clock and as the monotonic clock of a verifier.
 type clock struct {
 	mu sync.Mutex
 	ms int64
@@ -155,7 +155,7 @@ type world struct {
 	clock    *clock
 }
 
-// verify returns the verdict; that of the last request, where the case has some.
+// verify returns the verdict about the token. If the case has requests, it is that of the last request.
 func (w *world) verify(one Case) (verdict verifier.Verdict) {
 	if one.Requests == nil {
 		return w.verifier.Verify(context.Background(), one.Token)
@@ -166,7 +166,7 @@ func (w *world) verify(one Case) (verdict verifier.Verdict) {
 	return verdict
 }
 
-// open makes a verifier that has read the keys, then the feed, each at its time.
+// open makes a verifier that has read the keys and then the feed, at the times that the case names.
 func open(options verifier.Options, keys json.RawMessage, one Case) (*world, error) {
 	startMs := one.NowMs
 	if one.Feed != nil && len(*one.Feed) > 0 {
