@@ -81,14 +81,14 @@ export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }:
   for (const line of own) to.append("set-cookie", line);
 }
 
-/** Returns a response with the headers for the browser. The headers of a response that the application has fetched cannot be changed. */
+/**
+ * Returns a copy of a response with the headers for the browser. The application may send the same response to several users, and the
+ * headers of a response that it has fetched cannot be changed.
+ */
 export function withResponseHeaders(response: Response, authentication: Authentication): Response {
-  try {
-    addResponseHeaders(response.headers, authentication);
-    return response;
-  } catch {
-    const own = new Response(response.body, response);
-    addResponseHeaders(own.headers, authentication);
-    return own;
-  }
+  // The response to the handshake of a WebSocket cannot be copied. If a renewal is lost with it, the next request renews again.
+  if (response.status < 200) return response;
+  const own = new Response(response.body, response);
+  addResponseHeaders(own.headers, authentication);
+  return own;
 }

@@ -27,7 +27,6 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
     context.set("user", authentication.user);
     await next();
     const own = withResponseHeaders(context.res, authentication);
-    if (own === context.res) return undefined;
     // The old response is removed first. Otherwise Hono would add its headers to the new one, and replace the kit's cookies by its own.
     (context as { res: Response | undefined }).res = undefined;
     context.res = own;
