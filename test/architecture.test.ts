@@ -42,7 +42,7 @@ const WALLS: Record<string, readonly string[]> = {
   http: ["gen/google"],
   // The gateway serves the HTTP layer on the same listener as the service, so that only one implementation of a server exists.
   gateway: [
-    ...["connect-http-routes", "listener", "http2", "gen/grpc"],
+    ...["connect-http-routes", "listener", "http2", "gen/grpc", "gen/google/rpc"],
     ...["observability/line-limit.ts", "observability/line-sink.ts"],
   ],
   "protoc-gen-http": ["connect-http-routes"],
