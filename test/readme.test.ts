@@ -1,4 +1,4 @@
-/** The tables, links, paths and commands of the documentation match the code, the tables in both directions. */
+/** The tables, links, paths and commands of the documentation match the code. Tables are checked in both directions. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { getOption } from "@bufbuild/protobuf";
@@ -55,13 +55,13 @@ describe("the configuration table", () => {
   });
 
   const stated = rows.filter(([, byDefault]) => unquoted(byDefault) !== undefined);
-  // The defaults of these variables follow from other variables: config.test.ts and the tests of the listeners check them.
+  // The defaults of these variables depend on other variables. config.test.ts and the tests of the listeners check them.
   const derived = ["KEYS_FILE", "ISSUER", "AUDIENCE"];
   test.each(stated.filter(([name]) => !derived.includes(name)))("%s is %s by default", (name, byDefault) => {
     const value = unquoted(byDefault) ?? "";
     expect(value).not.toBe("");
     const config = readConfig({ [name]: value });
-    // The cookie's own path is chosen by its name when none is set.
+    // Without COOKIE_PATH the cookie's name determines its path, so only setting the stated default sets `path`.
     const path = name === "COOKIE_PATH" ? { cookie: { ...readConfig({}).cookie, path: value } } : {};
     expect(config).toEqual({ ...readConfig({}), ...path });
   });
@@ -100,7 +100,7 @@ test.each(readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry)
       .flatMap((file) =>
         [...read(join("src", room, file)).matchAll(/(?:from |import\()"(\.[^"]+|connect-http-routes[^"]*)"/g)].map(
           ([, specifier = ""]) =>
-            // The others import the HTTP layer by the name of its package.
+            // An import that is not relative is the HTTP layer, which other rooms import by the name of its package.
             specifier.startsWith(".") ? join("src", room, dirname(file), specifier).replace(/^src\//, "") : "http/",
         ),
       )

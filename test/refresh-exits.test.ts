@@ -1,4 +1,4 @@
-/** The table of the exits of a refresh in docs/architecture.md has every error and every reason, and no others. */
+/** The table of the exits of a refresh in docs/architecture.md has exactly the errors and reasons that exist. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { tableRows } from "./support/named-tests.ts";
 
 type Exit = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>["reason"];
 
-/** Whether a refresh can end with each reason. If a reason is added or removed, this does not compile. */
+/** Whether a refresh can end with each reason. This does not compile if a reason is missing or no longer exists. */
 const REASONS: Readonly<Record<Exit, boolean>> = {
   absent: true,
   ambiguous: true,

@@ -31,7 +31,7 @@ const SECTIONS: Readonly<Record<string, number>> = {
   "16.5": 4,
 };
 
-/** `10.4.1–10.4.4` as its four items. */
+/** Splits a range such as `10.4.1–10.4.4` into its four items. */
 function itemsOf(cell: string): string[] {
   const [first = "", last = first] = cell.split("–");
   const section = first.slice(0, first.lastIndexOf("."));

@@ -304,7 +304,7 @@ describe("a client that disconnects", () => {
     socket.write("GET /v1/download/1 HTTP/1.1\r\nhost: x\r\n\r\n");
     await once(socket, "data");
     socket.pause();
-    // The event loop turns; the client does not read.
+    // The service gets 2,000 turns of the event loop in which it could send, while the client does not read.
     for (let turn = 0; turn < 2_000; turn++) await new Promise(setImmediate);
     expect(sent).toBeLessThan(1_000);
     socket.destroy();

@@ -1,4 +1,4 @@
-/** `REDIS_WAIT_REPLICAS=1`: a login or logout that was acknowledged outlives the master that it was written to. */
+/** With `REDIS_WAIT_REPLICAS=1`, an acknowledged login or logout survives the loss of the master that it was written to. */
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -57,14 +57,14 @@ function clientsOf(services: readonly Service[], adminToken: string) {
     if (outcome === undefined && !response.ok) expect(response.code).toBe("E503_UNAVAILABLE");
     return outcome;
   };
-  /** Returns a user whose logout was acknowledged. */
+  /** Logs users out until one logout is acknowledged. Returns its user. */
   const acknowledgedLogout = async (service: Service): Promise<LoggedIn> => {
     for (;;) {
       const user = await newUser(service);
       if ((await logOut(service, user)) === "acknowledged") return user;
     }
   };
-  /** Returns whether a session is live, as soon as the service can tell. */
+  /** Returns whether a session is live. Repeats the call while the service is unavailable. */
   const lives = async (service: Service, user: LoggedIn): Promise<boolean> => {
     for (;;) {
       const response = await callersOf(service).public.call(refresh, {}, cookie(user.refreshToken));
@@ -139,14 +139,14 @@ test("the master is killed under load and its replica promoted", async () => {
     expect(await verifier.verify(accessToken)).toMatchObject({ reason: "revoked" });
   }
 
-  // Without a replica nothing is acknowledged, although it is executed.
+  // Without a replica, the master executes a logout but the service does not acknowledge it.
   const [service] = services as [Service];
   const [user, other] = survivors;
   expect(await logOut(service, user)).toBeUndefined();
   expect(await lives(service, user)).toBe(false);
   expect(await lives(service, other)).toBe(true);
   await expect(tryLogIn(service)).rejects.toThrow("E503_UNAVAILABLE");
-  // When there is a replica again, the master accepts writes again.
+  // The master accepts writes again as soon as it has a replica.
   await replicaOf(replica);
   await acknowledgedLogout(service);
 });
@@ -186,7 +186,7 @@ test("a master that is cut off from its replica acknowledges nothing", async () 
   const [here, there] = services as [Service, Service];
   const early = await acknowledgedLogout(here);
   const both = await newUser(here);
-  // A logout waits for the replica, which then has what came before it.
+  // An acknowledged logout means that the replica has all earlier writes as well, including the login above.
   await acknowledgedLogout(here);
 
   await promote();
@@ -197,7 +197,7 @@ test("a master that is cut off from its replica acknowledges nothing", async () 
   expect(await logOut(here, both)).toBeUndefined();
   moveTo(proxies[0], replica);
   expect(await lives(here, early)).toBe(false);
-  // Writes that the old master has not acknowledged may be lost with it.
+  // Writes to the old master that were not acknowledged, such as this logout, may be lost.
   expect(await lives(here, both)).toBe(true);
 });
 
@@ -232,7 +232,7 @@ test("watchers of a master that may not write alone refuse what they cannot know
   moveTo(proxies[1], replica);
   const newReplica = await replicaOf(replica);
   while ((await logOut(there, user)) === undefined);
-  // The verifier that follows the old master does not see the logout: it stops accepting once its knowledge is too old.
+  // The verifier follows the old master, so it does not see the logout, but refuses all tokens once its data is too old.
   const [onOld, onNew] = verifiers as [Verifier, Verifier];
   const reasons = async (verifier: Verifier) => {
     const verdict = await verifier.verify(user.accessToken);

@@ -1,4 +1,4 @@
-/** The revocation feed over real sockets: slow, many and moving watchers, load, outages. */
+/** The revocation feed over real sockets: slow watchers, many watchers, watchers that change instances, load, and outages. */
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
@@ -18,7 +18,7 @@ function watch(deployment: Deployment, service: Service, cursor = ""): Watcher {
   return watcher;
 }
 
-/** Starts a watcher of an idle instance. Its heartbeats measure how much time the other watchers had, even on a busy machine. */
+/** Starts a watcher of an idle instance. Tests measure time by its heartbeats, which a busy machine delays like those of other watchers. */
 async function startPulse(): Promise<Watcher> {
   const quiet = await deploy(1, {});
   const pulse = watch(quiet, first(quiet));
@@ -63,7 +63,7 @@ test("200 watchers cost Redis no more than one", async () => {
   await Promise.all(others.map((watcher) => watcher.until(({ reportedAt }) => reportedAt.has(sid))));
   const forAll = await cost();
   console.log({ forOne, forAll });
-  // The log is read at intervals: on a busy machine it is read a few times more during as many heartbeats, but not 200 times.
+  // On a busy machine the instance reads the log a few times more between heartbeats, but not once for each of the 200 watchers.
   expect(forAll.scripts).toBeLessThanOrEqual(4 * forOne.scripts);
   expect(forAll.reads).toBeLessThanOrEqual(4 * forOne.reads);
   expect(forAll.published).toBe(forOne.published);
@@ -115,7 +115,7 @@ test("heartbeats go on under load", async () => {
   let over = false;
   const callers = Array.from({ length: 32 }, async () => {
     while (!over) {
-      // The load has logins only. The feed reports none of them, so every batch is a heartbeat.
+      // The load consists of logins, which the feed does not report, so every batch is a heartbeat.
       await logIn({ ...first(deployment), adminToken: deployment.adminToken });
       calls++;
     }
@@ -130,7 +130,7 @@ test("heartbeats go on under load", async () => {
   });
   const gaps = watchers.map(beatsOf).flatMap((times) => times.slice(1).map((time, i) => time - (times[i] ?? time)));
   console.log({ calls, beats: gaps.length, longestGap: Math.round(Math.max(...gaps)) });
-  // An instance without load is as slow as the machine is.
+  // The heartbeats of an idle instance show how slow the machine is.
   const fewest = Math.min(...watchers.map((watcher) => beatsOf(watcher).length));
   expect(3 * fewest).toBeGreaterThanOrEqual(beatsOf(pulse).length);
   // The promise of one second holds only on an otherwise idle machine.
@@ -145,7 +145,7 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
   const pulse = await startPulse();
   const before = await eventually(() => revokeOne(deployment));
   await redis.kill();
-  // An instance that refuses a new watcher has noticed the outage.
+  // The instance refuses a new watcher once it has noticed the outage.
   const { adminToken } = deployment;
   for (const { adminUrl } of deployment.services) {
     for (;;) {
@@ -236,7 +236,7 @@ async function readAll(stream: Readable): Promise<{ revocations: number; code: s
   return { revocations, code: undefined };
 }
 
-// test/session/feed.test.ts moves a clock through the same limits.
+// test/session/feed.test.ts covers the same limits in every run, with a clock that it moves.
 if (long) {
   test("for watchers that read nothing nothing is kept", async () => {
     const { service, reader, fallAsleep } = await startWithLongLog();
@@ -245,8 +245,8 @@ if (long) {
     await reader.beats(3);
     const late = await memoryOf(service);
     console.log({ early, late });
-    // If everything for all watchers were kept, that would be 20 × 12 MiB of JSON. What is allowed here is garbage, and the buffers of the
-    // connections.
+    // If the service kept everything for all watchers, that would be 20 × 12 MiB of JSON. The limit leaves room for garbage and for the
+    // buffers of the connections.
     expect(late - early).toBeLessThan(150);
   });
 
@@ -262,7 +262,7 @@ if (long) {
     const revocations = ends.reduce((sum, end) => sum + end.revocations, 0);
     console.log({ early, late, revocations });
     expect(new Set(ends.map(({ code }) => code))).toEqual(new Set(["resource_exhausted"]));
-    // The watchers received the batches that were made before the error, which is not much more than the buffers of connections can hold.
+    // The watchers received only the batches from before the error, which is little more than the buffers of connections hold.
     expect(revocations).toBeLessThan((SLEEPERS * count) / 2);
     expect(late - early).toBeLessThan(32);
   });

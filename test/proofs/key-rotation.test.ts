@@ -35,12 +35,12 @@ async function keys({ env }: Deployment, ...command: readonly string[]): Promise
   );
 }
 
-/** Returns the key id in a refresh token. */
+/** Returns the id of the key by which a refresh token was made. */
 const macKidOf = (refreshToken: string) => Buffer.from(refreshToken, "base64url").toString("hex", 1, 5);
 
 type Verify = (token: string) => Promise<unknown>;
 
-/** Returns a third party's verifier: it keeps a key set for its whole `max-age`, even where it lacks a key. */
+/** Returns a verifier as third parties write it: it keeps a key set for the whole `max-age`, even if a token has an unknown key. */
 function keySetKeeper({ services }: Deployment): Verify {
   let find: ReturnType<typeof createLocalJWKSet> | undefined;
   let loadedAt = 0;
@@ -87,10 +87,10 @@ async function untilServed<T extends { readonly ok: boolean; readonly code?: str
   }
 }
 
-/** Sessions that are used while keys rotate, with the outcomes. */
+/** Uses sessions while keys rotate, and records the outcomes. */
 class Load {
   readonly kids = { signing: new Set<string>(), mac: new Set<string>() };
-  /** Live credentials that were refused. */
+  /** Descriptions of refusals of credentials that are still valid. */
   readonly refused: string[] = [];
   calls = 0;
   /** The number of tokens that were refused after their expiry, which is not an error on a busy machine. */
@@ -131,7 +131,7 @@ class Load {
     }
   }
 
-  /** Notes a refusal before `expiry`, in ms since the epoch. A refusal after that is allowed. */
+  /** Makes a call with a credential, and records a refusal as wrong if it comes before `expiry`, in ms since the epoch. */
   async #expect<T>(what: string, expiry: number, call: () => Promise<T>): Promise<T | undefined> {
     this.calls++;
     try {
@@ -168,7 +168,7 @@ class Load {
   }
 }
 
-/** The tokens of a session. `since` is the earliest time from which the refresh token is not used, in ms since the epoch. */
+/** The tokens of a session. `since` is a time before the refresh token was issued, in ms since the epoch. */
 type Held = { readonly accessToken: string; readonly refreshToken: string; readonly since: number };
 
 const expiryOf = (token: string) => Number(decodeJwt(token).exp) * 1000;
@@ -182,7 +182,7 @@ test("three services on one Redis, keys rotated as often as their ages permit", 
     const used = [...load.kids[kind]];
     return { used: used.length, gone: used.filter((kid) => !ring[kind].some((key) => key.kid === kid)).length };
   };
-  /** Returns whether rotations have brought new keys into use, and the first of these have completed their life. */
+  /** Returns whether several keys have been in use, and the first of them have been removed at the end of their life. */
   const isComplete = async () => {
     const kinds = await Promise.all(KEY_KINDS.map(usedAndGone));
     return kinds.every(({ used, gone }) => used > 2 && gone > 0);
@@ -202,7 +202,7 @@ test("three services on one Redis, keys rotated as often as their ages permit", 
     rotating(),
     load.logInAndOut(),
     ...Array.from({ length: 4 }, () => load.browse(200)),
-    // Clients that are away for almost as long as a session may idle present tokens of keys that have long retired.
+    // These clients are away for almost the idle life of a session, so they present tokens whose keys retired long before.
     ...Array.from({ length: 12 }, () => load.browse(IDLE_MS - 1_000)),
   ]);
   const [signing, mac] = await Promise.all(KEY_KINDS.map(usedAndGone));

@@ -1,4 +1,4 @@
-/** The linearizability checker refuses histories that no order explains, and only those. */
+/** The linearizability checker refuses exactly those histories that no sequential order explains. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { findFault } from "./support/linearizability.ts";
@@ -151,7 +151,7 @@ const anyInput: fc.Arbitrary<Input> = fc.oneof(
 );
 const anyOutput = fc.constantFrom<(Output | undefined)[]>("live", "dead", 0, 1, 2, [], ["a"], ["b"], undefined);
 
-/** Tries every order, exactly as in the definition. */
+/** Tries every order of the operations, which is the definition of linearizability, but too slow for long histories. */
 function linearizableByDefinition(operations: readonly SubjectOperation[]): boolean {
   const follow = (state: ReadonlySet<string>, left: readonly SubjectOperation[]): boolean =>
     left.every((each) => each.output === undefined) ||
@@ -190,7 +190,7 @@ test("on small histories of any kind it agrees with the definition", () => {
   expect(Math.min(histories.right, histories.wrong)).toBeGreaterThan(20);
 });
 
-/** A linearizable history: each operation takes effect at a moment between its two ends. */
+/** A history that is linearizable, because each operation takes effect at a moment between its invocation and its return. */
 const rightHistory = fc
   .array(
     fc.tuple(
@@ -237,7 +237,7 @@ test("a session that outlives a revocation of all is found at the end of any of 
         ...operations,
         ...history([end, end + 1, REVOKE_ALL, 0], [end + 2, end + 3, on("refresh", "a"), "live"]),
       ];
-      // A login whose response was lost may take effect later.
+      // Histories with a lost login are left out: that login may take effect later, which would explain the result.
       const lost = operations.some(({ input, output }) => output === undefined && input.verb === "create");
       fc.pre(!lost);
       expect(findFault(wrong, subjectModel)).toBeDefined();

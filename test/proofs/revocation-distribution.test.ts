@@ -1,6 +1,6 @@
 /**
- * A logout holds everywhere: many verifiers over real sockets refuse every token of a session that was logged out,
- * whatever is cut or restarted in between. None is missed; how long it takes is printed.
+ * A logout holds everywhere: many verifiers over real sockets refuse every token of a session that was logged out, whatever is cut or
+ * restarted in between. No verifier may miss a revocation; the times are only printed.
  */
 import { EventEmitter, once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -44,11 +44,11 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
   /** Logs in on any available instance. */
   const logInSomewhere = () =>
     until(async (): Promise<string> => (await logIn({ ...pick(services), adminToken })).accessToken);
-  /** Logs out, and repeats that while the outcome is unknown. @returns when it was acknowledged */
+  /** Logs out, and repeats the request until the outcome is known. @returns the time of the acknowledgement */
   const logOut = async (token: string): Promise<number> => {
     for (;;) {
       const response = await callersOf(pick(services)).public.call(logout, {}, bearer(token));
-      // The session has already ended, because an earlier attempt was executed.
+      // An earlier attempt has ended the session, although its response was lost.
       if (outcomeOf(response, () => "done") !== undefined) return now();
       await pause(10);
     }
@@ -79,7 +79,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
       }
     });
     await Promise.all(users);
-    // A verifier that accepts a token after this has missed its revocation.
+    // If a verifier accepts a token for longer than this, it counts as having missed the revocation.
     let refused = 0;
     for (const outcome of outcomes) void outcome.then(() => refused++);
     await Promise.race([Promise.all(outcomes), pause(PATIENCE_MS, undefined, { ref: false })]);
@@ -116,7 +116,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
     proxy.target = adminPort(successor);
   };
 
-  /** Lets some logouts succeed before the next fault: on a busy machine, faults at fixed times would prevent all of them. */
+  /** Waits until some logouts have succeeded since the last fault. On a busy machine, faults at fixed times would prevent all logouts. */
   const progress = async (ended: Promise<void>): Promise<void> => {
     const enough = dead.length + 10;
     let over = false;

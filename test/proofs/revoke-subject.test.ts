@@ -1,5 +1,5 @@
 /**
- * All sessions of a subject are revoked while it refreshes and logs in: what existed before ends, a later login lives.
+ * All sessions of a subject are revoked while its clients refresh and log in: earlier sessions end, and those of later logins are live.
  * The recorded history of real processes must be linearizable.
  */
 import { setImmediate as turn } from "node:timers/promises";
@@ -96,7 +96,7 @@ async function contendFor(ms: number, deployment: Deployment, { wantsUnknown = f
   return counts;
 }
 
-/** Each session has one browser that never repeats a request, so every refresh writes. */
+/** Without a reuse interval every refresh writes. That is safe here, because each session has one client that never repeats a request. */
 const STRICT = { REUSE_INTERVAL: "0" };
 
 test("two services on one Redis", async () => {

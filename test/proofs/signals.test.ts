@@ -1,6 +1,6 @@
 /**
- * Every end of a session that was acknowledged reaches every receiver, whatever fails: receivers for an hour of moved time, an instance by
- * kill -9 while it delivers, the store by a failover. Signals that arrive twice have the same id.
+ * Every acknowledged end of a session reaches every receiver, despite receivers that fail for an hour of simulated time, an instance that
+ * is killed (kill -9) while it delivers, and a failover of the store. Repeated signals have the same id.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -21,7 +21,7 @@ const REFRESH_MS = 5_000;
 const STEP_MS = (long ? 10 : 30) * MINUTE_MS;
 const LOOKS_PER_STEP = long ? 100 : 15;
 const ENDINGS = long ? 1_000 : 40;
-/** The faults of receivers. A silent receiver costs 10 s each time. */
+/** The faults of receivers. A silent receiver delays each attempt by 10 s. */
 const FAULTS: readonly Behaviour[] = ["garbage", 500, 302, 404, ...(long ? (["silent"] as const) : [])];
 
 const SERVERS = { redis: startTestRedis, cluster: startTestCluster };
@@ -29,7 +29,7 @@ const SERVERS = { redis: startTestRedis, cluster: startTestCluster };
 const envOf = async (store: "embedded" | keyof typeof SERVERS): Promise<Readonly<Record<string, string>>> =>
   store === "embedded" ? {} : { REDIS_URL: (await SERVERS[store]()).url };
 
-/** Moves the clock, step by step, until a condition holds. Between two steps there is time for leases to be taken again. */
+/** Advances the clock in steps until a condition holds. Between two steps, instances have time to renew their leases. */
 async function passUntil(clock: MovedClock, stepMs: number, holds: () => Promise<boolean>): Promise<void> {
   for (let looks = 0; !(await holds()); looks++) {
     if (looks % LOOKS_PER_STEP === 0) clock.pass(stepMs);
@@ -37,7 +37,7 @@ async function passUntil(clock: MovedClock, stepMs: number, holds: () => Promise
   }
 }
 
-/** Asserts that nothing is lost and that each session has one signal. Prints the counts. */
+/** Asserts that no signal is lost and that each session has one signal id. Prints the counts. */
 function expectWhole({ endings }: SignalsWorld, receivers: Readonly<Record<string, Receiver>>): void {
   const rows = Object.entries(receivers).map(([name, receiver]) => {
     const { repeated, ambiguous, redirected } = receiver;
@@ -66,7 +66,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const down = await subscribe();
     await down.receiver.stop();
     const failing = [down, cut, ...(await Promise.all(FAULTS.map((fault) => subscribe(fault))))];
-    clock.pass(10_000); // New subscriptions are found at intervals.
+    clock.pass(10_000); // Instances look for new subscriptions at intervals, so the clock is advanced.
     await endings.end(ENDINGS);
     const from = Date.now();
     await passUntil(clock, STEP_MS, async () => {
@@ -90,7 +90,7 @@ describe.each(STORES)("on the %s store", (store) => {
   });
 });
 
-// On Redis a lease ends by the clock of Redis, which is not moved: each kill takes half a minute.
+// On Redis, leases end by the clock of Redis, which the test cannot advance, so each kill takes half a minute.
 const KILLED = long ? ([...STORES, "cluster"] as const) : (["embedded"] as const);
 
 test.each(KILLED)("an instance on the %s store is killed while it delivers, and goes on", async (store) => {
@@ -107,7 +107,7 @@ test.each(KILLED)("an instance on the %s store is killed while it delivers, and 
     // The requests to this receiver are under way when the instance is killed.
     held.receiver.behaviour = "silent";
     await until(async () => expect(held.receiver.missing(endings.acknowledged)).not.toEqual([]));
-    // The cursor of the accepted signals is stored in the meantime, but not that of the signals that were only sent.
+    // The position of signals that were accepted is stored, but not that of signals that were only sent.
     const stored = (await reported()).get(quick.id)?.delivered ?? 0n;
     clock.pass(REFRESH_MS);
     await until(async () => expect((await reported()).get(quick.id)?.delivered).toBeGreaterThan(stored));
@@ -137,7 +137,7 @@ test("two instances take leases from each other while sessions end", async () =>
     const at = turn % 2;
     const service = services[at] as Service;
     if (long) {
-      // The instance believes that it still has leases which the other one has taken in the meantime.
+      // A suspended instance still believes that it holds its leases after the other instance has taken them over.
       service.kill("SIGSTOP");
       await sleep(LEASE_MS + 5_000);
       service.kill("SIGCONT");

@@ -10,7 +10,7 @@ export type Generate = (files: readonly string[], parameter?: string) => { name:
 
 /**
  * Compiles .proto texts, all at once because starting the compiler is slow.
- * @param sources by file name
+ * @param sources the texts by file name
  * @returns a function that runs the plugin on some of the files
  */
 export function compile(sources: Readonly<Record<string, string>>): Generate {
@@ -32,7 +32,7 @@ export function compile(sources: Readonly<Record<string, string>>): Generate {
   }
 }
 
-/** Returns a file with one service and some messages to bind. */
+/** Returns a .proto file with these RPCs in one service, and with messages for them. */
 export function protoFile(name: string, rpcs: string): string {
   return `syntax = "proto3";
 package ${name};

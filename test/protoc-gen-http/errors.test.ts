@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { compile, type Generate, protoFile } from "./compile.ts";
 
-/** The problem, its place (line within the service body, column; both from 1) and the message. */
+/** Each case has a name, the position of the error (line in the service body and column, both from 1), and its message. */
 const problems: [what: string, rpcs: string, at: string, message: string][] = [
   [
     "a template that does not parse",

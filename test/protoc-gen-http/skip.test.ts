@@ -1,4 +1,4 @@
-/** Annotations that cannot be mapped: both plugins, run by buf, and the runtime skip the same routes. */
+/** Annotations that cannot become routes: both plugins, run by buf, and the runtime skip the same ones. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -30,7 +30,7 @@ export function describeDirectory(input: string, parameter = ""): Document {
 }
 
 function describeFiles({ file }: FileDescriptorSet, parameter: string): Document {
-  // relay/ is for tests of streams, which have no OpenAPI form to check responses against.
+  // The directory relay/ is left out. It tests streams, whose responses OpenAPI cannot describe.
   const fileToGenerate = file.map(({ name }) => name).filter((name) => !/^(?:google|relay)\//.test(name));
   const request = create(CodeGeneratorRequestSchema, { protoFile: file, fileToGenerate, parameter });
   const [generated, ...more] = protocGenOpenapi.run(request).file;
@@ -43,7 +43,7 @@ export function describeProtos(sources: Readonly<Record<string, string>>, parame
   return describeFiles(buildProtos(sources), parameter);
 }
 
-/** Returns the descriptors of .proto files by name, with google/api and buf/validate where they are not among them. */
+/** Returns the descriptors of .proto files, with the files of google/api and buf/validate added. */
 export function buildProtos(sources: Readonly<Record<string, string>>): FileDescriptorSet {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"));
   try {
@@ -63,7 +63,7 @@ export function describeText(text: string, parameter = ""): Document {
   return describeProtos({ "test.proto": testProto(text) }, parameter);
 }
 
-/** Returns the document of such a file, and its types. */
+/** Returns the OpenAPI document of a file `test.proto` with this text, and its types. */
 export function compileText(text: string): { document: Document; registry: FileRegistry } {
   const set = buildProtos({ "test.proto": testProto(text) });
   return { document: describeFiles(set, ""), registry: createFileRegistry(set) };

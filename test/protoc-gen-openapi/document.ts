@@ -44,7 +44,7 @@ export type Document = {
 
 export type Place = { readonly path: string; readonly method: string; readonly operation: Operation };
 
-/** Returns every operation, including those of methods outside OpenAPI 3.1. */
+/** Returns every operation, including those whose HTTP methods OpenAPI 3.1 does not know. */
 export function operationsOf(document: Document): Place[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).flatMap(([key, value]) => {
@@ -78,21 +78,18 @@ export function resolve<T extends { readonly $ref?: unknown }>(document: Documen
   return found as T;
 }
 
-/**
- * Checks values against schemas of a document.
- * @returns the errors of a value; empty if it is valid
- */
+/** Returns a function that checks a value against a schema of the document, and returns the errors; none if the value is valid. */
 export function schemaChecker(document: Document): (schema: Schema, value: unknown) => string[] {
   const ajv = new Ajv2020.default({
     strict: true,
     allErrors: true,
     strictTypes: false,
-    // A `oneOf` contains `required` without the properties, which are beside it.
+    // The rule would demand that `properties` stands beside each `required`, but in a `oneOf` it stands one level above.
     strictRequired: false,
   });
   addFormats.default(ajv);
   for (const format of ["uint32", "uint64"]) ajv.addFormat(format, true);
-  // Components refer to each other from the root of the document.
+  // Schemas refer to `components` of the document, which therefore must be a permitted keyword.
   ajv.addVocabulary(["components"]);
   const compiled = new Map<string, ValidateFunction>();
   return (schema, value) => {

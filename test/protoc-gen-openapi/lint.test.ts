@@ -10,7 +10,7 @@ import type { Document } from "./document.ts";
 const directory = mkdtempSync(join(tmpdir(), "lint-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** A plugin cannot know a service's license, servers and credentials, so an overlay adds them. */
+/** A plugin cannot know the license, the servers and the credentials of a service, so an overlay adds them. */
 const OVERLAY = join(directory, "overlay.json");
 writeFileSync(
   OVERLAY,
@@ -34,7 +34,7 @@ interface Finding {
 async function lint(name: string, document: object): Promise<Finding[]> {
   const file = join(directory, name);
   writeFileSync(file, JSON.stringify(document));
-  // The configuration is empty, so that none of the working directory is used.
+  // The configuration is empty, so that Redocly does not use one of the working directory.
   const config = join(directory, "redocly.yaml");
   writeFileSync(config, "extends: [recommended]\n");
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
@@ -56,7 +56,7 @@ async function lint(name: string, document: object): Promise<Finding[]> {
   return (JSON.parse(output) as { problems: Finding[] }).problems;
 }
 
-/** Redocly does not look for the fields of `required` where they are: two levels above a `not`. */
+/** Redocly wrongly reports that the fields of `required` are undefined if they are defined two levels above a `not`. */
 const isOfNone = ({ ruleId, location }: Finding) =>
   ruleId === "no-required-schema-properties-undefined" && /\/not\/anyOf\//.test(location[0]?.pointer ?? "");
 
@@ -118,7 +118,7 @@ describe("recommended rules of Redocly", () => {
   test.each(documents)("%s has no errors", async (name, document) => {
     const findings = await lint(`${name}.json`, document);
     expect(findings.filter(({ severity }) => severity === "error").map(describeFinding)).toEqual([]);
-    // Warnings about what is not the plugin's, or is meant.
+    // These warnings are either intended, or concern parts that the plugin does not write.
     const known = ["operation-4xx-response", "no-unused-components", "info-license", "operation-summary"];
     expect(findings.filter((each) => !known.includes(each.ruleId) && !isOfNone(each)).map(describeFinding)).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** A mock server that a public tool (Prism) makes of a document accepts what the typed client sends for every route. */
+/** A public tool (Prism) makes a mock server of each document. It accepts the requests of the typed client for every route. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ async function startMock(document: object): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "mock-"));
   const file = join(directory, "openapi.json");
   writeFileSync(file, JSON.stringify(document));
-  // With port 0 Prism reports the port that it gets.
+  // Prism listens on a free port, and prints which one.
   const prism: ChildProcess = spawn(process.execPath, [PRISM, "mock", "--port", "0", file]);
   const exited = once(prism, "exit");
   onTestFinished(async () => {
@@ -38,7 +38,7 @@ async function startMock(document: object): Promise<string> {
   throw new Error("Prism has ended");
 }
 
-/** Returns why Prism does not accept a request; undefined if it does, whatever its opinion of the response is. */
+/** Returns why Prism refuses a request; undefined if it accepts the request. Faults of the response do not count. */
 async function refusal(response: Response): Promise<string | undefined> {
   const violations = JSON.parse(response.headers.get("sl-violations") ?? "[]") as { readonly location: string[] }[];
   const ofRequest = violations.filter(({ location: [place] }) => place === "request");
@@ -71,13 +71,13 @@ async function send(baseUrl: string, service: DescService, route: Route): Promis
     if (method.methodKind === "unary") await output;
     else for await (const _ of output as AsyncIterable<unknown>);
   } catch (error) {
-    // Responses that Prism makes up are none of the service's.
+    // An error in the response is ignored, because Prism makes up its responses.
     if (refused === "nothing was sent") throw error;
   }
   return refused;
 }
 
-/** OpenAPI 3.1 has no other methods. */
+/** OpenAPI 3.1 has no operations for other methods. */
 const METHODS = new Set(["GET", "PUT", "POST", "DELETE", "PATCH"]);
 
 describe("a mock server accepts the requests of the client", () => {

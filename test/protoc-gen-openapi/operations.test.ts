@@ -1,4 +1,4 @@
-/** Bindings become operations, comments their descriptions. */
+/** Bindings become operations, and comments become their descriptions. */
 import { describe, expect, test } from "vitest";
 import { describeProtos, describeText, service } from "./describe.ts";
 import { operation, operationsOf } from "./document.ts";
@@ -93,7 +93,7 @@ describe("operations", () => {
       }`);
     expect(document.tags).toEqual([{ name: "S", description: "Keeps books.\n\nOn shelves." }]);
     const get = operation(document, "S_Get").operation;
-    // A summary is plain text, a description CommonMark.
+    // In OpenAPI a summary is plain text, and a description is CommonMark.
     expect([get.summary, get.description]).toEqual(["Gets one book by its id", "Or `not_found`."]);
     expect(get.parameters?.[0]?.description).toBe("Its number.");
     expect(get.responses["200"]?.description).toBe("A book");

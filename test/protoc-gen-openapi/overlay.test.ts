@@ -72,7 +72,7 @@ describe("an overlay", () => {
     ["with an unknown member", `{"paths":{}}`, /unknown member "paths"/],
     ["that is no object", `[]`, /not an object/],
   ])("%s is refused", (_, text, message) => {
-    // The name is unique, because modules are cached.
+    // Each overlay has a unique file name, because Node caches modules by name.
     const parameter = overlay(`${text.length}.json`, text);
     expect(() => describeText(service(`get: "/a"`), parameter)).toThrow(message);
   });

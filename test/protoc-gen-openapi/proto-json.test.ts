@@ -1,4 +1,4 @@
-/** The schemas accept exactly proto JSON. */
+/** The schemas accept exactly the JSON that the proto3 JSON mapping allows. */
 import { createRegistry, type DescField, type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -11,7 +11,7 @@ const check = schemaChecker(document);
 const handler = createFetchHandler({
   routes: richRoutes,
   tables: [RichServiceRoutes],
-  // A parameter that only the document has results in 400.
+  // The handler refuses a parameter that it does not know, so the document cannot have more parameters than the handler.
   refuseUnknownQuery: true,
 });
 
@@ -58,7 +58,7 @@ function fetchRaw(place: Place, parameters: readonly Parameter[], accept = "*/*"
   const type = content?.[0] === "*/*" ? "text/plain" : "application/json";
   return handler(
     new Request(url(place, parameters), {
-      // `*` is every method without a route of its own.
+      // A route with the method `*` matches every method without another route.
       method: place.method === "*" ? "PURGE" : place.method,
       headers: { accept, ...(content && { "content-type": type }) },
     }),
@@ -81,7 +81,7 @@ test("every route is an operation, and every operation a route", () => {
 test.each(titled)("%s responds as documented", async (_, place) => {
   const response = await fetchRaw(place, inPath(place));
   const { responses } = place.operation;
-  // Misbehave always fails.
+  // The RPC `Misbehave` always fails, so its errors are checked instead.
   expect([200, 409]).toContain(response.status);
   const described = resolve(
     document,

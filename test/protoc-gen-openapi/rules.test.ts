@@ -9,7 +9,7 @@ import { operation, resolve } from "./document.ts";
 const RULE = "(buf.validate.field)";
 const BEHAVIOR = "(google.api.field_behavior)";
 
-/** Returns the properties and the required ones of M as a request body. */
+/** Returns the properties of the message M and the required ones among them, in the schema of a request body. */
 function bodyOf(fields: string) {
   const document = describeText(service(`post: "/v1" body: "*"`, fields));
   const { properties, required } = document.components.schemas["t.v1.M"] ?? {};
@@ -166,7 +166,7 @@ test("a response of the same message is still an object", () => {
   expect(resolve(document, content?.schema ?? {})).toMatchObject({ type: "object", required: ["a"] });
 });
 
-/** Returns the types and the numbers of everything that a file declares. */
+/** Returns the type and number of each field, extension and enum value that a file declares, by name. */
 function declared(file: DescFile): Map<string, string> {
   const found = new Map<string, string>();
   const typeOf = (field: {

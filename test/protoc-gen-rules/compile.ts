@@ -1,4 +1,4 @@
-/** Describes the rules of .proto texts, as the plugin does. */
+/** Compiles the rules of .proto texts, as the plugin does. */
 import { createFileRegistry, type DescService } from "@bufbuild/protobuf";
 import type { Rules } from "../../src/api/rules/model.ts";
 import { describeRules } from "../../src/protoc-gen-rules/describe.ts";
@@ -7,7 +7,7 @@ import { buildProtos, testProto } from "../protoc-gen-openapi/describe.ts";
 type Described = { readonly service: DescService; readonly rules: Rules; readonly faults: readonly string[] };
 
 /**
- * @param text with a service `S`
+ * @param text the text of a .proto file with a service `S`
  * @param more further .proto files by name
  */
 export function describeText(text: string, more: Readonly<Record<string, string>> = {}): Described {

@@ -1,4 +1,4 @@
-/** Rules that the service cannot check are refused when gen/ is written: none is left unchecked. */
+/** Rules that the service cannot check are refused when gen/ is written, so that every declared rule is checked. */
 import { readFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { CodeGeneratorRequestSchema } from "@bufbuild/protobuf/wkt";
@@ -92,7 +92,7 @@ describe("rules of a whole message", () => {
 });
 
 test("rules that proto/buf/validate does not declare, such as CEL, are refused wherever they are", () => {
-  // The numbers of `cel_expression` in the complete declarations.
+  // The public version of validate.proto declares `cel_expression` with these field numbers.
   const complete = readFileSync("proto/buf/validate/validate.proto", "utf8")
     .replace("message FieldRules {", "message FieldRules { repeated string cel_expression = 29;")
     .replace("message MessageRules {", "message MessageRules { repeated string cel_expression = 5;")

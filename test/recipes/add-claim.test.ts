@@ -17,7 +17,7 @@ const [SOURCE = "", TYPE = ""] = [
     ?.matchAll(/```ts\n(.*?)```/gs) ?? []),
 ].map(([, code]) => code);
 
-/** Issues a token of a session in the copy, and reads its claim by the type of the verifier. */
+/** A program that issues a token of a session in the copy, and reads the new claim with the verifier's type. */
 const PROBE = `
 import { createAccessTokens } from "./src/tokens/access-token.ts";
 import { introspectedClaims, RESERVED_CLAIMS } from "./src/session/claims.ts";
@@ -46,7 +46,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(copy, { recursive: true }));
 
-/** Adds the lines before the one that ends what they belong to. */
+/** Inserts lines before the text `before`, which must occur once in the file. */
 function insert(file: string, lines: string, before: string): void {
   const text = readFileSync(join(copy, file), "utf8");
   const parts = text.split(before);
@@ -58,7 +58,7 @@ const run = (...args: readonly string[]) => execFileSync(process.execPath, args,
 const compile = () => run("node_modules/typescript/bin/tsc", "-p", "tsconfig.probe.json");
 
 test("two steps add a claim: to tokens, to introspection, to what no session may bring, and to the verifier's type", () => {
-  expect(compile).toThrow(); // Compilation fails because the claim has no type.
+  expect(compile).toThrow(); // Compilation fails because the new claim has no type yet.
   expect(JSON.parse(run("probe.ts"))).toEqual({ isReserved: false });
   insert("src/session/claims.ts", SOURCE, "} as const satisfies");
   insert("src/verifier/verdict.ts", TYPE, "  readonly [name: string]: unknown;");

@@ -1,4 +1,4 @@
-/** examples/oidc-login with oidc-provider as the provider and the real service: from "Sign in" to a session. */
+/** Runs examples/oidc-login with oidc-provider as the provider and the real service, from "Sign in" to a session. */
 
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -30,7 +30,7 @@ let securedUrl: string;
 const SECURED = "https://app.example";
 
 async function startProvider(): Promise<string> {
-  // The provider warns of everything that makes it unfit for production.
+  // The provider warns that its test settings are not fit for production.
   for (const name of ["info", "warn"] as const) vi.spyOn(console, name).mockImplementation(() => {});
   const issuer = `http://127.0.0.1:${await freePort()}`;
   const app = new Provider(issuer, {
@@ -93,7 +93,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Returns a minimal browser for a login: cookies, redirects, forms. For its cookies, all servers are on one host. */
+/** Returns a minimal browser with cookies, redirects and forms. All servers are on one host, so they share its cookies. */
 function openBrowser(planted = "") {
   const jar = new Map<string, string>();
   async function send(
@@ -101,7 +101,7 @@ function openBrowser(planted = "") {
     form?: Readonly<Record<string, string>>,
   ): Promise<{ url: string; status: number; text: string }> {
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-    // The proxy in front of the secured one appends what it sees to what the client claims.
+    // The header has an address that the client made up, followed by the one that a proxy in front of the application adds.
     const response = await fetch(url.replace(SECURED, securedUrl), {
       redirect: "manual",
       headers: { cookie: planted + cookie, "user-agent": "a browser", "x-forwarded-for": "6.6.6.6, 192.0.2.1" },
@@ -120,7 +120,7 @@ function openBrowser(planted = "") {
 }
 type Browser = ReturnType<typeof openBrowser>;
 
-/** Clicks from "Sign in" to the provider's question whether the application may know the user. */
+/** Signs in up to the page on which the provider asks whether the application may know the user. Returns that page. */
 async function signInAtProvider(browser: Browser, name: string, at = origin): Promise<{ url: string; text: string }> {
   const { text } = await browser.send(`${at}/login`);
   const [, action = ""] = /action="([^"]+)"/.exec(text) ?? [];
@@ -167,7 +167,7 @@ test("a callback that this browser did not begin creates no session", async () =
   const attacker = openBrowser();
   const consent = await signInAtProvider(attacker, "mallory");
   const [, action = ""] = /action="([^"]+)"/.exec(consent.text) ?? [];
-  // The attacker keeps the end of the login to themselves, and gives it to somebody else.
+  // The attacker keeps the URL that would complete their login, and makes a victim open it.
   attacker.jar.delete("login");
   const refused = await attacker.send(action, { prompt: "consent" });
   expect(refused).toMatchObject({ status: 400 });
@@ -189,7 +189,7 @@ describe("behind a proxy with TLS", () => {
     const browser = openBrowser();
     for (let time = 0; time < 2; time++) {
       expect(await signIn(browser, "carol")).toMatchObject({ url: `${SECURED}/`, status: 200 });
-      // Without its own cookie, the provider does not know the browser any more.
+      // The provider forgets the browser when its cookie is deleted, so the user signs in again.
       browser.jar.delete("_session");
     }
     const sessions = await sessionsOf("carol");
@@ -207,7 +207,7 @@ describe("behind a proxy with TLS", () => {
       expect(await victim.send(`${SECURED}/login/callback?code=x&state=y`)).toMatchObject({ status: 400 });
       expect(await signIn(victim, "dave")).toMatchObject({ url: `${SECURED}/`, status: 200 });
     }
-    // The attacker sets as many cookies of this name as a browser would send if the name had no prefix.
+    // A sibling domain could set as many cookies of this name as a browser sends, if the name had no `__Host-` prefix.
     const victim = openBrowser(`__Host-login=${pending}; `);
     expect(await signIn(victim, "erin")).toMatchObject({ status: 400 });
     expect(await sessionsOf("erin")).toEqual([]);

@@ -1,4 +1,4 @@
-/** The proxies of examples/, from Debian, in front of an application and the service: TLS, the origin, the client's address. */
+/** The proxies of examples/, installed from Debian, in front of an application and the service: TLS, the origin, the client's address. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -31,7 +31,7 @@ afterAll(async () => {
 type Place = { readonly directory: string; readonly https: number; readonly http: number };
 type Started = Place & { readonly program: Program };
 
-/** Returns a recipe as it is shipped, with other addresses and files. Each text to replace must exist. */
+/** Returns an example's configuration with other addresses and files. Each text to replace must exist. */
 function recipe(path: string, replacements: Readonly<Record<string, string>>): string {
   const upstreams = {
     "127.0.0.1:8080": new URL(service.publicUrl).host,
@@ -105,7 +105,7 @@ describe.each(Object.keys(PROXIES))("%s", (name) => {
     const where = await place();
     proxy = { ...where, program: (PROXIES[name] as (place: Place) => Program)(where) };
     origin = `https://localhost:${proxy.https}`;
-    // HAProxy sends nothing to an instance before it has checked it.
+    // HAProxy sends requests to an instance only after a successful health check.
     await whileRunning(proxy.program, async () => {
       expect((await send("GET", "/.well-known/jwks.json")).status).toBe(200);
     });

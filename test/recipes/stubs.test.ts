@@ -1,4 +1,4 @@
-/** The templates of examples/stubs: stubs for Go, Python and TypeScript from the protos, called against a real service. */
+/** The templates of examples/stubs generate stubs for Go, Python and TypeScript from the protos. The stubs call a real service. */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { cp, symlink } from "node:fs/promises";
@@ -39,7 +39,7 @@ const call = (language: string, command: string, args: readonly string[]) =>
 
 test("Python creates a session and refreshes it over gRPC", async () => {
   await generate("python");
-  // Debian's, which has Debian's grpcio.
+  // Only Debian's Python has the package python3-grpcio.
   expect((await call("python", "/usr/bin/python3", ["main.py"])).stdout).toBe(
     "refreshed alice True\nUNAUTHENTICATED\n",
   );

@@ -1,5 +1,6 @@
 /**
- * What the watchers of a relay receive over HTTP/2 with TLS. The feed of the relay is real, with a store and clocks that the test moves.
+ * The batches that watchers of a relay receive over HTTP/2 with TLS. The feed of the relay is real; the test moves the clocks of its
+ * store.
  */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -52,7 +53,7 @@ function ask(session: ClientHttp2Session, token: string) {
   return stream;
 }
 
-/** Returns a watch that has its first batch. It takes no more than its window until it reads on. */
+/** Returns a watch that has received its first batch. It then accepts only the bytes of its HTTP/2 window until it is read. */
 async function watch(url: string, windowBytes = 1_000_000) {
   const session = connect(url, { ca: pem.cert, settings: { initialWindowSize: windowBytes } });
   onTestFinished(() => session.destroy());
@@ -69,7 +70,7 @@ async function watch(url: string, windowBytes = 1_000_000) {
 test.each(["constructor", "__proto__", "toString"])(
   "a path that is the name of a property, %s, is not found",
   async (path) => {
-    // HTTP/2 checks paths for the schemes http and https alone.
+    // HTTP/2 restricts the form of a path only for the schemes http and https, so another scheme allows any path.
     const { url, bugs } = await serve();
     const client = http2Client(url, { ca: pem.cert });
     onTestFinished(() => client.close());
@@ -83,7 +84,7 @@ test("a watcher that reads nothing holds up no other, and is cut off when it rea
   const [slow, fast] = [await watch(url, 100), await watch(url)];
   expect(fast.head["cache-control"]).toBe("no-store");
   fast.read();
-  // The loop makes more endings than a response buffers (64 KiB) before it has to wait.
+  // The loop ends more sessions than fit into the buffer of a response (64 KiB), so the response has to wait.
   for (let i = 0; i < 800; i++) await world.end();
   await fast.seen(await world.end());
   expect(feed.state().watchers).toBe(2);
@@ -144,7 +145,7 @@ test("a certificate that is replaced is used for new connections; a broken one i
   writeFileSync(keyFile, pem.key);
   const [changed, refused] = [Promise.withResolvers<void>(), Promise.withResolvers<Error>()];
   const relay = await startRelay({
-    // Nothing listens there: this relay never has anything to serve.
+    // No service listens at the upstream address, so this relay never has anything to serve.
     ...{ upstream: { adminUrl: "http://127.0.0.1:1", adminToken: TOKEN }, host: "127.0.0.1", port: 0, instance: "i" },
     certificate: { certFile, keyFile, onChange: changed.resolve, onRefusal: refused.resolve },
     ...{ access, report() {}, audit() {}, onBug() {}, onRefused() {} },

@@ -1,4 +1,4 @@
-/** Three levels of relays between the real service and a verifier. The one in the middle is the command, as an operator runs it. */
+/** Three levels of relays between the real service and a verifier. The middle one is a separate process, as an operator runs it. */
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

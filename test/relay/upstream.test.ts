@@ -1,4 +1,6 @@
-/** How a relay describes what its upstream has delivered. The upstream is scripted, and the test moves the clocks. */
+/**
+ * How a relay reports the freshness of the batches that its upstream delivers. The upstream is simulated, and the test moves the clocks.
+ */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
@@ -58,7 +60,7 @@ function begin() {
     advance: (ms: number) => {
       nowMs += ms;
     },
-    /** Sends a batch that says when the upstream has read, relative to now. */
+    /** Sends a batch. `ageMs` is how long ago the upstream read the log. */
     send(change: Partial<Change> & { readonly ageMs?: number } = {}) {
       const { ageMs = 0, ...rest } = change;
       queue.push({ asOf: nowMs - ageMs, ...rest });

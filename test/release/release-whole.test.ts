@@ -1,4 +1,4 @@
-/** `npm run release`, whole, on a copy of the tree. It asks the registry: `npm run test:packages`. */
+/** Runs the whole of `npm run release` on a copy of the tree. It uses the registry, so only `npm run test:packages` runs it. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, readdirSync, readFileSync, symlinkSync } from "node:fs";

@@ -49,7 +49,7 @@ describe("the changelog of a release", () => {
   });
 });
 
-/** Returns the files that name the version, in a directory of their own. */
+/** Copies the files that contain the version into a new directory. Returns the directory. */
 function copyOfVersions(): string {
   const copy = scratch();
   const { workspaces } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { workspaces: string[] };

@@ -1,7 +1,10 @@
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 
-/** Bundles a module of this directory for a runtime that loads one file. @param conditions those by which the runtime's tools resolve */
+/**
+ * Bundles a module of this directory for a runtime that loads one file. @param conditions the conditions of `exports` that the runtime
+ * uses
+ */
 export async function bundle(
   entry: string,
   conditions: readonly string[],

@@ -1,4 +1,4 @@
-/** The verifier and the HTTP layer in runtimes with a command line. */
+/** The verifier and the HTTP layer in runtimes that have a command line. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -9,7 +9,7 @@ import { describeRuntime } from "./must-hold.ts";
 
 const COMMAND_LINE = join(import.meta.dirname, "command-line.ts");
 
-/** Starts the suite in a runtime: a command is a line of its input, and the result a line of its output. */
+/** Starts the suite in a runtime. Each command is a line of its input, and each result a line of its output. */
 function startCommandLine(program: string, ...args: readonly string[]): Running {
   const child = spawn(program, [...args, COMMAND_LINE], { stdio: ["pipe", "pipe", "inherit"] });
   onExit(() => child.kill("SIGKILL"));

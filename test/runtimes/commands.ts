@@ -14,7 +14,7 @@ const COMMANDS = {
     verifier = createLiveVerifier(live);
     await verifier.ready;
   },
-  /** Returns the subject of an accepted token, otherwise the reason. */
+  /** Returns the subject of the token if it is accepted, otherwise the reason of the refusal. */
   async verify(token: string) {
     const verdict = await verifier?.verify(token);
     return verdict?.ok ? verdict.claims.sub : verdict?.reason;

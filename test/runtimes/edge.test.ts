@@ -1,10 +1,13 @@
-/** A logout at the edge: an isolate refuses the token within its interval of polls, and in an outage of the origin within its bound. */
+/**
+ * A logout at the edge: an isolate refuses the token within its interval of polls, and during an outage of the origin within its maximum
+ * staleness.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logIn } from "../support/sessions.ts";
 import { type Edge, present, startEdge } from "./edge.ts";
 
 const TIMES = { pollIntervalMs: 300, maxStalenessMs: 1_000 };
-/** How old a batch may be that the service sends as complete, in ms. */
+/** The greatest age of a batch that the service marks as complete, in ms. */
 const FEED_MS = 2_000;
 
 let edge: Edge;

@@ -1,4 +1,4 @@
-/** Logouts as an isolate in workerd learns of them, by polls. */
+/** Measures how soon an isolate in workerd, which polls for revocations, learns of logouts. */
 import { startRelay } from "../server-kit/relay.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
@@ -17,7 +17,7 @@ export async function startEdge(times: Required<Pick<Live, "pollIntervalMs" | "m
   return {
     service,
     relay,
-    /** Returns the subject of an accepted token, otherwise the reason. */
+    /** Returns the subject of the token if it is accepted, otherwise the reason of the refusal. */
     verdictOf: (token: string) => isolate.run("verify", token),
     async stop() {
       await isolate.stop();
@@ -27,7 +27,7 @@ export async function startEdge(times: Required<Pick<Live, "pollIntervalMs" | "m
   };
 }
 
-/** Ends a session. Returns when that was acknowledged. */
+/** Ends a session. Returns the time of the acknowledgement, by performance.now(). */
 export async function end(service: Service, sessionId: string): Promise<number> {
   message(await openAdmin(service).call(admin.revokeSession, { sessionId }, bearer(service.adminToken)));
   return performance.now();

@@ -12,13 +12,13 @@ const vectors: unknown = JSON.parse(readFileSync(join(import.meta.dirname, "../v
 type Started = {
   readonly running: Running;
   readonly adminUrl: string;
-  /** An access token that the browser kit has obtained there. */
+  /** An access token that the browser kit has obtained in this runtime. */
   readonly kitToken?: unknown;
 };
 
 type Runtime = {
   readonly name: string;
-  /** @param service the service whose admin API it reaches at `adminUrl` */
+  /** @param service the service; the runtime reaches its admin API at the returned `adminUrl` */
   start(service: Service): Promise<Started>;
   readonly isNode?: boolean;
   readonly hasKit?: boolean;

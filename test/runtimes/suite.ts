@@ -18,7 +18,7 @@ export async function wrongVerdicts({ cases, ...file }: VectorFile): Promise<rea
   return wrong;
 }
 
-/** Calls a service of the HTTP layer through its own client, and returns what came back. */
+/** Calls a service of the HTTP layer by its typed client, all within this runtime, and returns the response. */
 export async function callRoutes(): Promise<object> {
   const table = createRoutes(RichService);
   const routes = (router: ConnectRouter) =>

@@ -1,8 +1,8 @@
-/** The suite as a Worker: a request in, a response out. */
+/** The suite as a Worker, which receives commands as requests and responds with the results. */
 import { createVerifier } from "@session-service/verifier";
 import { run } from "./commands.ts";
 
-// In the global scope of a Worker nothing may be fetched and no timer started. A verifier that polls can be made there.
+// The global scope of a Worker must not fetch or start timers. Creating a verifier that polls is nevertheless allowed there.
 createVerifier({ jwksUrl: "https://keys.example/jwks", issuer: "i", audience: "a", pollIntervalMs: 1000 });
 
 export default {

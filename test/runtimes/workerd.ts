@@ -9,7 +9,7 @@ import { programOf } from "./installed.ts";
 
 export const worker = await bundle("worker.ts", ["workerd", "worker", "browser"]);
 
-/** No flag of compatibility with Node. The worker may call this machine. */
+/** The configuration of workerd. It does not enable Node compatibility, and lets the worker connect to this machine. */
 const CONFIG = `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [

@@ -1,4 +1,4 @@
-/** The adapters in their frameworks: the same rules hold for all of them. */
+/** Runs each adapter in its framework. The same rules hold for all of them. */
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createRequire } from "node:module";
@@ -21,7 +21,7 @@ import { aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
 const OPTIONS = {
   isProtected: (path: string) => path === "/account" || path.startsWith("/account/") || path === "/login",
 };
-/** What an application sets for a page that it takes for the same for all users. */
+/** The header that an application sets for a page that it considers the same for all users. */
 const PUBLIC = { "Cache-Control": "public, max-age=60" };
 const isPublic = (url = "") => url.endsWith("/public");
 type Send = (request: Request) => Promise<Response>;
@@ -87,7 +87,7 @@ async function runFastify(sessions: ServerSessions): Promise<Running> {
   return { send: over((app.server.address() as AddressInfo).port), close: () => app.close() };
 }
 
-/** A response that the application has fetched from elsewhere. Its headers cannot be changed. */
+/** Returns a response that the application got from `fetch`, whose headers are immutable. */
 const fetched = () => fetch("data:,proxied");
 
 const rendered = async (request: Request, user: User | undefined) => {
@@ -95,7 +95,7 @@ const rendered = async (request: Request, user: User | undefined) => {
   return new Response(user?.state, { headers: { "x-application": "yes", ...(isPublic(request.url) && PUBLIC) } });
 };
 
-/** The types of the parts of Hono that are used here. Hono is not among the packages of the root. */
+/** The types of the parts of Hono that are used here. The root package.json does not include Hono. */
 type HonoLike = new () => {
   use(middleware: ReturnType<typeof forHono.sessionMiddleware>): void;
   all(
@@ -221,8 +221,8 @@ describe.each([
   test.each(["/%61ccount", "/ACCOUNT", "/%61ccount/%ff", "/account.data"])(
     "%s is protected as /account is",
     async (path) => {
-      // Hono and others decode a path before they look for its route, even if a part cannot be decoded. Express ignores its case.
-      // React Router 8 passes on requests for the data of a page as they are.
+      // Frameworks find the same page under each of these paths: Hono and others decode a path before routing, even if a part cannot be
+      // decoded; Express ignores case; React Router 8 requests the data of a page under `.data`.
       const response = await running.send(new Jar().request(path, PAGE));
       expect(response.headers.get("x-application")).toBeNull();
     },

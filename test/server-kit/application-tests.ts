@@ -1,4 +1,7 @@
-/** The rules for each application of `examples` that a server renders: built and started by its framework, in browsers. */
+/**
+ * The rules for each application of `examples` that renders on a server. Each is built and started by its framework, and used in
+ * browsers.
+ */
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -67,7 +70,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
 
     async function openTab(): Promise<Page> {
       const tab = await context.newPage();
-      // Errors of hydration are among them.
+      // These errors include failed hydrations.
       tab.on("pageerror", (error) => problems.push(String(error)));
       tab.on("console", (entry) => entry.type() === "error" && problems.push(entry.text()));
       return tab;
@@ -111,7 +114,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       });
       expect(pages.filter((html) => html.includes("Account of"))).toHaveLength(20);
       expect(counter.tokens.size).toBe(tokens + 1);
-      // A response is shared for a quarter of the reuse interval. A busy machine takes longer than that to begin all requests.
+      // If a busy machine takes longer to begin all requests, those that begin later share further responses.
       const laterFlights = Math.floor((performance.now() - began) / SHARED_MS);
       expect(counter.refreshes - before).toBeLessThanOrEqual(1 + laterFlights);
       expect((await context.cookies()).map(({ name }) => name).sort()).toEqual(["access_token", "refresh_token"]);
@@ -144,7 +147,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       await page.reload();
       await page.getByText("Signed in as alice").waitFor();
       const refreshed = page.waitForResponse("**/v1/auth/refresh");
-      // The life of a token is over.
+      // The clock moves past the life of the token.
       await page.clock.fastForward(300_000);
       expect((await refreshed).status()).toBe(200);
       expect(await accessCookie()).not.toBe(before[0]);

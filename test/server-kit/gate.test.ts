@@ -1,4 +1,4 @@
-/** The headers that a response gets from the session, beside those of the application. */
+/** The headers that the session adds to an application's response. */
 import { expect, test } from "vitest";
 import { addResponseHeaders } from "../../src/server-kit/gate.ts";
 

@@ -1,4 +1,4 @@
-/** The state with which a page begins. */
+/** The session state that the server passes to a page that it renders. */
 import { expect, test } from "vitest";
 import { initialOf } from "../../src/server-kit/index.ts";
 

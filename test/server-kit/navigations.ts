@@ -1,7 +1,7 @@
 /**
  * Navigations in many tabs of one browser with short tokens, behind a proxy that delays responses up to half of the reuse interval,
- * reorders and loses them; then the store is down, and at last the user signs out. `npm run proof:pages`: a thousand in twenty tabs, and
- * a minute without a store.
+ * reorders and loses them; then the store is down, and at last the user signs out. `npm run proof:pages` makes a thousand navigations in
+ * twenty tabs, and an outage of a minute.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,12 +31,12 @@ function trouble(random: () => number): number | undefined {
   return kind < 0.3 ? random() * 500 : 0;
 }
 
-/** How often tabs have seen each state. */
+/** How many navigations had each result. */
 type Seen = { active: number; unavailable: number; lost: number; other: string[]; hydration: string[] };
 
 const nothingSeen = (): Seen => ({ active: 0, unavailable: 0, lost: 0, other: [], hydration: [] });
 
-/** The built React reports these numbers instead of texts. */
+/** A production build of React reports errors by these numbers instead of texts. */
 const isOfHydration = (text: string) => /hydrat|react\.dev\/errors\/4(18|19|2\d)/i.test(text);
 
 async function openTab(context: BrowserContext, seen: Seen): Promise<Page> {
@@ -47,7 +47,7 @@ async function openTab(context: BrowserContext, seen: Seen): Promise<Page> {
   return tab;
 }
 
-/** @param waitUntil `load` waits until the page's scripts have run, unless they are lost */
+/** @param waitUntil `load` also waits until the scripts of the page have run */
 async function navigate(tab: Page, url: string, seen: Seen, waitUntil: "commit" | "load"): Promise<void> {
   const response = await tab.goto(url, { waitUntil }).catch(() => null);
   const html = await response?.text().catch(() => undefined);
@@ -68,7 +68,7 @@ async function signIn(context: BrowserContext, url: string): Promise<Page> {
   return tab;
 }
 
-/** @param parts the application, built, and a browser */
+/** @param parts the built application, and a browser */
 export function navigations(parts: () => { readonly built: Built; readonly browser: Browser }): void {
   describe("navigations in many tabs", () => {
     let redis: Awaited<ReturnType<typeof startRedis>>;
@@ -141,7 +141,7 @@ export function navigations(parts: () => { readonly built: Built; readonly brows
           redis.pause();
           await context.clearCookies({ name: "access_token" });
           const downAt = performance.now();
-          // A late response may have brought an access token, which is valid for some seconds more.
+          // A response from before the outage may have set an access token, which stays valid for some seconds.
           await browse(tabs, down, () => down.unavailable < TABS || performance.now() - downAt < OUTAGE_MS);
           redis.resume();
           await until(async () => {
@@ -159,7 +159,7 @@ export function navigations(parts: () => { readonly built: Built; readonly brows
           expect([seen.other, seen.unavailable, seen.hydration]).toEqual([[], 0, []]);
           expect(seen.active).toBeGreaterThan(NAVIGATIONS / 2);
           expect(seen.active + seen.lost).toBeGreaterThanOrEqual(NAVIGATIONS);
-          // A token is replaced once, and not before it is due: at most one rotation in the time that a token is used.
+          // No token was renewed before it was due, so there is at most one rotation in the time that a token is used.
           expect(early).toEqual([]);
           expect([down.other, down.hydration, down.lost]).toEqual([[], [], 0]);
           expect(atLogin).toHaveLength(TABS);

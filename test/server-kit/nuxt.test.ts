@@ -1,4 +1,4 @@
-/** What h3 gets from the adapter for Nuxt. */
+/** The return values of the adapter for Nuxt, on which h3 depends. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, test } from "vitest";

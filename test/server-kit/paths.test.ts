@@ -12,7 +12,7 @@ import { pathForms, requestTarget } from "../../src/server-kit/paths.ts";
 import { aService } from "../support/every-protocol.ts";
 import { aServer, aVerifier, COOKIES } from "./world.ts";
 
-/** The narrowest predicate that a user would write for a page and what is below it. */
+/** The narrowest predicate that protects a page and everything below its path. */
 const OPTIONS = { isProtected: (path: string) => path === "/account" || path.startsWith("/account/") };
 const SECRET = "the account";
 

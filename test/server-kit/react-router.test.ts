@@ -1,11 +1,11 @@
-/** React Router 8, which has separate addresses for pages and their data, and passes both to a middleware. */
+/** React Router 8 has separate URLs for pages and for their data, and passes both to a middleware. */
 import { expect, test } from "vitest";
 import { createServerSessions, type User } from "../../src/server-kit/index.ts";
 import { sessionMiddleware } from "../../src/server-kit/react-router.ts";
 
 const ORIGIN = "http://application.example";
 
-// Nobody is signed in without cookies, so neither the service nor the verifier is called.
+// Requests without cookies have no session, so the kit calls neither the service nor the verifier.
 const sessions = createServerSessions({
   service: "http://127.0.0.1:9",
   verifier: { verify: () => Promise.reject(new Error("there is no token")) },

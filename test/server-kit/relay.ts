@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The default of the kit: a token that expires sooner than this is renewed. */
+/** The default of the kit's option: it renews a token that expires sooner than this. */
 const MIN_VALIDITY_MS = 10_000;
 
 /** Starts a proxy in front of `target`, which counts refreshes and fails as tests want. */
@@ -11,16 +11,16 @@ export async function startRelay(target: string) {
   const relay = {
     url: "",
     refreshes: 0,
-    /** The refresh tokens that responses have set: one for each rotation. */
+    /** The refresh tokens that responses have set. Each rotation sets one. */
     tokens: new Set<string>(),
-    /** How many ms too early the kit renewed a token, for each rotation that was too early. */
+    /** For each rotation that the kit made before the token was due: how much too early it was, in ms. */
     early: [] as number[],
     isDown: false,
-    /** Returns how late a response is, in ms; undefined for one that is lost. */
+    /** Returns by how much to delay a response, in ms; undefined to lose it. */
     delayMs: (): number | undefined => 0,
     close: () => {},
   };
-  /** When the newest token becomes due, by the wall clock, in ms. The first access token of the session becomes due as well. */
+  /** When the newest access token becomes due, by the wall clock, in ms. */
   let dueAtMs = 0;
   function noteTokens(setCookies: string): void {
     const [, token] = /\brefresh_token=([^;]+)/.exec(setCookies) ?? [];

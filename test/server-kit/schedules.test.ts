@@ -1,8 +1,8 @@
 /**
- * Random schedules of navigations in many tabs, rendered by two processes with the kit itself, against the rules of rotation in
- * virtual time. Requests, the service and responses are late; responses are lost and out of order; a logout comes at any time.
+ * Random schedules of navigations in many tabs, rendered by two processes with the kit itself, against the rules of rotation in virtual
+ * time. Requests, the service and responses are late; responses are lost and out of order; a logout comes at any time.
  *
- * The oracle: nobody is `ended` before the logout, and no page that is requested after it is `active`.
+ * It checks that no page is `ended` before the logout, and that no page requested after the logout is `active`.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -64,7 +64,7 @@ class World {
 
   /**
    * @param longestMs how long a request, the service and the response take together at most; the service takes up to half of it
-   * @param delays how late the service's responses are, in turn, as fractions of the longest time
+   * @param delays the delays of the service's responses, one after the other, as fractions of the longest time
    */
   constructor(longestMs: number, delays: readonly number[]) {
     this.#longestMs = longestMs;
@@ -76,7 +76,7 @@ class World {
     return createServerSessions({
       service: "http://service.example",
       verifier: {
-        // The verifier knows of the logout from the feed.
+        // The verifier learns of the logout at once, as if by the feed.
         verify: async () =>
           this.#state ? { ok: true, claims: { sub: "alice", sid: "s", exp: 0 } } : { ok: false, reason: "revoked" },
       },
@@ -161,7 +161,7 @@ async function faultsOf(longestMs: number, steps: readonly Step[], delays: reado
 const schedules = fc.array(step, { minLength: 3, maxLength: 40 });
 const serviceDelays = fc.array(part, { minLength: 1, maxLength: 8 });
 
-/** @param longest the longest time as a fraction of R */
+/** @param longest the longest time of a request as a fraction of the reuse interval R */
 const holds = (longest: number) =>
   fc.asyncProperty(schedules, serviceDelays, async (steps, delays) => {
     expect(await faultsOf(longest * R, steps, delays)).toEqual([]);

@@ -62,13 +62,13 @@ test("parallel renders share one call, and so do those within a quarter of the r
   expect(all.every(({ user }) => user.state === "active")).toBe(true);
   await sessions.authenticate(request.clone());
   expect(calls).toHaveLength(1);
-  nowMs += 2_600; // If the first response was lost, the next call returns the cookies again.
+  nowMs += 2_600; // The kit calls the service again after a quarter of the reuse interval, in case the first response was lost.
   expect(await sessions.authenticate(request.clone())).toMatchObject({
     user: { state: "active" },
     setCookies: [expect.any(String), expect.any(String)],
   });
   expect(calls).toHaveLength(2);
-  nowMs -= 60_000; // The clock was set back, so the age of the response is not known.
+  nowMs -= 60_000; // The wall clock is set back, so the kit does not know how old its last response is, and calls the service again.
   expect((await sessions.authenticate(request.clone())).user.state).toBe("active");
   expect(calls).toHaveLength(3);
 });
@@ -97,13 +97,13 @@ test("a call that takes longer than a quarter of the reuse interval is not share
 
 test("responses that arrive in the wrong order end nothing", async () => {
   const jar = await signIn(service);
-  // Two processes render at once, and each makes a refresh of its own.
+  // Two processes render pages for one browser, and each refreshes the session.
   const [one, two] = [server(ALWAYS_DUE), server(ALWAYS_DUE)];
   const first = await one.sessions.authenticate(jar.request());
   jar.take(first.setCookies);
   const second = await two.sessions.authenticate(jar.request());
   jar.take(second.setCookies);
-  // The first response arrives a second time, late.
+  // The browser receives the cookies of the first response once more, after those of the second.
   jar.take(first.setCookies);
   const next = await server(ALWAYS_DUE).sessions.authenticate(jar.request());
   expect(next.user.state).toBe("active");
@@ -151,7 +151,7 @@ test("what renders behind believes the token and not what a browser writes into 
   expect(await sessions.current(forward)).toEqual({ state: "ended" });
   expect((await sessions.current(new Headers(forged))).state).not.toBe("active");
   jar.cookies.delete("access_token");
-  // Without a call of `authenticate` before, the state is not known.
+  // `current` does not call the service. Without an access token it does not know whether the session is live.
   expect(await sessions.current(jar.request().headers)).toEqual({ state: "unavailable" });
 });
 

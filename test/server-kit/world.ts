@@ -1,4 +1,4 @@
-/** A server that renders pages, in front of the real service. */
+/** The parts of a test with a server that renders pages, in front of the real service. */
 import { afterAll, beforeAll } from "vitest";
 import { createServerSessions, type ServerSessionsOptions } from "../../src/server-kit/index.ts";
 import { createVerifier, type Verifier } from "../../src/verifier/index.ts";
@@ -6,7 +6,7 @@ import type { Service } from "../support/service.ts";
 import { admin, bearer, message, openAdmin, somebody } from "../support/sessions.ts";
 
 export const COOKIES = { ACCESS_COOKIE: "access_token", COOKIE_PATH: "/" };
-/** Options with which no token is valid for long enough, so that each page view renews. */
+/** Options that make the kit renew the access token at each page view, because no token is valid for long enough. */
 export const ALWAYS_DUE = { minValidityMs: 1e9 };
 
 /** The cookies of a browser. */

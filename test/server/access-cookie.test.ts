@@ -1,4 +1,4 @@
-/** The access token's cookie: set and cleared wherever the refresh cookie is, through every protocol. */
+/** The cookie with the access token is set and cleared together with the refresh cookie, through every protocol. */
 import { expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_PROTOCOLS } from "../support/clients.ts";

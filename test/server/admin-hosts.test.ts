@@ -1,4 +1,7 @@
-/** The host names under which the admin listener may be called: a page cannot reach it under a name of its own (DNS rebinding). */
+/**
+ * The host names under which the admin listener may be called. Others are refused, because a hostile page could resolve its own name to
+ * the listener (DNS rebinding).
+ */
 
 import { writeFileSync } from "node:fs";
 import { connect } from "node:http2";

@@ -84,7 +84,7 @@ describe.each(RPC_PROTOCOLS)("over $name", (kind) => {
   });
 
   test("a certificate whose signature is not the authority's is refused, or its connection dropped", async () => {
-    const response = await create(pretending); // OpenSSL may not continue after a signature that does not match.
+    const response = await create(pretending); // OpenSSL may drop the connection when a signature does not match.
     expect(response.ok).toBe(false);
     expect(["E001_AUTH_FAILURE", undefined]).toContain(!response.ok && response.code);
     message(await create(login));

@@ -124,7 +124,7 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(Number(idleExpireTime && timestampMs(idleExpireTime)) - start).toBe(14 * DAY * 1000);
           expect(Number(absoluteExpireTime && timestampMs(absoluteExpireTime)) - start).toBe(90 * DAY * 1000);
           const exp = Number(created.accessTokenExpireTime && timestampMs(created.accessTokenExpireTime));
-          expect((exp - start) / 1000).toBeGreaterThan(300 * 0.8 - 1); // The life is shortened by up to 20 %.
+          expect((exp - start) / 1000).toBeGreaterThan(300 * 0.8 - 1); // The service shortens the life of an access token by up to 20 %.
           expect((exp - start) / 1000).toBeLessThanOrEqual(300);
         });
 

@@ -1,4 +1,4 @@
-/** Audiences of access tokens: the public API accepts only its own. */
+/** The audiences of access tokens. The public API accepts only tokens with its own audience. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../support/clients.ts";

@@ -60,7 +60,7 @@ async function expectRestored(
   expect((await refresh(service, refreshToken)).status).toBe(200);
 }
 
-/** Continues after the backup: one session is logged out, and the other one is refreshed twice. */
+/** Uses the sessions after the backup: one is logged out, and the other one is refreshed twice. */
 async function goOn(
   service: Service,
   alice: Awaited<ReturnType<typeof logIn>>,
@@ -132,7 +132,7 @@ test("a snapshot of a Redis is restored, with its append-only file on", async ()
   await redis.start();
   paste(restore, shell);
   await redis.kill();
-  await redis.start(APPEND_ONLY); // The data is in the append-only file from now on.
+  await redis.start(APPEND_ONLY); // From this start on, Redis keeps the data in its append-only file.
   const second = await startService(env);
   await expectRestored(second, tokens);
   await second.stop();

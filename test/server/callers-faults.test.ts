@@ -1,4 +1,4 @@
-/** Invalid requests are the caller's fault on every protocol: there is no 500, and nothing is logged as a bug. */
+/** Invalid requests are reported as the caller's fault on every protocol: never with status 500, and never logged as a bug. */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
@@ -10,7 +10,7 @@ import { type Service, startService } from "../support/service.ts";
 import { bearer, cookie, logIn } from "../support/sessions.ts";
 
 let service: Service;
-/** Credentials with which messages are read. */
+/** Valid credentials. Without them the service would refuse a request before reading its message. */
 let credentials: Record<string, string>;
 beforeAll(async () => {
   service = await startService({ LOG_LEVEL: "debug" });
@@ -29,7 +29,7 @@ const UNARY = "/auth.v1.SessionService/Refresh";
 const WATCH = "/auth.admin.v1.SessionAdminService/WatchRevocations";
 /** The first half of a gzip stream. */
 const half = gzipSync("{}".repeat(100)).subarray(0, 15);
-/** @param flags 1: compressed */
+/** Encodes a message of a stream. @param flags 1 if the data is compressed */
 const envelope = (flags: number, data: Buffer) => Buffer.concat([Buffer.from([flags, 0, 0, 0, data.length]), data]);
 
 async function post(path: string, headers: Record<string, string>, body: Buffer): Promise<RawResponse> {
@@ -39,7 +39,7 @@ async function post(path: string, headers: Record<string, string>, body: Buffer)
   return request(url, { method: "POST", path, headers: { ...credential, ...headers }, body });
 }
 
-/** Returns the error of a response as text, whatever the protocol. */
+/** Returns the text of an error response of any protocol. */
 function reported({ headers, trailers, body }: RawResponse): string {
   const details =
     trailers.get("grpc-status-details-bin") ??
@@ -90,7 +90,7 @@ describe.each<[string, string, string, string]>([
     const socket = connect(Number(port), hostname);
     const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n`;
     socket.write(`${head}Authorization: Bearer ${service.adminToken}\r\nExpect: 100-continue\r\n\r\n`);
-    await once(socket, "data"); // The response 100 Continue shows that the request is being handled.
+    await once(socket, "data"); // The response `100 Continue` shows that the service is handling the request.
     socket.write("{");
     socket.resetAndDestroy();
     await once(socket, "close");
@@ -131,7 +131,7 @@ describe.each([
   ])("a message for %s is read up to its length, one byte more is too large", async (__, path, most) => {
     const isGrpc = type.startsWith("application/grpc");
     const send = async (length: number) => {
-      // The field is unknown, so its bytes are read and ignored.
+      // The message consists of an unknown field, whose bytes are read and ignored.
       const data = isGrpc
         ? Buffer.concat([Buffer.from([0xfa, 0x01, ...varint(length - 5)]), Buffer.alloc(length - 5)])
         : Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);

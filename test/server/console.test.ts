@@ -1,4 +1,4 @@
-/** The console's server side, attacked: its cookie, its sign-in, its pages. */
+/** Attacks on the server side of the console: its cookie, its sign-in, its pages. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { renameSync, writeFileSync } from "node:fs";
@@ -102,7 +102,7 @@ test("by https the cookie is Secure and of this host alone", async () => {
   ]);
   const secure = cookieOf(response);
   expect((await list({ ...OWN, cookie: secure, "x-forwarded-proto": "https" })).status).toBe(200);
-  // A sibling domain can plant a cookie of the plain name, so over https that name does not count.
+  // A sibling domain can set a cookie without a prefix in its name, so over https the console ignores such a cookie.
   const plain = secure.replace("__Host-", "");
   expect((await list({ ...OWN, cookie: plain, "x-forwarded-proto": "https" })).status).toBe(401);
 });

@@ -1,4 +1,4 @@
-/** The credential is checked first: without an authentic one, nothing of a message is read, on any protocol. */
+/** On every protocol the service checks the credential first, and reads nothing of the message unless the credential is authentic. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
@@ -26,7 +26,7 @@ beforeAll(async () => {
   bad = [["absent", {}], ...cookies, ...bearers];
 });
 
-/** The RPCs that refuse such credentials. RenewDevice instead responds that there is nothing to renew. */
+/** The RPCs that refuse such credentials. RenewDevice is missing: it responds that there is nothing to renew. */
 const RPCS = SessionService.methods.filter(({ name }) => name !== "RenewDevice").map(({ name }) => name);
 const TYPES = [
   ...["application/json", "application/proto", "application/grpc+proto", "application/grpc+json"],

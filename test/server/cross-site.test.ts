@@ -1,4 +1,4 @@
-/** Where a browser may call from: cross-site defence through every protocol, and CORS. */
+/** The origins from which a browser may call: cross-site defence through every protocol, and CORS. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_PROTOCOLS } from "../support/clients.ts";

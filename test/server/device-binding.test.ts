@@ -40,7 +40,7 @@ const claimsOf = async (response: Response) => {
   return JSON.parse(Buffer.from(data.accessToken.split(".")[1] ?? "", "base64url").toString());
 };
 
-// The test of the log comes first, because only ten lines of a kind are logged in a second.
+// This test of the log comes first, because the log accepts only ten lines of a kind per second.
 test("every step is recorded, without a token", async () => {
   const user = await logIn(service);
   const { sid, subject } = user;
@@ -252,7 +252,7 @@ test("the routes have no rate limit, and a doubled proof is none", async () => {
   expect([...statuses]).toEqual([401]);
 });
 
-/** Returns a browser with all cookies of another one, under the names that were used before a deployment moved to prefixed names. */
+/** Returns a browser with all cookies of another one, renamed to the names without prefixes that an earlier deployment used. */
 function withPlainNames({ url, jar, key }: Device): Device {
   const device = new Device(url, "", key);
   for (const [name, value] of jar) device.jar.set(name.replace("__Host-", ""), value);
@@ -380,7 +380,7 @@ describe("an instance that is switched off", () => {
     };
     on = await startService({ ...shared, ...BOUND });
     off = await startService(shared);
-    // On a busy machine the first request may be refused as late.
+    // On a busy machine the service may refuse the first request because it waited for too long.
     for (const service of [on, off]) {
       await until(async () => expect((await (await newDeviceAt(service)).refresh()).status).toBe(200));
     }

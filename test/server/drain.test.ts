@@ -29,7 +29,7 @@ beforeAll(async () => {
     ADMIN_TOKENS: "drain".repeat(8),
     // The delay is long enough for the three round trips that end an HTTP/2 connection, even on a busy machine.
     DRAIN_DELAY: "5s",
-    // Each client refreshes its session as fast as it can, for as long as the restarts take.
+    // Each client refreshes its session without a pause until the restarts are over.
     RATE_LIMIT_REFRESH: "off",
   };
 });

@@ -1,4 +1,7 @@
-/** Every way in which a session can end, through the real service: one event, one entry of the feed, one signal, one count, with its reason. */
+/**
+ * Every way in which a session can end, in the real service. Each end causes one event, one entry of the feed, one signal and one count,
+ * all with the same reason.
+ */
 import { join } from "node:path";
 import { inflateSync } from "node:zlib";
 import { decodeJwt } from "jose";
@@ -34,7 +37,7 @@ const rpc = SessionService.method;
 const SECOND = { seconds: 1n };
 const STREAMS = { SIGNALS: "on", SIGNALS_URL: "https://signals.example" };
 
-/** A way to end sessions. Returns their ids and their subject. */
+/** A function that ends sessions in a certain way. It returns their ids and their subject. */
 type Way = (service: Service) => Promise<{ readonly subject: string; readonly sids: readonly string[] }>;
 
 async function logInTwice(service: Service) {
@@ -52,7 +55,7 @@ async function revokeByToken(service: Service, kind: "accessToken" | "refreshTok
 
 const asAdmin = (service: Service) => bearer(service.adminToken);
 
-/** The ways by reason. A reason without a way does not compile. */
+/** The ways to end sessions, by reason. If a reason has none, this does not compile. */
 const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = {
   logout: {
     async "by bearer token"(service) {
@@ -153,7 +156,7 @@ async function openStoreOf({ redisUrl, dataDir }: ServiceOnStore) {
   return createEmbeddedStore({ path: join(dataDir, "sessions.db"), clock: systemClock, ...lives });
 }
 
-/** Returns all signals of a log that a subscription has not read. */
+/** Returns the ends of sessions in a signal log that a subscription has not read yet. */
 async function unread(log: SignalLog, subscription: string) {
   const found: string[][] = [];
   for (let partition = 0; partition < log.partitions; partition++) {
@@ -206,7 +209,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     return entries;
   }
 
-  /** Sends a request of SSF. */
+  /** Sends a request to the SSF endpoints. */
   async function ssf(path: string, body: object): Promise<Record<string, unknown>> {
     const headers = { ...asAdmin(service), "content-type": "application/json" };
     const url = `${service.adminUrl}/v1/ssf/${path}`;

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Each generator writes to `to`, which is a module or a folder that contains one. */
+/** Each function runs a generator, which writes a client to `to`: as a module, or as a folder of modules. */
 const GENERATORS = {
   "openapi-ts": (input: string, to: string) =>
     run(process.execPath, [tool("@hey-api/openapi-ts/bin/run.js"), "-i", input, "-o", to, "--silent", "--no-log-file"]),

@@ -1,4 +1,4 @@
-/** gRPC health checks and server reflection on both listeners, as stock clients see them. */
+/** gRPC health checks and server reflection on both listeners, called by stock gRPC clients. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { createGrpcTransport } from "@connectrpc/connect-node";

@@ -1,4 +1,4 @@
-/** The hint cookie: set and cleared wherever the refresh cookie is, through every protocol. */
+/** The hint cookie is set and cleared together with the refresh cookie, through every protocol. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../support/clients.ts";

@@ -1,4 +1,4 @@
-/** What HTTP callers see apart from the rules of the methods: formats, statuses, headers, pages. */
+/** The parts of HTTP responses that do not depend on the method: formats, statuses, headers, pages. */
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";

@@ -1,4 +1,4 @@
-/** No credential and no internal detail of the service gets out, neither into the log nor into a response. */
+/** No credential and no internal detail of the service appears in the log or in a response. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -78,7 +78,7 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
     }
     const { body: metrics } = await request(service.adminUrl, { path: "/metrics" });
 
-    expect(service.stderr()).toContain("authn_failed"); // A line about the refusal shows that the log was enabled.
+    expect(service.stderr()).toContain("authn_failed"); // This line about a refusal shows that the log was enabled.
     expect(reported.length).toBeGreaterThan(100);
     const everything = [service.stdout(), service.stderr(), metrics, ...reported].join("\n");
     for (const secret of secrets) if (secret !== "") expect(everything).not.toContain(secret);

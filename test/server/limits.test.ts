@@ -1,4 +1,4 @@
-/** Limits on what one client may use of the service, so that others are served in the meantime. */
+/** Limits on what one client may use of the service. They protect the service for other clients. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -73,7 +73,7 @@ test("requests that never come whole take neither listener down where few files 
   const head = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
   const slow = Array.from({ length: 200 }, () => dial(ready.public));
   for (const { socket } of slow) socket.write(head);
-  await Promise.any(slow.map(({ closed }) => closed)); // The listener closes one connection when there are too many.
+  await Promise.any(slow.map(({ closed }) => closed)); // The listener closes one connection when it has too many.
   expect(await statusFrom(ready.public, "127.0.0.2")).toBe("200");
   expect(await statusFrom(ready.admin, "127.0.0.1")).toBe("200");
   child.kill("SIGKILL");
@@ -125,7 +125,7 @@ test("revocations of what is no token count as fruitless by HTTP/2, and those of
     ":path": "/v1/oauth/revoke",
     "content-type": "application/x-www-form-urlencoded",
   };
-  /** Sends 2,000 revocations, which is more than the limit permits in the meantime. Returns how many were accepted. */
+  /** Sends 2,000 revocations, more than the rate limit allows while they are sent. Returns how many were accepted. */
   async function revoke(token: string): Promise<number> {
     let served = 0;
     for (let batch = 0; batch < 40 && !session.closed && !session.destroyed; batch++) {

@@ -14,7 +14,7 @@ const REFUSED = { ok: false, code: "E001_AUTH_FAILURE", text: "authentication fa
 
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({}, store);
-  /** Callers of all protocols, to check that the effect of one listener holds for the others. */
+  /** Clients of all protocols, by which tests check that the effect of one protocol holds for the others. */
   let listeners: readonly Caller[] = [];
   beforeAll(() => {
     listeners = PUBLIC_PROTOCOLS.map((kind) => kind.open(service.publicUrl));
@@ -63,7 +63,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         const variants = malleated(user.accessToken);
         const mirrored = variants.at(-1)?.[1] ?? "";
-        // If the token were not valid now, its refusal below would prove nothing.
+        // The token must be accepted before the logout, because otherwise its refusal below would prove nothing.
         message(await caller.call(listSessions, {}, bearer(mirrored)));
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         for (const [what, text] of variants) {
@@ -196,7 +196,7 @@ describe("with an access token that has expired", () => {
         }
         const forged = { ...bearer(`${user.accessToken.slice(0, -4)}AAAA`), ...cookie(user.refreshToken) };
         expect(await caller.call(logout, {}, forged)).toMatchObject(REFUSED);
-        message(await caller.call(refresh, {}, cookie(user.refreshToken))); // No session has ended so far.
+        message(await caller.call(refresh, {}, cookie(user.refreshToken))); // The session is live despite the refused logouts.
 
         const both = { ...bearer(user.accessToken), ...cookie(user.refreshToken) };
         const response = await caller.call(logout, {}, both);

@@ -8,7 +8,7 @@ import { createMetrics } from "../../src/observability/metrics.ts";
 import { metricsPage } from "../../src/server/metrics-page.ts";
 import { until } from "../support/until.ts";
 
-/** Serves the page on a server of its own, and counts how often it was rendered. */
+/** Serves the page on a separate server, and counts how often the page was rendered. */
 async function serve() {
   const metrics = createMetrics(undefined, { ofProcess: false });
   const rendered = { count: 0 };
@@ -28,7 +28,7 @@ async function serve() {
     ),
   );
   await once(server.listen(0, "127.0.0.1"), "listening");
-  // The client does not permit any bytes of the body yet.
+  // The client's HTTP/2 window is zero, so the server cannot send the body yet.
   const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
     settings: { initialWindowSize: 0 },
   });

@@ -1,4 +1,4 @@
-/** The endpoints of OAuth on the wire, on both stores: forms, errors, transports; no cookie is read or set. */
+/** The OAuth endpoints at the level of HTTP, on both stores: forms, errors, transports. They neither read nor set a cookie. */
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { TokenType, Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";

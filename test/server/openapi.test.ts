@@ -20,12 +20,12 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** The document, changed so that no object may have a member that its schema does not name. */
+/** The document, changed so that objects must not have members that their schemas do not declare. */
 const closed: Document = structuredClone(generated);
 for (const schema of Object.values(closed.components.schemas)) Object.assign(schema, { additionalProperties: false });
 const check = schemaChecker(closed);
 
-/** The operations that are not OAuth's, whose forms and errors `test/server/oauth.test.ts` checks. */
+/** The operations other than those of OAuth, whose forms and errors `test/server/oauth.test.ts` checks. */
 const places = operationsOf(generated).filter(({ operation }) => operation.tags[0] === "SessionService");
 const titleOf = ({ method, path }: Place) => `${method} ${path}`;
 const titled = places.map((place) => [titleOf(place), place] as const);
@@ -107,7 +107,7 @@ test("the error table is that of the service", () => {
   expect(Object.keys(schemas).every((name) => name.startsWith("auth.v1."))).toBe(true);
 });
 
-/** The operations that read a body, even if the document describes none, which a DELETE may have. */
+/** The operations that read a body. A DELETE may have one although the document does not describe it. */
 const withBody = titled.filter(([, { operation }]) => "415" in operation.responses);
 const having = (kind: "path" | "query") =>
   titled.filter(([, { operation }]) => operation.parameters?.some((parameter) => parameter.in === kind));

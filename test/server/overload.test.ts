@@ -49,7 +49,7 @@ describe("while Redis is stalled", () => {
       ADMIN_TOKENS: "a".repeat(40),
       OVERLOAD_MAX_WAITING: String(MAX_WAITING),
       RATE_LIMIT_REFRESH: "off",
-      // The timeout is longer than the test stops Redis, even on a busy machine.
+      // The timeout is longer than the pause of Redis in these tests, even on a busy machine.
       REDIS_COMMAND_TIMEOUT: "10s",
     });
     user = await logIn(service);
@@ -73,13 +73,13 @@ describe("while Redis is stalled", () => {
         return given;
       });
     });
-    // Redis is stopped, so every response up to now is an early refusal.
+    // Redis is paused, so the responses so far are refusals without a command to Redis.
     await until(async () => {
       if (early < REQUESTS - MAX_WAITING) throw new Error("not yet");
     });
     expect(early).toBe(REQUESTS - MAX_WAITING);
 
-    // Health, metrics and the admin listener continue to work. An ending is not refused, although it cannot be acknowledged yet.
+    // Health checks, metrics and the admin listener still work. A logout is not refused but waits.
     expect((await fetch(`${service.publicUrl}/healthz`)).status).toBe(200);
     const text = await metrics(service);
     expect(refused(text, "store")).toBe(REQUESTS - MAX_WAITING);
@@ -93,7 +93,7 @@ describe("while Redis is stalled", () => {
     const replies = await Promise.all(all);
     message(await loggedOut);
     const statuses = replies.map(({ status }) => status);
-    // The refreshes that waited before the logout are served.
+    // The refreshes that were already waiting when the logout came are served.
     expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_WAITING);
     expect(statuses.filter((status) => status === 503)).toHaveLength(REQUESTS - MAX_WAITING);
     expect(new Set(replies.filter(({ status }) => status === 503).map(({ retryAfter }) => retryAfter))).toEqual(
@@ -140,8 +140,7 @@ describe("while the event loop is kept busy", () => {
   test("most ordinary calls get 503, some are served, every ending is, and service recovers by itself", async () => {
     const user = await logIn(service);
     const others = await Promise.all(Array.from({ length: 20 }, () => logIn(service)));
-    // The callers connect before the flood. A connection that is made during it may wait so long to be accepted that its request is too
-    // old.
+    // The clients connect before the flood: a connection made during the flood may wait so long that its first request counts as too old.
     const callers = await Promise.all(
       others.map(async ({ refreshToken }) => {
         const caller = openPublic(service);
@@ -171,7 +170,7 @@ describe("while the event loop is kept busy", () => {
     await flood;
     expect([...counts.keys()].sort()).toEqual([200, 503]);
     expect(refused(await metrics(service), "event_loop")).toBeGreaterThanOrEqual(500);
-    // The next punctual turn of the event loop ends the refusals. On a busy machine that may take several turns.
+    // The refusals end with the next turn of the event loop that is on time. On a busy machine that may take several turns.
     await until(async () => {
       if ((await send(service, user.refreshToken, agent)).status !== 200) throw new Error("still refused");
     });

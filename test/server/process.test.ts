@@ -1,4 +1,4 @@
-/** The service as a process: how it starts, refuses to start and stops, and what remains of it. */
+/** The service as a process: how it starts, refuses to start and stops, and which files it leaves. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor
 
 const { refresh, logout, listSessions } = SessionService.method;
 
-/** Opens a raw connection to a listener that has sent `text`. Returns it with a function that reads its responses. */
+/** Opens a raw connection and sends `text`. Returns the socket, and a function that resolves with the responses. */
 async function connected(url: string, text: string): Promise<{ socket: Socket; received: () => Promise<string> }> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -143,7 +143,7 @@ test("a prefixed cookie name is set, and the plain one read until the date that 
 describe("stop", () => {
   test.each(["SIGTERM", "SIGINT"] as const)("%s ends an idle service with exit code 0", async (signal) => {
     const service = await startService();
-    // A used connection that is kept alive must not delay the stop.
+    // A connection that was used and is kept alive must not delay the stop.
     const caller = openPublic(service);
     await caller.call(listSessions);
     service.kill(signal);
@@ -170,7 +170,7 @@ describe("stop", () => {
     await Promise.all(watches.map(({ batches }) => batches.next()));
     const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nCookie: refresh_token=${user.refreshToken}\r\n`;
     const { socket, received } = await connected(service.publicUrl, `${head}Content-Length: 2\r\n\r\n{`);
-    // When a later request has its response, the head has arrived.
+    // The response to a later request shows that the head has arrived.
     await request(service.publicUrl, { path: "/healthz" });
     service.kill("SIGTERM");
     for (const { batches } of watches) {
@@ -211,7 +211,7 @@ describe("what outlives the process", () => {
     const listener = openPublic(after);
     const again = await listener.call(refresh, {}, cookie(successor(refreshed) ?? ""));
     message(again);
-    // The issuer contains the port, which has changed, so the old access tokens are not part of this test.
+    // The issuer contains the port, which has changed, so access tokens from before are not tested.
     const live = message(
       await openAdmin(after).call(admin.getSession, { sessionId: user.sid }, bearer(after.adminToken)),
     );
@@ -246,7 +246,7 @@ test("the service survives the end of the process that reads its standard output
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-/** Starts the service as `npm start | head -1` does, but the reader disconnects before it has read anything. */
+/** Starts the service with its output to a pipe, as in `npm start | head -1`, whose reader exits before it has read anything. */
 async function startUnread() {
   const holder = createServer().listen(0, "127.0.0.1");
   await once(holder, "listening");

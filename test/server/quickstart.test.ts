@@ -16,7 +16,7 @@ test.each<[string, Record<string, string>]>([
   const service = await startService(env);
   const script = await waitFor(service, () => QUICKSTART.exec(service.stdout())?.[1]);
   const cwd = scratch();
-  // The environment contains nothing else, because a user's configuration of curl could change the result.
+  // The environment is otherwise empty, because a user's configuration of curl could change the result.
   const shell = spawnSync("sh", { cwd, input: script, encoding: "utf8", env: { PATH: process.env.PATH, HOME: cwd } });
   await service.stop();
   expect(shell.stderr).toBe("");

@@ -90,7 +90,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         const address = from(anAddress());
-        // One request fewer than the session's own limit, which also holds for an ended session.
+        // The refreshes stay one below the limit of the session, which also counts after the session has ended.
         for (let time = 0; time < LIMIT; time++) {
           const ended = await caller.call(refresh, {}, { ...cookie(user.refreshToken), ...address });
           expect(ended).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });
@@ -175,7 +175,8 @@ describe("with every limit off", () => {
 });
 
 describe("by default", () => {
-  // With the default interval, a process that gets a twentieth of a processor refuses some requests: they may be too old.
+  // The reuse interval is long, because a very busy machine delays requests, and the service refuses those that waited for a quarter of
+  // it.
   const service = aService({ REUSE_INTERVAL: "60s" });
   test("a hundred tabs that all wake up, three times in a row, are served", async () => {
     const user = await logIn(service);

@@ -1,4 +1,4 @@
-/** The service and its Redis: outages, a late start, a Redis that must not be used. */
+/** The service with a Redis that fails, starts late, or must not be used because of its settings. */
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -23,7 +23,7 @@ import { quietMs } from "../support/slowness.ts";
 const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
 const ADMIN_TOKEN = "admin".repeat(8);
 const COMMAND_TIMEOUT_MS = 500;
-/** How long all calls may take beyond one command timeout, in ms. With a second wait, or an endless one, they would take longer. */
+/** How long all calls together may take beyond one command timeout, in ms. If calls waited for a second timeout, they would take longer. */
 const MAX_QUIET_MS = 300;
 const UNAVAILABLE = { ok: false, code: "E503_UNAVAILABLE", text: "temporarily unavailable, try again" };
 
@@ -89,7 +89,7 @@ describe("while Redis does not respond, no credential is refused", () => {
             expect(response.headers.get("retry-after")).toBe("1");
             expect(response.headers.getSetCookie()).toEqual([]);
           }
-          // Responses that need no store are the same as before.
+          // Responses that do not depend on the store are the same as without an outage.
           expect(await publicListener.call(refresh, {}, cookie("x"))).toMatchObject({ code: "E001_AUTH_FAILURE" });
           publicListener.close();
           adminListener.close();
@@ -104,7 +104,7 @@ describe("while Redis does not respond, no credential is refused", () => {
       for (const [at, kind] of PUBLIC_PROTOCOLS.entries()) {
         const listener = kind.open(service.publicUrl);
         const user = users[at] as LoggedIn;
-        // A Redis that stalled still runs what it had received, including the logouts.
+        // After a stall Redis executes the commands that it received before, including the logouts.
         if (lost) message(await listener.call(refresh, {}, cookie(user.refreshToken)));
         const fresh = await logIn(service);
         message(await listener.call(refresh, {}, cookie(fresh.refreshToken)));
@@ -120,7 +120,7 @@ test("watchers hear nothing while Redis is away, and again when it is back", asy
   const caller = (RPC_PROTOCOLS[3] as ProtocolClient).open(service.adminUrl);
   const watch = () => caller.stream(admin.watchRevocations, {}, bearer(ADMIN_TOKEN))[Symbol.asyncIterator]();
   let batches = watch();
-  // After an outage the feed works again from its next heartbeat on.
+  // The feed works again from its first heartbeat after the outage on.
   for (let silent = true; silent; batches = silent ? watch() : batches) {
     silent = await batches.next().then(
       () => false,

@@ -1,4 +1,6 @@
-/** Real processes of a client with one file of tokens, killed at random moments, with clocks that are off, behind a bad network. */
+/**
+ * Runs real processes of a client that share one file of tokens. They are killed at random moments, have wrong clocks and a bad network.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -25,7 +27,7 @@ export type Settings = {
 
 export type Outcome = {
   readonly served: number;
-  /** How often a process was informed that the session is over, which never is the case. */
+  /** How often a process was informed that the session is over. Each of these is wrong, because the session never ends. */
   readonly wrongLogouts: number;
   /** How many refreshes failed because a request or response was lost, or took too long. */
   readonly unavailable: number;
@@ -44,7 +46,7 @@ const count = (programs: readonly Program[], outcome: string) =>
 
 export async function play(settings: Settings): Promise<Outcome> {
   const { processes, tokenLives, tokenLifeMs, reuseIntervalMs: R, proves } = settings;
-  // With a proof time does not matter. Without one a request and its repetition must take effect within R/2.
+  // Clients with a proof tolerate any delay. Without a proof, a request and its repetition must take effect within R/2.
   const [delayMs, lateMs, requestTimeoutMs] = proves ? [R, 3 * R, 1.5 * R] : [R / 16, R / 8, 0.4 * R];
   const proxy = await startBadProxy(delayMs, lateMs);
   const service = await startService({
@@ -82,7 +84,7 @@ export async function play(settings: Settings): Promise<Outcome> {
   while (running.length < processes) start();
   const endsAt = performance.now() + tokenLives * tokenLifeMs;
   const total = (outcome: string) => count([...finished, ...running], outcome);
-  // A busy machine may need longer for some refreshes.
+  // A busy machine gets more time, until each process has refreshed about twice.
   while (performance.now() < endsAt || (total("served") < 2 * processes && total("ended") === 0)) {
     await pause(Math.random() * tokenLifeMs * Math.min(2, 40 / processes));
     await kill();

@@ -15,10 +15,7 @@ export type BadProxy = {
   stop(): Promise<void>;
 };
 
-/**
- * @param delayMs how long a request, and its response, may take at most
- * @param lateMs how long after it a request may be repeated
- */
+/** @param delayMs the longest delay of a request, and of a response @param lateMs the longest time after which a request is repeated */
 export async function startBadProxy(delayMs: number, lateMs: number): Promise<BadProxy> {
   let [lost, repeated, target] = [0, 0, ""];
   const ending = new AbortController();

@@ -1,9 +1,9 @@
 /**
  * One process of a client, which shares a file of tokens with others, and runs until it is killed. It reports each refresh as a line: the
- * outcome, and how long it took from reading the file to writing it, in ms.
+ * outcome, and how long it took from reading the file to writing the file, in ms.
  *
- * It is `@session-service/client`. With `presents: "any generation"` it presents any token that was ever in the file, with a proof,
- * and writes over what others have written: no process could care less about the others.
+ * It uses `@session-service/client`. With `presents: "any generation"` it is a worst case instead: with a proof, it presents any token
+ * that was ever in the file, and overwrites what other processes have written.
  */
 import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** Several service processes that are one service: one store, one key ring, one issuer. */
+/** Starts several service processes that form one deployment: they share the store, the key ring and the issuer. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
@@ -22,10 +22,10 @@ export type Deployment = {
   readonly env: Env;
 };
 
-/** Settings with which a busy machine causes no 503. No proof is about these limits, unless it sets them itself. */
+/** Settings that prevent responses with 503 on a busy machine. Proofs of these limits set them themselves. */
 const PATIENT: Env = { REDIS_COMMAND_TIMEOUT: "10s", OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" };
 
-/** Starts `count` services with the environment `env`, and the own environment of each. They end with the test. */
+/** Starts `count` services. All have the environment `env`, and each also its `own`. They end with the test. */
 export async function deploy(count: number, env: Env, own: (at: number) => Env = () => ({})): Promise<Deployment> {
   const directory = scratch();
   const adminToken = randomBytes(32).toString("base64url");
@@ -72,7 +72,7 @@ export type Callers = { readonly public: Caller; readonly admin: Caller };
 
 const opened = new WeakMap<Service, Callers>();
 
-/** Callers for both listeners of a service. */
+/** Returns the callers for both listeners of a service. */
 export function callersOf(service: Service): Callers {
   const { open } = pick(RPC_PROTOCOLS.slice(0, 2)); // The protocol is Connect, in JSON or binary.
   const listeners = opened.get(service) ?? { public: open(service.publicUrl), admin: open(service.adminUrl) };
@@ -87,7 +87,7 @@ export function outcomeOf<O extends DescMessage, T>(
 ): T | "dead" | undefined {
   if (response.ok) return toOutcome(response.message);
   if (response.code === "E001_AUTH_FAILURE") return "dead";
-  // A response without a code is not the service's: the connection was cut.
+  // A response without an error code is not the service's own, so the connection was cut.
   if (response.code === "E503_UNAVAILABLE" || response.code === undefined) return undefined;
   throw new Error(`${response.code}: ${response.text}`);
 }

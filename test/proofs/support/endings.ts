@@ -1,4 +1,4 @@
-/** Sessions that end while signals of it are delivered: what was acknowledged must arrive. */
+/** Ends sessions while their signals are delivered. Every end that was acknowledged must reach the receivers. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Service } from "../../support/service.ts";
@@ -22,14 +22,14 @@ export class Endings {
     await Promise.all(Array.from({ length: workers }, () => this.#work(() => this.acknowledged.size >= goal)));
   }
 
-  /** Ends sessions, some twenty a second, until `isOver`. */
+  /** Ends about twenty sessions a second until `isOver`. */
   async endUntil(isOver: () => boolean): Promise<void> {
     await Promise.all([1, 2].map(() => this.#work(isOver, 100)));
   }
 
   async #work(isOver: () => boolean, pauseMs = 0): Promise<void> {
     while (!isOver()) {
-      // If the service is unavailable, the outcome is unknown, and nothing is expected of that session.
+      // If the service is unavailable, the session may or may not have ended, so its signal is not expected.
       const sessionId = await this.#endOne().catch(() => undefined);
       if (sessionId !== undefined) this.acknowledged.add(sessionId);
       if (sessionId === undefined || pauseMs > 0) await sleep(Math.max(pauseMs, 20));

@@ -1,4 +1,4 @@
-/** A TCP proxy that cuts connections with what is under way on them, and can change its target. */
+/** A TCP proxy that cuts connections in the middle of requests, and whose target can be changed. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
@@ -26,7 +26,7 @@ export class CuttingProxy {
     return this.#pairs.size;
   }
 
-  /** Cuts each connection with this likelihood. What has reached the other side is executed; responses are lost. */
+  /** Cuts each connection with this likelihood. Requests that have already been forwarded are executed, but their responses are lost. */
   cut(likelihood = 1): void {
     for (const pair of this.#pairs) if (Math.random() < likelihood) for (const end of pair) end.resetAndDestroy();
   }

@@ -28,9 +28,9 @@ export class Receiver {
     return `http://127.0.0.1:${this.#port}/signals`;
   }
 
-  /** Listens, on the same port as before `stop`. */
+  /** Starts to listen, after `stop` again on the same port. */
   async start(): Promise<this> {
-    // The port is not given to other programs while the receiver is stopped.
+    // The system gives this port to no other program, so it is still free after `stop`.
     this.#port ||= await freePort();
     this.#server = this.#newServer();
     await new Promise<void>((resolve) => this.#server.listen(this.#port, "127.0.0.1", resolve));
@@ -47,7 +47,7 @@ export class Receiver {
     return [...this.accepted.values()].reduce((sum, ids) => sum + ids.length - 1, 0);
   }
 
-  /** Returns the sessions with signals of more than one id: each session ends once. */
+  /** Returns the sessions whose signals have more than one id. There must be none, because each session ends once. */
   get ambiguous(): readonly string[] {
     return [...this.accepted].filter(([, ids]) => new Set(ids).size > 1).map(([sessionId]) => sessionId);
   }

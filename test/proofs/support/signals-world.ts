@@ -20,7 +20,7 @@ export async function deploySignals(instances: number, env: Readonly<Record<stri
   const admin = () => callersOf(services.at(-1) as (typeof services)[number]).admin;
   const credential = bearer(adminToken);
 
-  /** Subscribes a receiver with this behaviour. It ends with the test. */
+  /** Subscribes a receiver with this behaviour. The receiver stops at the end of the test. */
   async function subscribe(behaviour: Behaviour = "accept") {
     const receiver = await new Receiver(behaviour).start();
     onTestFinished(() => receiver.stop());
@@ -35,7 +35,7 @@ export async function deploySignals(instances: number, env: Readonly<Record<stri
     return new Map(subscriptions.map((one) => [one.subscriptionId, one]));
   }
 
-  /** Resolves when the receivers have all acknowledged endings. @param meanwhile called before each check */
+  /** Resolves when every receiver has received all acknowledged endings. @param meanwhile called before each check */
   async function delivered(receivers: readonly Receiver[], meanwhile: () => unknown = () => {}): Promise<void> {
     await until(async () => {
       await meanwhile();

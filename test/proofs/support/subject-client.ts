@@ -101,7 +101,7 @@ export class SubjectClient {
     });
   }
 
-  /** Runs an operation on a random instance, and records it. An operation with an unknown outcome has no end. */
+  /** Runs an operation on a random instance, and records it. If the outcome is unknown, the record has no time of return. */
   async #record(input: Input, call: (listeners: Callers) => Promise<Output | undefined>): Promise<Output | undefined> {
     const listeners = callersOf(pick(this.#deployment.services));
     const invokedAt = performance.now();

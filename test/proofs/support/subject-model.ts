@@ -1,15 +1,18 @@
-/** The sessions of one subject, when operations run one after the other. */
+/** A sequential model of the sessions of one subject: the outputs that operations have when they run one after the other. */
 import type { Model, Operation } from "./linearizability.ts";
 
-/** The operations. Sessions have names that their creator chose, so that they are known even if the response was lost. */
+/**
+ * The inputs of operations. The client chooses the name of a session, so that the name is known even if the response to the login is
+ * lost.
+ */
 export type Input =
   | { readonly verb: "create" | "refresh" | "introspect" | "logout" | "revoke" | "revokeOthers"; readonly name: string }
   | { readonly verb: "revokeSubject"; readonly except?: string }
   | { readonly verb: "list" };
 
 /**
- * The outputs: `live` or `dead` (`E001_AUTH_FAILURE`, not active) for the named session; a number for how many sessions ended; a list of
- * the live ones.
+ * The outputs of operations: `live` or `dead` (`E001_AUTH_FAILURE`, not active) for one session, the number of sessions that were ended,
+ * or the list of live sessions.
  */
 export type Output = "live" | "dead" | number | readonly string[];
 

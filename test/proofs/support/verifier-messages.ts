@@ -8,17 +8,17 @@ export type Order =
       readonly adminToken: string;
       readonly issuer: string;
     }
-  /** Verify this token until all verifiers refuse it as revoked. */
+  /** An order to verify this token until all verifiers refuse it as revoked. */
   | { readonly do: "watch"; readonly token: string }
-  /** Verify all of these tokens once more. */
+  /** An order to verify all of these tokens once more. */
   | { readonly do: "check"; readonly dead: readonly string[]; readonly live: readonly string[] };
 
-/** The refusal of one token by one verifier, in ms on the clock that all processes of a machine share. */
+/** When one verifier first refused one token, in ms on the clock that all processes of a machine share. */
 export type Refusal = { readonly refusedAt: number; readonly lastAcceptedAt: number };
 
 export type Report =
   | { readonly did: "start" }
-  /** Every verifier has accepted the token. */
+  /** A report that every verifier has accepted the token. */
   | { readonly did: "watch"; readonly token: string }
   | { readonly did: "refuse"; readonly token: string; readonly refusals: readonly Refusal[] }
   /** The wrong verdicts, as text. */

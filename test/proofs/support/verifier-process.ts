@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { createVerifier, type Verifier } from "../../../src/verifier/index.ts";
 import { now, type Order, type Refusal, type Report } from "./verifier-messages.ts";
 
-/** The pause between two checks of a token, in ms. Measured times are too long by up to this. */
+/** The pause between two checks of a token, in ms. Measured times may be too long by this much. */
 const PAUSE_MS = 1;
 
 const verifiers: Verifier[] = [];

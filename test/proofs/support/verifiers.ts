@@ -1,4 +1,4 @@
-/** A process of verifiers, driven by the test. */
+/** A handle by which a test controls a process of verifiers. */
 import { fork } from "node:child_process";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -21,7 +21,7 @@ export class VerifierProcess {
     await this.#send({ do: "start", ...order }, "start");
   }
 
-  /** Resolves when every verifier has accepted the token; `refused` resolves when every one has refused it. */
+  /** Resolves when every verifier has accepted the token, with a promise `refused` that resolves when every verifier has refused it. */
   async watch(token: string): Promise<{ readonly refused: Promise<readonly Refusal[]> }> {
     const refused = this.#report("refuse", { token }).then((report) =>
       report.did === "refuse" ? report.refusals : [],

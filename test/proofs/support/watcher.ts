@@ -5,14 +5,14 @@ import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb
 import { bearer } from "../../support/sessions.ts";
 
 export class Watcher {
-  /** When each session was first reported as revoked, on the clock of performance.now(). */
+  /** The time at which each session was first reported as revoked, by performance.now(). */
   readonly reportedAt = new Map<string, number>();
-  /** When batches arrived. */
+  /** The times at which batches arrived. */
   readonly batches: number[] = [];
   cursor: string;
-  /** Whether the last batch completed what was revoked so far. */
+  /** Whether the last batch was up to date, so that no older revocations are outstanding. */
   caughtUp = false;
-  /** Resolves with what ended the watch. */
+  /** Resolves with the error or end of the stream. */
   readonly ended: Promise<unknown>;
   readonly #abort = new AbortController();
   #onBatch = () => {};
@@ -38,7 +38,7 @@ export class Watcher {
     })().catch((error: unknown) => error);
   }
 
-  /** Resolves once `holds`, which is evaluated after every batch. @throws when the watch ends before */
+  /** Resolves once `holds` returns true, which is called after every batch. @throws when the watch ends before */
   async until(holds: (watcher: this) => boolean): Promise<void> {
     if (holds(this)) return;
     const reached = new Promise<undefined>((resolve) => {
@@ -50,7 +50,7 @@ export class Watcher {
     if (failure !== undefined) throw failure;
   }
 
-  /** Resolves after so many more batches. */
+  /** Resolves after this many more batches. */
   async beats(count: number): Promise<void> {
     const wanted = this.batches.length + count;
     await this.until(() => this.batches.length >= wanted);
