@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Claims a due record: from now on, the time since which it is due is the present.
+-- Claims a due record for one instance, by replacing the time since which the record is due with the present.
 -- KEYS  1 partition
--- ARGV  1 its key, 2 since when it is there, as it was read
--- Returns 'claimed', or 'gone' if another instance was faster.
+-- ARGV  1 the key of the record, 2 the time since which it is due, as the instance has read it
+-- Returns 'claimed', or 'gone' if another instance has claimed or removed the record in the meantime.
 local records = KEYS[1] .. 'r'
 local since, rest = string.match(redis.call('HGET', records, ARGV[1]) or '', '^(%d+)(.*)$')
 if since ~= ARGV[2] then return 'gone' end

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Returns some of the due records.
+-- Returns some of the due records (partition.lua), chosen at random.
 -- KEYS  any partitions of one slot
--- ARGV  1 the most of each partition
--- Returns the time, then key, value, key, value, …
+-- ARGV  1 how many records to return of each partition at most
+-- Returns the time, then the records: key, value, key, value, …
 local found = { string.format('%.0f', now) }
 for _, partition in ipairs(KEYS) do
   for _, text in ipairs(redis.call('HRANDFIELD', partition .. 'r', ARGV[1], 'WITHVALUES')) do found[#found + 1] = text end

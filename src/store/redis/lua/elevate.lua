@@ -1,14 +1,14 @@
 #!lua
--- Replaces what a session knows of its user's authentication.
+-- Replaces the authentication of a session's user in the session's record.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 time of the authentication, ms, 3 what the record holds of it (record.ts)
+-- ARGV  1 sid, 2 time of the authentication, ms, 3 the authentication in the form of the record (record.ts)
 -- Returns one string: l (elevated), the time (I6) and the record; or o, if the session has a later authentication; m revoked, u unknown.
 local AUTHENTICATION = 1 -- the first byte of an authentication; the claims that follow it begin with {
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end
 
--- Five texts follow the subject. The length of each text precedes it, as one byte, or as 255 and two bytes.
+-- In the record, five texts follow the subject. Each begins with its length, as one byte, or as the byte 255 and two bytes.
 local _, at = struct.unpack('>I2c0', record, BODY)
 for _ = 1, 5 do
   local length = string.byte(record, at)

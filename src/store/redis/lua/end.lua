@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
 -- Ends a session.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 reason, 3 marker life, ms, 4 the note of its due record, or '', 5 the subject of a session that is not there, or '';
---       from a client that presents a refresh token: 6 when that was issued, ms, 7 to 14 the thumbprint of a key that it proves, in words.
---       Arguments are absent where nothing was presented
+-- ARGV  1 sid, 2 reason, 3 marker life, ms, 4 the note of its due record, or '', 5 the subject, in case the session does not exist, or '';
+--       if a client presents a refresh token: 6 when the token was issued, ms; if the client also proves a key: 7 to 14 the thumbprint of
+--       the key, in words of 32 bits
 -- Returns 'ending', and does nothing, if the session has ended with the others of its subject and end_rest.lua has yet to mark and log
--- it; 'n' or 'k', followed by the subject, if the session has a key that the client does not prove, or proves another one
--- (judgeEnd of src/session/device-binding.ts); 'ended' followed at once by the subject; 'already' if its marker is there; 'marked' if there was neither session nor marker.
-local PROOF = 4 -- marks the kind of a key that each request must prove
+-- it; 'n' and the subject, if the session has a key and the client proves none; 'k' and the subject, if the client proves another key
+-- (judgeEnd of src/session/device-binding.ts); 'ended' and the subject, without a separator; 'already' if the session has a marker;
+-- 'marked' if there was neither a session nor a marker.
+local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition, sid = KEYS[1], ARGV[1]
 local record, with = within_lifetimes(partition, sid, now)
 if with == 'subject' then return 'ending' end

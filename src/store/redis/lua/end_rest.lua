@@ -5,7 +5,7 @@
 -- ARGV  1 the id of the end, or '' for any that is under way, 2 marker life, ms
 -- Returns 'more' or 'done', how many sessions this end has ended so far, and the ids of those that this run has ended; 'none' if
 -- there is no such end.
-local AT_ONCE = 64 -- takes about 1 ms
+local AT_ONCE = 64 -- the number of sessions that one run ends, in about 1 ms
 local partition, id = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''
 local from, after = 1, 1

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Returns the events that are kept.
+-- Returns the stored events of a session, of a subject's sessions, or of the ends of all sessions.
 -- KEYS  1 partition
--- ARGV  1 a subject, or ''; 2 a sid, '*' for the ends of all, or ''
--- Returns texts. Each event in them ends with a newline.
+-- ARGV  1 a subject, or ''; 2 a sid, '*' for the ends of all sessions, or ''
+-- Returns texts. Each text has any number of events, and each event ends with a newline.
 local partition, texts = KEYS[1], {}
 if ARGV[2] == '*' then return { redis.call('GET', partition .. 'x') or '' } end
 local sids = ARGV[2] ~= '' and ARGV[2] or redis.call('GET', partition .. 'w' .. ARGV[1]) or ''

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Ends sessions that are past their lifetimes, in a part of the order of creation. One step removes them from the order and logs
--- them, so each of them ends once. Their records stay until Redis drops them, so a refresh is refused as before. What has ended with
--- all sessions stays until its signal has been appended, which says what the record says.
+-- Ends the expired sessions in a part of the order of creation. One step removes them from the order and logs them, so each of them
+-- ends once. Their records stay until Redis drops them, so the reason for refusing a refresh stays the same. A session that has ended
+-- with all sessions stays until its signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
 -- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
 --       end, 5 marker life, ms, 6 the note of the due records
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and subject of each that has ended.
-local CHUNKS = 2 -- some 0.1 ms
+local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition, lease = KEYS[1], tonumber(ARGV[2])
 for command in string.gmatch('SET PEXPIREAT ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
   if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
@@ -20,8 +20,8 @@ if owner ~= ARGV[1] or left < lease / 2 then
   redis.call('SET', partition .. 'y', ARGV[1] .. ' ' .. string.format('%.0f', now + lease), 'PXAT', now + lease + shift)
 end
 
--- Reads the chunks of this part. The first chunk may begin before it, since chunks are joined. If the part has no end, the last chunk is
--- left for later, since it still grows.
+-- Reads the chunks of this part. The first chunk may begin before the part, since chunks are joined. If the part has no end, the last
+-- chunk is left for a later run, since sessions are still added to it.
 local order, open = partition .. 'o', ARGV[4] == ''
 local first = redis.call('ZREVRANGEBYLEX', order, '[' .. ARGV[3] .. '\255', '-', 'LIMIT', 0, 1)[1]
 local from, to = first and ARGV[3] ~= '' and '[' .. first or '-', open and '+' or '(' .. ARGV[4]

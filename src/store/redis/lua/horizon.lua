@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Determines a time after which no session of these partitions was created.
+-- Determines the latest time at which a session of these partitions may have been created.
 -- KEYS  any partitions of one slot
--- Returns it, ms.
+-- Returns the time, ms.
 local latest = now
 for _, partition in ipairs(KEYS) do
   latest = math.max(latest, tonumber(redis.call('GET', partition .. 'n') or 0))

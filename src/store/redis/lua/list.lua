@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
 -- Lists the live sessions of a subject.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 an entry of the order of creation, to return those before it, 3 how many to look at
+-- ARGV  1 subject, 2 an entry of the order of creation: sessions before it are returned, 3 how many sessions to examine
 -- Returns, for a subject with few sessions, 'few', sid, record, sid, record, …: all of them, oldest first. For a subject with many it
--- returns 'many', entry, record, entry, record, …, newest first, with '' for the record of a session that is not live; or 'again' alone.
+-- returns 'many', entry, record, entry, record, …, newest first, with '' for the record of a session that is not live. It returns only
+-- 'again' if the caller must run the script again.
 local partition, subject = KEYS[1], ARGV[1]
 local sids, unfinished = index_of(partition, subject, now)
 if unfinished then return { 'again' } end

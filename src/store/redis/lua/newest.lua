@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Returns the newest entries of the order of creation. Some of their sessions may have expired.
 -- KEYS  any partitions of one slot
--- ARGV  1 how many of each partition, 2 an entry, to return those before it; or ''
--- Returns for each partition its entries, newest first, one after the other.
+-- ARGV  1 how many entries of each partition, 2 an entry: those before it are returned; '' for the newest
+-- Returns one text for each partition: its entries, newest first, without separators.
 local earlier = order_functions()
 local wanted, bound, replies = tonumber(ARGV[1]), ARGV[2], {}
 for k, partition in ipairs(KEYS) do

@@ -1,5 +1,5 @@
--- What follows is shared by all scripts. All keys of a partition begin with its hash tag, such as {a7}, so that they lie in
--- one slot of a cluster:
+-- The definitions in this file are part of every script. All keys of a partition begin with its hash tag, such as {a7}, so
+-- that they lie in one slot of a cluster:
 --
 --   {a7}s<sid>      a session: a packed record, see HEAD. Expires a while after the session.
 --   {a7}u           index of the subjects that have few sessions, a HASH: subject -> the ids of its sessions (23 characters
@@ -8,14 +8,14 @@
 --   {a7}i<subject>  index of a subject that has had many sessions (index_functions): a ZSET of entries (created I6, sid) that all
 --                   have the score 0, thus in order of creation. Some may have expired.
 --   {a7}k<subject>  a time until which none of the subject's many sessions expires, ms. sweep.lua determines it.
---   {a7}h           the ends of many sessions of a subject that are under way, see HORIZON. The key is absent most of the time.
---   {a7}d<id>       how many sessions such an end has ended, for a minute after it.
+--   {a7}h           ends of many sessions of a subject that are not complete yet, see HORIZON. The key is absent most of the time.
+--   {a7}d<id>       how many sessions such an end has ended. The key exists for a minute after the end was completed.
 --   {a7}o           order of creation, a ZSET of chunks that all have the score 0: up to 32 entries (created I6, sid), one after
 --                   the other. Redis orders chunks by their bytes, thus by their first entries. Some entries may have expired.
 --                   (One member for each session would take three times the memory.)
---   {a7}m<sid>      marker of an ended session: when it expires.
---   {a7}e           a time, ms: all sessions that were created until then have ended (RevokeAllSessions). Without the key none has
---                   ended in this way.
+--   {a7}m<sid>      marker of an ended session. Its value is the time at which the marker expires, ms.
+--   {a7}e           a time, ms: all sessions that were created until then have ended (RevokeAllSessions). The key is absent if no
+--                   session has ended in this way.
 --   {a7}y           the instance that looks for expired sessions, and the time until which no other one does, ms (expire.lua).
 --   {a7}n           when the newest session was created, ms.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' in the order in which they were appended
@@ -24,42 +24,46 @@
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
 --                   record is due, when the event was, its kind, who asked (due-text.ts) and the subject. record.lua removes a due
 --                   record, mostly a moment later.
---   {a7}g           for how long signals are kept, ms, how many there have been, and the sid of the last one, or '-'. Present while there
---                   are subscriptions to signals.
+--   {a7}g           for how long signals are kept, ms, how many were ever appended, and the sid of the last one, or '-'. The key exists
+--                   while there are subscriptions to signals.
 --   {a7}z           signal log (src/signals/ports.ts), a ZSET by number: '<number> <sid> <ended at> <reason> <length of the client id, bytes>
 --                   <client id><subject>'.
---   {a7}f           who reads it, a HASH. The field '*' is the lease: '<holder> <fence> <until>'. A subscription has '<number> <sid> <delivered>
---                   <dead letters>': its cursor, with the sid of the last signal before it ('-' where there was none), and its counters.
---   {a7}j           an end of all whose signals are to be appended: '<created after> <created until> <ended at> <entry>', the entry of the order
---                   of creation to continue after.
---   {00}b           subscriptions, a HASH. The field of an id has the definition; that of '=' and the id has six lines: time of
---                   creation, state, reason, failures, last error, time of it.
+--   {a7}f           the readers of the signal log, a HASH. The field '*' is the lease of the instance that reads: '<holder> <fence>
+--                   <until>'. The field of a subscription is '<number> <sid> <delivered> <dead letters>': number and sid of the last
+--                   signal that it has read ('-' if there was none), and its counters.
+--   {a7}j           an end of all sessions whose signals are still to be appended: '<created after> <created until> <ended at>
+--                   <entry>'. The entry is the one of the order of creation to continue after.
+--   {00}b           subscriptions, a HASH. The field with a subscription's id has its definition. The field with '=' and the id has six
+--                   lines: time of creation, state, reason, failures, last error, time of that error.
 --
--- This is the head of a record. The subject (I2 length, text) follows it, and then what only the service reads (record.ts).
--- The fields are: version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
--- The version is 1, 2 more with a device key, 4 more for a session that must have one, 8 more for one that is refreshed
--- by cookie only, 16 more for one that is refreshed by the token endpoint only. The device key is at the end of the record: the key
--- itself, its thumbprint (32 bytes), since when it is registered or bound (I6), its length (I2), its kind (B). A key that each request
--- proves (DPoP) is not in the record: in its place is since when it is bound (I6; 0: since the creation), and 0 at the place of that.
+-- HEAD is the format of the head of a record. After it come the subject (I2 length, text), and data that only the service reads
+-- (record.ts). The fields of the head are: version, then the state of rotation.ts: g, n (two words), c (two words), f, cs, ct; then the
+-- time of creation, the idle timeout, the absolute lifetime.
+-- The version is a sum: 1; 2 if there is a device key; 4 if the session must have one; 8 if it is refreshed by cookie only; 16 if it is
+-- refreshed by the token endpoint only. The device key is at the end of the record: the key itself, its thumbprint (32 bytes), the time
+-- since which it is registered or bound (I6), the length of the key (I2), its kind (B). Of a key that each request proves (DPoP), only
+-- the thumbprint is needed. In place of the key, the record has the time since which it is bound (I6; 0: since the creation of the
+-- session), and the usual place of that time has 0.
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- the position after the head
 local ID = 23
 local ENTRY = 6 + ID
 local CHUNK = 32 * ENTRY
 
--- One script ends this many sessions at the most, or examines as many in an index. More of them take several scripts, so that no
--- script delays all other commands for long. A subject with more sessions than that counts as one with many.
+-- One script ends at most this many sessions, or examines at most this many in an index. For more sessions several scripts run, so
+-- that no script delays all other commands for long. A subject with more sessions than this counts as one with many.
 local MOST = 128
 
--- Describes an end of many sessions of a subject: after when and until when they were created (all earlier ones had ended already), how
--- many of them have been ended so far, the id of the end, the session that is spared (or blanks), the reason, the note of the due
--- records, the subject. All of these sessions have ended as soon as the description is written (end_all.lua). Their markers and their
--- entries in the log follow (end_rest.lua).
+-- HORIZON is the format of the description of an end of many sessions of a subject: the times after which and until which they were
+-- created (earlier ones had ended already), how many of them have been marked and logged so far, the id of the end, the session that is
+-- spared (or blanks), the reason, the note of the due records, the subject. All of these sessions have ended as soon as the description
+-- is written (end_all.lua). Their markers and their entries in the log are written later (end_rest.lua).
 local HORIZON = '>I6I6I4c11c23Bc0I2c0I2c0'
 
--- All times are the store's: the node's clock less a shift (window.lua). Redis itself expires keys by the node's clock, so
--- while that is set forward, by mistake and for a while, it must not drop what will be missed later: an idle session waits
--- for a sixteenth of its idle timeout more, and for two minutes, in which its expiry is logged (expire.lua); and the log, which would un-revoke, for a month.
+-- All times are the store's: the node's clock minus a shift (window.lua). But Redis expires keys by the node's clock, which may be set
+-- forward by mistake for a while, and must not lose data then. So a session's key lives longer than the session: by a sixteenth of the
+-- idle timeout, and by two minutes, within which expire.lua logs the expiry. The log lives a month longer, because the loss of an entry
+-- would make a revoked token valid again.
 local shift = tonumber(ARGV[#ARGV])
 local LOG_SLACK = 32 * 86400000
 local function slack(idle) return shift + 120000 + math.floor(idle / 16) end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Returns the live ones of several sessions.
+-- Returns those of the given sessions that are live.
 -- KEYS  1 partition
--- ARGV  1 sids, one after the other
+-- ARGV  1 sids, without separators
 -- Returns sid, record, sid, record, …
 local found = {}
 for from = 1, #ARGV[1], ID do

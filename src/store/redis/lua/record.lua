@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Stores events of sessions and removes their due records. An event that has left a due record and has none now is stored
--- already. The script is allowed when memory is full, since a due record takes as much memory as its event.
+-- Stores events of sessions and removes their due records. If the due record of an event is gone, the event was stored before and is
+-- skipped. The script may run when memory is full, since a due record takes as much memory as its event.
 -- KEYS  1 partition
--- ARGV  1 how long to keep them, ms, or 0 for not at all, 2 the most of a session, 3 the most sessions of a subject; then for each event
---       the key of its due record, or '' if it leaves none; its sid, or '*' for the end of all; the subject, or ''; and its text,
---       without a newline
+-- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session, 3 of how many sessions of a subject; then
+--       for each event the key of its due record, or '' if it has none; its sid, or '*' for an end of all sessions; the subject, or '';
+--       and its text, without a newline
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local expires = now + shift + keep
 

@@ -2,10 +2,10 @@
 -- Gives a session the key of its device, unless it has another key that is in use or was registered a moment ago.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 generation of the refresh token, 3 the key, 4 its thumbprint, 5 its kind (record.ts), 6 reuse interval, ms
--- Returns one string: l (the session has this key), the time (I6) and the record; or k, it has another key; o, the token is outdated;
--- m revoked, u unknown.
-local BOUND = 2 -- marks the kind of a key that has been used
-local PROOF = 4 -- marks the kind of a key that each request must prove
+-- Returns one string: l (the session has this key now), the time (I6) and the record; or only a letter: k, the session has another key;
+-- o, the token is outdated; m, the session was revoked; u, it is unknown.
+local BOUND = 2 -- the bit in the kind of a key that says that the key has been used
+local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

@@ -1,14 +1,16 @@
 #!lua flags=allow-oom
--- What was appended to the logs of partitions since they were read.
+-- Returns the entries that were appended to the logs of partitions since these were last read.
 -- KEYS  any partitions of one slot
 -- ARGV  1 the most entries to return, then for each of the partitions the last entry that was read, or ''
--- Returns the time; for each partition where ends of many sessions of a subject are under way 'ending <partition> <what changes as they
--- go on>'; for each with news 'log <partition>' and then the entries, in the order in which they were appended; and if there may be more,
--- 'rest <partition>': what follows of this partition and of those after it has not been read. 'next <entry>' follows entries of which some
--- are to be read again: those after that entry. An instance of version 0.1 gives each entry the time as its score, so until this
--- millisecond is over an entry may still come before them.
--- An entry precedes in the log whatever was appended after it, also on a node that has taken over (append_to_log). If that node has not received
--- the last entry that was read, or if it has been dropped, all that the log holds is returned.
+-- Returns, one after the other:
+--   the time;
+--   'ending <partition> <hash>' for each partition where ends of many sessions are not complete. The hash changes as they go on;
+--   'log <partition>' for each partition with new entries, and then these entries, in the order in which they were appended;
+--   'next <entry>' after entries of which some must be read again, namely those after the named entry. An instance of version 0.1 gives each
+--   entry the time as its score, so until this millisecond is over it may still insert an entry before them;
+--   'rest <partition>' if the limit was reached: more entries of this partition, and all of the partitions after it, have not been read.
+-- The order of the log is the order of appending, even after a failover to another node (append_to_log). If the log does not contain the
+-- last entry that was read, because that node has not received it or because it was dropped, all entries of the log are returned.
 local found, left, of_ends = { string.format('%.0f', now) }, tonumber(ARGV[1]), {}
 local count = #ARGV - 4
 for k = 1, count do of_ends[k] = KEYS[k] .. 'h' end

@@ -1,23 +1,23 @@
 #!lua
--- Rotates the stored state by the rules of src/session/rotation.ts: one token, one step. It checks the precondition of
--- src/session/device-binding.ts first.
+-- Rotates the stored state of a session for one presented token, by the rules of src/session/rotation.ts. Before that, it checks the
+-- conditions of src/session/device-binding.ts.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms;
---       10 the life of a device cookie, ms; 11 whether the browser could not renew it (0, 1), or 2: the
---       token came in the body of a request, not in a cookie; with a cookie: 12 when it was
---       issued, ms, 13 14 15 16 the first words of its thumbprint; with a proof of a key: 12 to 16 zero if there is no cookie,
---       17 to 24 the thumbprint of that key, in words, and 25 the client that presents it at the token endpoint. Arguments are absent where nothing was presented
--- Returns one string: a letter for the outcome and
---   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie
---   or a proof of the session's key, and behind a b when the key was bound by it
---   x reuse, X two holders: the same, of the session that was ended
---   d the device cookie is missing, q a device key is required: the same; the session is unchanged
---   n a proof of the session's key is missing, k it is one of another key: the same
---   m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the client whose proof would be the
---   first is not that of the session: nothing
+--       10 the life of a device cookie, ms; 11 whether the browser could not renew that cookie (0, 1), or 2 if the token came
+--       in the body of a request and not in a cookie; with a device cookie: 12 when it was issued, ms, 13 to 16 the first words
+--       of its thumbprint; with a proof of a key: 12 to 16 are zero if there is no device cookie, 17 to 24 the thumbprint of
+--       that key, in words, and 25 the client that presents it at the token endpoint. Arguments of absent parts are left out.
+-- Returns one string. These letters are followed by the time (I6) and the session's record:
+--   p repeat, r rotate, h heal, v recover; in upper case if the request had a fresh device cookie or a proof of the session's key,
+--   and preceded by b if this request has bound the key
+--   x reuse, X two holders: the session was ended
+--   d the device cookie is missing, q a device key is required: the session is unchanged
+--   n a proof of the session's key is missing, k the proof is of another key: the session is unchanged
+-- These letters stand alone: m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the proof would be
+--   the session's first, but the client is not that of the session
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
-local BOUND = 2 -- marks the kind of a device key that has been used
-local PROOF = 4 -- marks the kind of a key that each request must prove
+local BOUND = 2 -- the bit in the kind of a key that says that the key has been used
+local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
@@ -87,15 +87,15 @@ local outcome
 if two_holders then
   outcome = 'X'
 elseif within(ct, R) and (child or confirmed or late) then
-  outcome, cs = 'p', now -- rule 1
+  outcome, cs = 'p', now -- rule 1 of rotation.ts
 elseif child then
-  outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2
+  outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2 of rotation.ts
 elseif G > g + 1 then
-  outcome, f = 'h', now -- rule 3
+  outcome, f = 'h', now -- rule 3 of rotation.ts
 elseif confirmed then
-  outcome = 'v' -- rule 4
+  outcome = 'v' -- rule 4 of rotation.ts
 else
-  outcome = 'x' -- rule 5
+  outcome = 'x' -- rule 5 of rotation.ts
 end
 if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
 if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
@@ -105,7 +105,7 @@ if outcome == 'x' or two_holders then
   close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
-  if unbound and outcome ~= 'p' then -- the first proof binds the key
+  if unbound and outcome ~= 'p' then -- the session's first proof binds it to the key
     proven, first_use, version = true, true, version + 2
     record = record .. struct.pack('>I6', now) .. unbound .. struct.pack('>I6I2B', 0, 6, PROOF + BOUND)
   end

@@ -1,7 +1,7 @@
 -- The functions in this file read and end the sessions of a partition. Most scripts define them at once. A refresh defines them only when
 -- it needs them (scripts.ts), because defining unused functions costs time.
 
--- Returns the position at which the device key begins: the position after its end if it has none.
+-- Returns the position in a record at which the device key begins. Without a device key, that is the position after the end.
 local function device_at(record)
   if string.byte(record) % 4 < 2 then return #record + 1 end
   return #record - 40 - struct.unpack('>I2', record, #record - 2)
@@ -12,9 +12,9 @@ local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid
 end
 
--- Makes the functions that change and read the order of creation, for the scripts that call them.
+-- Makes the functions that change and read the order of creation. A script that needs none of them does not call this.
 local function order_functions()
-  -- Returns whether an entry precedes another one in the order of their bytes. Lua's own comparison depends on a locale.
+  -- Returns whether entry `a` precedes entry `b` in the order of their bytes. Lua's own comparison depends on the locale.
   local function earlier(a, b)
     for at = 1, ENTRY do
       local x, y = string.byte(a, at), string.byte(b, at)
@@ -23,8 +23,8 @@ local function order_functions()
     return false
   end
 
-  -- Writes the rest of a chunk, joined with the chunk before it if both fit into one. It adds before it removes: Redis deletes a key
-  -- that is empty for a moment, and its expiry with it.
+  -- Replaces a chunk with its remaining entries, joined with the chunk before it if both fit into one. The new chunk is added before
+  -- the old one is removed, because Redis deletes a key that is empty for a moment, and its expiry with it.
   local function replace_chunk(order, chunk, rest)
     local before = rest ~= '' and redis.call('ZREVRANGEBYLEX', order, '(' .. chunk, '-', 'LIMIT', 0, 1)[1]
     local joins = before and #before + #rest <= CHUNK
@@ -53,20 +53,21 @@ local function order_functions()
   return earlier, replace_chunk, remove
 end
 
--- Returns the idle expiry, the absolute expiry and the time of creation. Every minting slides the idle expiry, so the child's mint
--- time is the time of the last refresh.
+-- Returns the idle expiry, the absolute expiry and the time of creation. The idle timeout begins at the last refresh, which is when the
+-- newest refresh token was issued.
 local function expiries(record)
   local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
   local absolute = created + life
   return math.min(math.max(created, minted) + idle, absolute), absolute, created
 end
 
--- Returns the time until which all sessions that were created have ended; 0 if there is none.
+-- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.
 local function ended_until(partition)
   return tonumber(redis.call('GET', partition .. 'e') or 0)
 end
 
--- Returns whether a session ends with the others of its subject. Only few ends are under way at a time.
+-- Returns whether a session has ended together with the others of its subject, by the descriptions in `horizons` (HORIZON). Their number
+-- is small.
 local function ends_with_subject(horizons, subject, sid, created)
   local at = 1
   while at <= #horizons do
@@ -77,8 +78,8 @@ local function ends_with_subject(horizons, subject, sid, created)
   return false
 end
 
--- Returns the session's record if it is within both lifetimes; and whether it has ended with 'all' sessions, or with those of its
--- 'subject'.
+-- Returns the session's record if it is within both lifetimes. The second result is 'all' if the session has ended with all sessions,
+-- 'subject' if it has ended with those of its subject.
 local function within_lifetimes(partition, sid, now)
   local found = redis.call('MGET', partition .. 's' .. sid, partition .. 'e', partition .. 'h')
   local record, horizons = found[1], found[3]
@@ -95,7 +96,7 @@ local function live(partition, sid, now)
   return not ended and record
 end
 
--- Returns, for a session that is not live, whether it was ended.
+-- Returns, for a session that is not live, whether it was ended or, if false, has expired or never existed.
 local function marked(partition, sid, now)
   local expires = redis.call('GET', partition .. 'm' .. sid)
   if expires and now < tonumber(expires) then return true end
@@ -103,10 +104,10 @@ local function marked(partition, sid, now)
   return ended and true or false
 end
 
--- Appends entries to the log of a partition, drops those that no token can outlive, and wakes the readers. The score of an entry is the
--- time, but always greater than the scores before it: the clock may run behind them after it was set or another node took over. So a
--- reader that continues after the last entry that it has misses none.
-local STEP = 1 / 1024 -- ms; a double of this size can grow by a quarter of it
+-- Appends entries to the log of a partition, drops those whose tokens have all expired, and wakes the readers. The score of an entry is
+-- the time, but always greater than all earlier scores, even if the clock was set back or another node has taken over. So a reader that
+-- continues after the last entry that it has read misses none.
+local STEP = 1 / 1024 -- the least distance of two scores, ms: a double that holds a time still distinguishes a quarter of it
 local function append_to_log(partition, entries, now, marker_life)
   local log, scored = partition .. 'l', {}
   local newest = redis.call('ZRANGE', log, 0, 0, 'REV', 'WITHSCORES')[2]
@@ -114,14 +115,15 @@ local function append_to_log(partition, entries, now, marker_life)
   for k, entry in ipairs(entries) do
     scored[2 * k - 1], scored[2 * k] = score + (k - 1) * STEP, entry
   end
-  redis.call('ZADD', log, 'NX', unpack(scored)) -- an existing entry stays where readers have found it
+  redis.call('ZADD', log, 'NX', unpack(scored)) -- NX keeps an existing entry at its place, because readers may have read it
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, now + marker_life + shift + LOG_SLACK)
-  -- a hint may be lost, because readers also read the log without one
+  -- A lost hint does no harm, because readers also read the log without one.
   redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
 end
 
--- Appends to the signal log. `switch` is the value of {a7}g. Each of `ends` is { sid, reason, record or false, subject without a record }.
+-- Appends to the signal log. `switch` is the value of {a7}g. Each of `ends` is { sid, reason, record or false, subject }; the subject is
+-- used if there is no record.
 local function append_signals(partition, switch, ends, now)
   local MOST_SIGNALS = 16384 -- the most that a partition keeps; each takes some 150 bytes
   local log, keep, count = partition .. 'z', string.match(switch, '^(%d+) (%d+) ')
@@ -142,7 +144,7 @@ local function append_signals(partition, switch, ends, now)
   redis.call('ZADD', log, unpack(added))
   redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
   redis.call('ZREMRANGEBYSCORE', log, '-inf', count - MOST_SIGNALS)
-  -- Examines one signal more than was added, so that signals that are too old never accumulate.
+  -- Examines one signal more than was added, and removes those that are too old, so that old signals never accumulate.
   for _, signal in ipairs(redis.call('ZRANGE', log, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, #ends + 1)) do
     if now - string.match(signal, '^%S+ %S+ (%d+)') > tonumber(keep) then redis.call('ZREM', log, signal) end
   end
@@ -150,8 +152,8 @@ local function append_signals(partition, switch, ends, now)
 end
 
 -- Ends sessions of `subject`: deletes them, writes their markers, appends to the log, leaves due records with `note` unless that is '',
--- and wakes the readers. The caller updates the index afterwards. Redis undoes nothing of a script that fails, and a missing permission
--- is the only thing that can fail halfway. So the permissions are checked before anything is written.
+-- and wakes the readers. The caller updates the index afterwards. Redis does not roll back a script that fails. Only a missing
+-- permission can make this one fail halfway, so the permissions are checked before anything is written.
 local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return end
   for command in string.gmatch('DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
@@ -181,7 +183,7 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
   append_to_log(partition, entries, now, marker_life)
 end
 
--- Writes the remaining sessions of a subject that has few.
+-- Writes the list of sessions of a subject that has few.
 local function write_index(partition, subject, sids)
   if sids == '' then
     redis.call('HDEL', partition .. 'u', subject)

@@ -1,9 +1,11 @@
 #!lua flags=allow-oom
--- Moves the cursor of a subscription forward, and drops the signals that all subscriptions are past.
+-- Moves the cursor of a subscription forward, and drops the signals that all subscriptions have read.
 -- KEYS  1 partition
--- ARGV  1 the holder of the lease, 2 its fence; or '' and the number and sid that the cursor has, for a subscription that
---       is polled; 3 the subscription, 4 the number of a signal, 5 its sid, 6 how many were delivered, 7 how many were given up
--- Returns 'moved'; 'lost' if another one has the lease, the cursor is another, or there is no such subscription; 'rewound' if the log has no such signal.
+-- ARGV  1 the holder of the lease, 2 its fence; for a subscription that is polled, 1 '' and 2 number and sid of the present cursor;
+--       3 the subscription, 4 the number of the last signal that was read, 5 its sid, 6 how many signals were delivered, 7 how many
+--       were given up
+-- Returns 'moved'; 'lost' if another instance has the lease, the cursor has changed, or there is no such subscription; 'rewound' if the
+-- log has no such signal.
 local partition, id, number = KEYS[1], ARGV[3], tonumber(ARGV[4])
 local readers, log = partition .. 'f', partition .. 'z'
 local owner, fence = string.match(redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) ')
@@ -23,12 +25,12 @@ if number > before_number then at, sid = string.format('%.0f', number), ARGV[5] 
 delivered, dead = string.format('%.0f', delivered + ARGV[6]), string.format('%.0f', dead + ARGV[7])
 redis.call('HSET', readers, id, table.concat({ at, sid, delivered, dead }, ' '))
 
--- only after every 32 signals, because this reads all cursors
+-- Signals are dropped only after every 32 signals, because this reads all cursors.
 if math.floor(number / 32) == math.floor(before_number / 32) then return 'moved' end
 local least, fields = math.huge, redis.call('HRANDFIELD', readers, 1000, 'WITHVALUES')
 for k = 1, #fields, 2 do
   if fields[k] ~= '*' then least = math.min(least, tonumber(string.match(fields[k + 1], '^%d+'))) end
 end
--- The last signal stays: it shows a reader that the log is still the same (signals.lua).
+-- The last signal that all have read stays: with it, a reader detects that the log is still the same (signals.lua).
 redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. least)
 return 'moved'

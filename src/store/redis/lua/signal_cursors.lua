@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Returns the cursors and counters of subscriptions.
 -- KEYS  any partitions of one slot
--- ARGV  1 the only subscription that is wanted, '' for all
--- Returns for each partition how many texts follow, then subscription, value, subscription, value, …
+-- ARGV  1 a subscription, or '' for all
+-- Returns for each partition the number of texts that belong to it, then these: subscription, value, subscription, value, …
 local found = {}
 for _, partition in ipairs(KEYS) do
   local readers, fields = partition .. 'f'

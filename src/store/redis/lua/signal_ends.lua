@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Returns the end of the signal log of partitions.
+-- Returns the last position in the signal log of each partition.
 -- KEYS  any partitions of one slot
--- Returns for each the number and the sid of its last signal; followed by '+' if an end of all still has to append signals.
+-- Returns for each the number and the sid of its last signal, followed by '+' if an end of all sessions still has to append signals.
 local ends = {}
 for k, partition in ipairs(KEYS) do
   local states = redis.call('MGET', partition .. 'g', partition .. 'j')

@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
--- Adds a subscription to the readers of partitions, at the present end of their logs, moves it there, or removes it. Without readers nothing is logged.
+-- Adds a subscription to the readers of partitions, at the present end of their signal logs ('add'), moves it to that end ('restart'),
+-- or removes it. Signals are logged only while there are readers.
 -- KEYS  any partitions of one slot
 -- ARGV  1 'add', 'restart' or 'remove', 2 the subscription, 3 for how long signals are kept, ms
 -- Returns a list of 'done'
 for _, partition in ipairs(KEYS) do
   local readers, switch = partition .. 'f', partition .. 'g'
-  -- In a cluster every second key stands for no partition (link.ts).
+  -- In a cluster every second key only fills a place and names no partition (link.ts).
   if string.sub(partition, -1) ~= '}' then
     -- there is nothing to do for a key without a partition
   elseif ARGV[1] == 'add' then

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Returns for the subscriptions of a partition the first signal after their cursor, where there is one.
+-- Returns for each subscription of a partition the first signal that it has not read, if there is one.
 -- KEYS  1 partition
--- Returns subscription, and '<sid> <ended at>', subscription, …
+-- Returns subscription, '<sid> <ended at>', subscription, '<sid> <ended at>', …
 local partition, found = KEYS[1], {}
 local count = tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0)
 local fields = redis.call('HRANDFIELD', partition .. 'f', 1000, 'WITHVALUES')

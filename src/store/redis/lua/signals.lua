@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- Returns signals of a partition, after it has appended some of those that an end of all still has to append.
+-- Returns signals of a partition. Before that, it appends some of the signals that an end of all sessions still has to append.
 -- KEYS  1 partition
 -- ARGV  1 the number of the last signal before them, 2 its sid, or '-', 3 the most to return
--- Returns 'rewound' if that signal is not the one that the log has, or had; 'behind' and the number of the oldest that is there, or of the
--- next one, if some in between are gone; or 'more' or 'end', then signals.
-local CHUNKS = 2 -- some 0.1 ms
+-- Returns 'rewound' if the log has another signal with that number, or has never reached it; 'behind' and the number of the oldest
+-- signal in the log (of the next one, if the log is empty), if signals after the last one were dropped; otherwise 'more' or 'end' and
+-- the signals.
+local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition, after, sid, most = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local log = partition .. 'z'
 

@@ -1,6 +1,6 @@
 -- The functions in this file are for the scripts that read or write the whole index of a subject.
 
--- Moves sessions of a subject, oldest first, to the form of the index that subjects with many sessions have.
+-- Moves sessions of a subject, oldest first, from the index of subjects with few sessions to that of subjects with many.
 local function lengthen_index(partition, subject, sids, now)
   local index, many, members = partition .. 'u', partition .. 'i' .. subject, {}
   local moved = string.sub(sids, 1, MOST * ID)
@@ -17,8 +17,8 @@ local function lengthen_index(partition, subject, sids, now)
   write_index(partition, subject, string.sub(sids, #moved + 1))
 end
 
--- Returns the ids of all sessions of a subject, one after the other, if it has few. If it has many, it returns false, and whether some
--- of them are still to be moved to that form of the index. The caller then runs the script again, since one run moves MOST at the most.
+-- Returns the ids of all sessions of a subject, without separators, if it has few. If it has many, it returns false, and whether some of
+-- them are still to be moved to the index of subjects with many. The caller then runs the script again, since one run moves at most MOST.
 local function index_of(partition, subject, now)
   local index, many = partition .. 'u', partition .. 'i' .. subject
   local sids = redis.call('HGET', index, subject) or ''
@@ -27,8 +27,8 @@ local function index_of(partition, subject, now)
   return false, #sids > MOST * ID
 end
 
--- Returns, for the end that is under way for a subject, the time until which the ending sessions were created, and the session that is
--- spared. The time is 0 if no end is under way.
+-- Returns, for an end of many sessions of a subject that is not complete, the time up to which its sessions were created, and the session
+-- that is spared. The time is 0 if there is no such end.
 local function horizon_of(horizons, subject)
   local at = 1
   while at <= #horizons do
@@ -39,7 +39,7 @@ local function horizon_of(horizons, subject)
   return 0, ''
 end
 
--- Returns the bound at which the sessions created after a time begin, in the index of a subject with many.
+-- Returns the lower bound, for the index of a subject with many sessions, of those that were created after a time.
 local function entries_after(time)
   return '[' .. struct.pack('>I6', time + 1)
 end

@@ -1,9 +1,14 @@
 #!lua flags=allow-oom
 -- Reads and changes subscriptions to signals.
 -- KEYS  1 the first partition
--- ARGV  1 what to do, 2 the subscription, then: 'create' the definition, the time and the most subscriptions; 'define' the definition and the one before; 'state' the
---       state and its reason, and those before, or '' and '' for any; 'attempt' an error and its time, or '' and '' for none; 'delete', 'get' and 'list' nothing
--- Returns for 'get' and 'list' field, value, field, value, …; otherwise 'done', 'missing', 'changed' for 'define' and 'state', or 'there' or 'full' for 'create'
+-- ARGV  1 the operation, 2 the subscription, then for
+--       'create': the definition, the time and the greatest number of subscriptions
+--       'define': the new definition and the expected present one
+--       'state': the new state and its reason, and the expected present ones, or '' and '' for any
+--       'attempt': an error and its time, or '' and '' if the attempt succeeded
+--       'delete', 'get' and 'list': nothing
+-- Returns for 'get' and 'list' field, value, field, value, …; otherwise 'done' or 'missing'; for 'define' and 'state' also 'changed', if
+-- the present value is not the expected one; for 'create' also 'there', if the subscription exists, or 'full'
 local subscriptions, verb, id = KEYS[1] .. 'b', ARGV[1], ARGV[2]
 if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WITHVALUES') end
 

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Removes expired sessions from the index of a subject with many, oldest first, so that they do not count towards the cap.
+-- Removes expired sessions from the index of a subject with many sessions, oldest first, so that they do not count towards the cap.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 the entry to continue after, or '', 3 the earliest time at which one of the sessions before it expires, ms
--- Returns the entry to continue after, or '' at the end and once expired sessions were found; and the earliest expiry so far, ms.
+-- ARGV  1 subject, 2 the entry to continue after, or '', 3 the earliest time at which one of the sessions up to that entry expires, ms
+-- Returns the entry to continue after, or '' if this run has reached the end or found an expired session; and the earliest expiry of the
+-- examined sessions, ms.
 local partition, many = KEYS[1], KEYS[1] .. 'i' .. ARGV[1]
 local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
 local entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)

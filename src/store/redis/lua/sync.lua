@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- Agrees with the instances on the time. The store's time is the clock of this node less a shift, so that it continues evenly when
--- that clock is set, or when another node takes over. An instance notices this, since its own clock is steady. An instance whose own
--- clock was stopped with its machine would report the same. But then another instance has seen the time that it missed.
+-- Agrees with the instances on the store's time, which is the clock of this node minus a shift. The shift changes when the node's clock
+-- is set or another node takes over, so that the store's time continues evenly. An instance detects such a step by its own clock, which
+-- is never set. If the machine of an instance was stopped, the instance reports a step, too. Such a report is ignored if another
+-- instance has run this script in the time that the first one missed.
 -- KEYS  1 partition
--- ARGV  1 from when and 2 until when the instance expects this to run, by this clock, ms; 3 the shift with which the store's
---       time continues evenly, if the instance has noticed that this clock was set, or ''
--- Returns the time of this clock, the shift, and 1 if this ran when it was expected to.
-local SLACK = 250 -- how much the reports of instances may differ, ms
+-- ARGV  1 2 the earliest and the latest time, by the node's clock, at which the instance expects the script to run, ms; 3 the shift with
+--       which the store's time continues evenly, if the instance has detected a step, or ''
+-- Returns the time of the node's clock, the shift, and 1 if the script ran within the expected time, otherwise 0.
+local SLACK = 250 -- the greatest difference of two reports about the same step, ms
 local now, key = clock(), KEYS[1] .. 'c'
 local shift, seen = string.match(redis.call('GET', key) or '0 0', '^(%S+) (%S+)$')
 shift, seen = tonumber(shift), tonumber(seen)

@@ -2,7 +2,7 @@
 -- Removes the device key of a session.
 -- KEYS  1 partition
 -- ARGV  1 sid
--- Returns one string: l (it had one) or n (it had none), the time (I6) and the record; or m revoked, u unknown.
+-- Returns one string: l (the session had a key) or n (it had none), the time (I6) and the record; or only m (revoked) or u (unknown).
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

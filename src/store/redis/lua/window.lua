@@ -1,6 +1,6 @@
--- A late command does nothing. Its caller gave up long ago, but the command may have waited in a socket, a proxy or a stalled Redis.
--- ARGV  the last three of every script: from when and until when, by this node's clock, the command may act; and the shift, by
---       which that clock is ahead of the store's time (lua/sync.lua), ms
+-- Refuses a command that runs too late: it may have waited in a socket, a proxy or a stalled Redis long after its caller gave up.
+-- ARGV  the last three of every script: the earliest and the latest time, by this node's clock, at which the command may act, and the
+--       shift by which that clock is ahead of the store's time (lua/sync.lua), ms
 -- At any other time the reply is the error 'LATE' with the time of the node's clock.
 local now = clock()
 if now < tonumber(ARGV[#ARGV - 2]) or now > tonumber(ARGV[#ARGV - 1]) then
