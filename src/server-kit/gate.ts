@@ -41,7 +41,7 @@ export function createGate(
 ) {
   const { login = "/login", returnParameter = "next", isProtected = () => false, origins = [] } = options;
   return async (request: PageRequest, address?: string): Promise<Passage> => {
-    if (origins && !isSafe(request) && !isSameOrigin(request, origins)) {
+    if (origins && mayChange(request) && !isSameOrigin(request, origins)) {
       const user = { state: "unavailable" } as const;
       const nothing = { user, setCookies: [], responseHeaders: new Headers(), forward: request.headers };
       return { authentication: nothing, response: new Response("cross-site request", { status: 403 }) };
@@ -58,6 +58,12 @@ export function createGate(
     return { authentication, response: new Response(null, { status: 303, headers }) };
   };
 }
+
+/**
+ * Returns whether a request may change something. The handshake of a WebSocket may, although its method is `GET`: what the browser sends
+ * afterwards is authenticated by the cookies of the handshake, which pages of all origins may start.
+ */
+const mayChange = (request: PageRequest): boolean => !isSafe(request) || request.headers.has("upgrade");
 
 function isNavigation({ method, headers }: PageRequest): boolean {
   if (method !== "GET" && method !== "HEAD") return false;

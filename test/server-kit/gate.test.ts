@@ -1,6 +1,7 @@
-/** The headers that the session adds to an application's response. */
+/** The gate, and the headers that the session adds to an application's response. */
 import { expect, test } from "vitest";
-import { addResponseHeaders } from "../../src/server-kit/gate.ts";
+import { addResponseHeaders, createGate } from "../../src/server-kit/gate.ts";
+import { createServerSessions } from "../../src/server-kit/index.ts";
 
 function withHeaders(own: Record<string, string>, setCookies: readonly string[] = []) {
   const responseHeaders = new Headers({ vary: "Cookie", "cache-control": "private, no-store" });
@@ -22,4 +23,21 @@ test("the application decides about caches, unless the response sets a cookie", 
 
 test("the application's own cookies come last", () => {
   expect(withHeaders({ "set-cookie": "own=1" }, ["a=1"]).getSetCookie()).toEqual(["a=1", "own=1"]);
+});
+
+test.each([
+  [{ origin: "https://app.example", "sec-fetch-site": "same-origin" }, undefined],
+  [{ origin: "https://app.example" }, undefined],
+  [{}, undefined],
+  [{ origin: "https://listed.example", "sec-fetch-site": "same-site" }, undefined],
+  [{ origin: "https://sibling.app.example", "sec-fetch-site": "same-site" }, 403],
+  [{ origin: "https://evil.example" }, 403],
+])("the handshake of a WebSocket with %j: %s", async (headers, expected) => {
+  // Nobody is signed in without cookies, so neither the service nor the verifier is called.
+  const verifier = { verify: () => Promise.reject(new Error("there is no token")) };
+  const sessions = createServerSessions({ service: "http://127.0.0.1:9", verifier });
+  const gate = createGate(sessions, { origins: ["https://listed.example"] });
+  const handshake = { host: "app.example", connection: "Upgrade", upgrade: "websocket", ...headers };
+  const request = { method: "GET", url: "/socket", headers: new Headers(Object.entries(handshake)) };
+  expect((await gate(request)).response?.status).toBe(expected);
 });
