@@ -1,6 +1,6 @@
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ClientSessions } from "../http2/client-sessions.ts";
-import { type AdminClient, type AdminClientOptions, createClientBy } from "./admin-api.ts";
+import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE_BYTES } from "./admin-api.ts";
 
 export type { AdminClientOptions } from "./admin-api.ts";
 
@@ -15,6 +15,7 @@ export function createAdminClient(options: AdminClientOptions, signal: AbortSign
   return createClientBy(options, (baseUrl, interceptors) => {
     const sessionManager = new ClientSessions(baseUrl, PING, options.nodeOptions);
     signal.addEventListener("abort", () => sessionManager.close());
-    return createConnectTransport({ baseUrl, httpVersion: "2", sessionManager, interceptors });
+    const readMaxBytes = MAX_RESPONSE_BYTES;
+    return createConnectTransport({ baseUrl, httpVersion: "2", sessionManager, interceptors, readMaxBytes });
   });
 }

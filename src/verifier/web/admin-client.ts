@@ -1,11 +1,10 @@
 import { readAllBytes, type UniversalClientFn, universalClientResponseFromFetch } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
-import { type AdminClient, createClientBy } from "../admin-api.ts";
+import { type AdminClient, createClientBy, MAX_RESPONSE_BYTES } from "../admin-api.ts";
 import type { VerifierOptions } from "../options.ts";
 
-/** The limits of a message, in bytes. A request is at most a token, and a batch of the feed has about 60 KiB. */
+/** The limit of a request, in bytes. It is at most a token. */
 const MAX_REQUEST_BYTES = 65_536;
-const MAX_RESPONSE_BYTES = 4_194_304;
 
 /**
  * Returns a client of the admin API over `fetch`; undefined without `adminUrl` and `transport`.

@@ -1,0 +1,45 @@
+/** The admin API is only as trusted as the address in the configuration: what it sends is bounded. */
+import { once } from "node:events";
+import { createServer, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
+import { Code } from "@connectrpc/connect";
+import { expect, onTestFinished, test } from "vitest";
+import { createAdminClient } from "../../src/verifier/admin-client.ts";
+
+const MAX_BYTES = 4_194_304;
+
+/** Starts an admin API that responds to each call with an envelope of this flag and these bytes. */
+async function start(flag: number, bytes: Buffer) {
+  const server = createServer();
+  server.on("stream", (stream: ServerHttp2Stream) => {
+    stream.on("error", () => {});
+    stream.respond({
+      ":status": 200,
+      "content-type": "application/connect+proto",
+      ...(flag === 1 && { "connect-content-encoding": "gzip" }),
+    });
+    const prefix = Buffer.alloc(5);
+    prefix[0] = flag;
+    prefix.writeUInt32BE(bytes.length, 1);
+    stream.write(Buffer.concat([prefix, bytes]));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const closing = new AbortController();
+  onTestFinished(() => {
+    closing.abort();
+    server.close();
+  });
+  const adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return createAdminClient({ adminUrl, adminToken: "t" }, closing.signal);
+}
+
+test.each([
+  ["is too large", 0, Buffer.alloc(MAX_BYTES + 1)],
+  ["is too large when it is decompressed", 1, gzipSync(Buffer.alloc(MAX_BYTES + 1))],
+])("a batch that %s ends the stream", async (_, flag, bytes) => {
+  const client = await start(flag, bytes);
+  const batches = client?.watchRevocations({})[Symbol.asyncIterator]();
+  await expect(batches?.next()).rejects.toMatchObject({ code: Code.ResourceExhausted });
+});
