@@ -27,7 +27,7 @@ const body = (errors: readonly string[]) => ({
 function failure(status: number, errors: readonly string[]) {
   const header = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[status];
   return {
-    $ref: null, // The null removes the reference that the patch of all operations sets.
+    $ref: null, // null removes the reference to the general response that all operations have by default.
     description: errors.map((error) => `\`${error}\``).join(" or "),
     ...(header && { headers: { [header]: { required: true, schema: { type: "string" } } } }),
     content: { "application/json": { schema: body(errors) } },

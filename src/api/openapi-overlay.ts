@@ -61,7 +61,7 @@ const proof = {
 
 /** The response to a request without a usable proof has the challenge for the next one. */
 const proofRequired = {
-  $ref: null, // The null removes the reference that the patch of all operations sets.
+  $ref: null, // null removes the reference to the general response that all operations have by default.
   ...failure("E403_FORBIDDEN"),
   headers: { "Secure-Session-Challenge": deviceHeader("The challenge for the next proof.") },
 };

@@ -163,10 +163,9 @@ export function createRenewal(
       const { token, doubtful } = known;
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
-      // If the state is in doubt, the current token is still usable if another tab is not in doubt about it.
+      // If the state is in doubt, any token of a tab that is not in doubt helps, even the present one.
       say({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
-      // If the lock took long to get, then the two messages of a reply take long as well, and so does the token of the tab that held the
-      // lock before.
+      // If the lock took long to get, messages between tabs take long as well. So the wait for a reply is extended by twice that time.
       const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
       await sleep(realm, Math.min(MAX_PATIENCE_MS, patienceMs), signal);
       box?.close();
@@ -200,7 +199,7 @@ export function createRenewal(
     },
     /** Returns another token than `text`, which a service has refused, if it can get one. */
     async replace(text: string): Promise<string | undefined> {
-      // A token that replaced a refused one is refused as well, so the token is not the cause.
+      // If the refused token had replaced a refused one itself, the token is not the cause, and another one would not help.
       if (known.token?.text === text && !known.token.replacement) await renew(true);
       return known.token?.text === text ? undefined : known.token?.text;
     },

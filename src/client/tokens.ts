@@ -15,7 +15,7 @@ type Deps = {
 /** How long before its expiry a token is replaced, in ms. For short-lived tokens it is a tenth of their life. */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;
-/** How often tokens that other processes have stored in the meantime are tried, one after the other. */
+/** How many stored tokens a call tries, one after the other, while other processes replace them. */
 const MAX_ATTEMPTS = 5;
 
 /** Loads the stored tokens. @throws SessionEnded if there are none */

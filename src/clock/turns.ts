@@ -11,7 +11,7 @@ import { type SteadyClock, steadyClock } from "./steady.ts";
 
 export const TURN_MS = 50;
 
-/** The functions that follow the event loop. Tests of its order replace them. */
+/** The clock and the functions that follow the event loop. Tests replace them. */
 type Loop = {
   readonly clock: SteadyClock;
   /**

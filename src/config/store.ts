@@ -40,7 +40,7 @@ function workers(text: string): Parsed<number> {
 }
 
 /**
- * The greatest number of processes: more cores than any machine has. It prevents that a mistyped number starts thousands of processes.
+ * The greatest number of processes. It exceeds the cores of any machine, and keeps a mistyped number from starting thousands of processes.
  */
 const MAX_WORKERS = 256;
 

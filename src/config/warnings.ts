@@ -63,7 +63,7 @@ function misspeltVariables(env: Environment): string[] {
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
     if (known.has(name) || FOREIGN.has(name) || !env[name]) return [];
-    // If the service has its own tokens, this variable is meant for the commands.
+    // The commands read ADMIN_TOKEN. Beside ADMIN_TOKENS_FILE, which the service reads, it is no misspelt variable.
     if (name === "ADMIN_TOKEN" && env.ADMIN_TOKENS_FILE) return [];
     const meant = mostLike(name.toUpperCase(), unset);
     if (meant === undefined) return [];

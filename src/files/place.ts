@@ -40,7 +40,7 @@ async function viaTemporary<T>(
   place: (temporary: string) => Promise<T>,
 ): Promise<T> {
   await removeStaleTemporaries(path);
-  const temporary = `${path}.${randomUUID()}.tmp`; // The name is random, because process ids are reused, in a container at once.
+  const temporary = `${path}.${randomUUID()}.tmp`; // Process ids are no unique names: in containers they are often the same.
   try {
     const file = await open(temporary, "wx", 0o600);
     try {

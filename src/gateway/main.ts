@@ -4,7 +4,7 @@ import { parseArguments, USAGE } from "./arguments.ts";
 import { startGateway } from "./gateway.ts";
 import type { WriteLog } from "./request-log.ts";
 
-/** How long the process waits at its end for a stalled reader of the log, in milliseconds. */
+/** How long the process waits, before it ends, until its last log lines have been read, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 1_000;
 
 const sink = createLineSink(process.stdout, (lines) => write({ event: "log lines lost", lines }));

@@ -91,7 +91,7 @@ export class Bounds {
     call.refuse(new FailureError(failure));
   }
 
-  /** Starts the timer whose turns measure the time of bodies. While this process does not run, no body becomes late. */
+  /** Starts the timer whose ticks measure the time of bodies. While this process is stopped there are no ticks, so no body becomes late. */
   #startTimer(): ReturnType<typeof setInterval> {
     const timer = setInterval(() => {
       for (const call of this.#arriving) {

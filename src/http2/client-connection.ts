@@ -33,7 +33,7 @@ export type KeepAlive = Required<KeepAliveOptions>;
 /** The text that a server sends with GOAWAY to clients whose PINGs come too often (gRPC proposal A8). */
 const TOO_MANY_PINGS = Buffer.from("too_many_pings");
 /**
- * The shortest delay between two checks, in milliseconds. With a fraction of one, there would be many checks before the interval is over.
+ * The shortest delay before a check, in milliseconds. Without it, a timer that fires too early by a fraction would cause many checks.
  */
 const MIN_DELAY_MS = 1;
 

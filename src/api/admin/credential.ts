@@ -4,11 +4,11 @@ import { bearerToken } from "../../verifier/bearer-token.ts";
 
 /** A client certificate, as the connection reports it. */
 export type ClientCertificate = {
-  /** Whether a trusted authority has issued it for clients, and it was valid when the connection was made. */
+  /** Whether a trusted authority has issued the certificate for clients, and it was valid when the connection was made. */
   readonly verified: boolean;
   /** The subject's common name, and the alternative names: DNS names and URIs. */
   readonly names: readonly string[];
-  /** The end of its validity, in ms since the epoch. */
+  /** When the certificate expires, in ms since the epoch. */
   readonly expiresAt: number;
 };
 

@@ -26,7 +26,7 @@ export type SessionAdminServiceDeps = {
   readonly sessionAbsoluteTtlMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
-  /** Checks the times in requests. */
+  /** The clock by which the times in requests are checked. */
   readonly clock: WallClock;
   /** Whether access tokens have the claim `status`. If so, no session may have a claim of its own with that name. */
   readonly statusList: boolean;

@@ -12,7 +12,7 @@ import { revocationMessage } from "./views.ts";
 
 export type Codec = "json" | "binary";
 
-/** The envelopes of a batch, with the revoked keys that they name. That list is replaced, never changed. */
+/** The envelopes of a batch, with the revoked keys in them. If a key is revoked later, there is a new list, and new envelopes are made. */
 type Envelopes = { readonly keyIds: readonly string[]; json?: Buffer; binary?: Buffer };
 
 const ENVELOPES = new WeakMap<FeedBatch, Envelopes>();

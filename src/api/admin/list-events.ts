@@ -9,7 +9,7 @@ import { EVENT_TYPES, REVOCATION_REASONS } from "./enums.ts";
 
 type Deps = { readonly store: Pick<SessionStore, "events"> };
 
-/** Lists events, newest first. A subject has few, so a page is cut from all of them. */
+/** Lists events, newest first. A subject has few events, so each call reads all of them and returns a part. */
 export async function listSessionEvents({ store }: Deps, request: ListSessionEventsRequest) {
   const { subject, sessionId } = request;
   const of = sessionId === "" ? { subject } : { sid: sessionIdOf("session_id", sessionId) };

@@ -16,7 +16,7 @@ export const RPC_SCOPES = {
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",
   elevateSession: "sessions:create", // An elevation states how the user signed in, as creating a session does.
-  // After unbinding, the cookie alone is enough again, as for a session that is created without a device key.
+  // An unbound session needs only its cookie. The right to create such sessions therefore includes the right to unbind others.
   unbindDevice: "sessions:create",
   introspectToken: "introspect",
   watchRevocations: "watch",

@@ -26,7 +26,7 @@ const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
   [SubscriptionKind.WEBHOOK]: "webhook",
   [SubscriptionKind.BACKCHANNEL]: "backchannel",
   [SubscriptionKind.SSF_PUSH]: "ssf_push",
-  // A stream with this kind of delivery is created by its receiver.
+  // Operators cannot create this kind: a receiver that polls creates its stream itself.
   [SubscriptionKind.SSF_POLL]: undefined,
 };
 

@@ -83,7 +83,7 @@ export const SHARED_ERRORS = {
   badProof: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_dpop_proof") }),
   /** A token came with the scheme DPoP, and its proof needs the nonce of this response (RFC 9449 section 9). */
   nonceRequired: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("use_dpop_nonce") }),
-  /** The token in the body of a request is proven invalid. OAuth's form of it has no challenge (RFC 6749 section 5.2). */
+  /** The token in the body of a request is proven invalid. OAuth's form of this error has no challenge (RFC 6749 section 5.2). */
   invalidGrant: shared("E001_AUTH_FAILURE", {}),
   crossSite: shared("E403_FORBIDDEN"),
   notFound: shared("E404_NOT_FOUND"),

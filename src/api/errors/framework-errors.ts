@@ -30,8 +30,8 @@ type OnBug = FailureReports["onBug"];
 type Body = AsyncIterable<Uint8Array>;
 
 /**
- * A message has half of a character. A parser quotes it, and Connect throws when it percent-encodes that as the message of gRPC's status.
- * The errors of other protocols are JSON, which can hold it.
+ * The text of an error contains half of a surrogate pair, because a parser has quoted the request. Connect throws when it percent-encodes
+ * such a text as the message of gRPC's status. The errors of other protocols are JSON, which can hold it.
  */
 const NOT_UNICODE = new ConnectError("the message has text that is not Unicode", Code.InvalidArgument);
 

@@ -6,11 +6,11 @@
 import { isIP } from "node:net";
 import type { CookieScope, CookieSettings } from "../../config/cookie.ts";
 
-/** The browser sends the refresh token to this path by default. */
+/** The default path of the refresh token's cookie. */
 const DEFAULT_PATH = "/v1/auth";
 const PATHS = ["/", "/v1", DEFAULT_PATH];
 const PREFIX = /^__(Host|Secure)-/i;
-/** How many parent domains of a host are tried. A proxy in front limits the headers of a response. */
+/** How many parent domains of a host are tried. For more, the headers of a response would exceed the limits of proxies. */
 const MAX_DOMAINS = 3;
 
 /** Returns the name of a cookie without its prefix. */
@@ -39,7 +39,7 @@ export function expiry(settings: CookieSettings, scope = scopeOf(settings)): str
 
 /** Returns the `Set-Cookie` values that remove a cookie from these scopes, except from its current one. */
 export function expireIn(scopes: readonly CookieScope[], settings: CookieSettings): readonly string[] {
-  // A browser has at most one cookie with such a name.
+  // A cookie with the prefix __Host- has only one possible scope.
   if (isHostOnly(settings.name)) return [];
   const own = keyOf(scopeOf(settings));
   const others = new Map(scopes.map((scope) => [keyOf(scope), scope]));

@@ -15,7 +15,7 @@ export async function backUp(context: Context, directory: string, options: { rea
   try {
     await copyAll(files, to);
   } catch (error) {
-    // The directory was empty, so its contents belong to this backup, and would prevent the next attempt.
+    // The directory was empty before. The incomplete backup is removed, because the next attempt needs an empty directory.
     for (const name of readdirSync(directory)) rmSync(join(directory, name));
     throw error;
   }

@@ -32,7 +32,7 @@ export class FeedPrinter {
     this.#printEndOfAll(batch.revokedUntilTime);
     this.#forget(batch.asOfTime);
     if (batch.caughtUp) this.#isSnapshot = false;
-    // The endings from before the start may need several batches.
+    // The snapshot may take several batches. Until its end, a batch without `caughtUp` does not mean that the store fails.
     if (this.#isSnapshot || this.#isBehind !== batch.caughtUp) return;
     this.#isBehind = !batch.caughtUp;
     this.#context.note(

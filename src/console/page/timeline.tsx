@@ -41,7 +41,7 @@ export function Timeline({ subject, changed, live, onExpired }: Props) {
     return () => timers.forEach(clearTimeout);
   }, [load, changed]);
   const loadEarlier = () => {
-    // A reading of the whole timeline would remove the entries that are about to be added.
+    // The planned readings would fetch only the newest page, and so remove the earlier entries that are added now.
     rereads.current.forEach(clearTimeout);
     load(loaded);
   };

@@ -30,7 +30,7 @@ export class HeaderMap implements Headers {
     const key = keyOf(name);
     if (this.#lines === undefined) {
       const value = this.#source?.[key];
-      // A header may be called "constructor". Inherited properties of that kind are neither strings nor arrays.
+      // For a name such as "constructor" the value is an inherited function, which is no header.
       return typeof value === "string" ? value : typeof value === "object" ? value.join(", ") : null;
     }
     const at = indexOf(this.#lines, key);
@@ -148,7 +148,7 @@ function indexOf(lines: readonly string[], key: string): number {
   return -1;
 }
 
-/** Returns how many strings the lines of a name take that begin at an index. */
+/** Returns the length, in strings, of the consecutive lines that have the same name as the line at an index. */
 function lengthOf(lines: readonly string[], at: number): number {
   let end = at + 2;
   while (lines[end] === lines[at] && end < lines.length) end += 2;

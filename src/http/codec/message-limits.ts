@@ -1,4 +1,4 @@
-/** Limits the memory of a message beyond its bytes: an element of two bytes becomes an object of a hundred. */
+/** Limits the memory of a parsed message: an element of two bytes may become an object of a hundred bytes. */
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { BadInput } from "./bad-input.ts";

@@ -115,7 +115,7 @@ class FetchExchange implements Exchange<Request> {
     return concatBytes(chunks);
   }
 
-  /** The value is always true: the server that calls the handler decides whether request and response overlap. */
+  /** This is always true, because the server that calls the handler decides whether request and response overlap. */
   get fullDuplex(): boolean {
     return true;
   }

@@ -10,7 +10,7 @@ export function encodeTrailers(lines: readonly string[]): Uint8Array {
     const name = lines[i] as string;
     fields.push({ name, text: `${name}: ${lines[i + 1]}\r\n` });
   }
-  // connect-es writes them in the same order.
+  // The fields have the order in which connect-es sends them.
   fields.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
   return toUtf8(fields.map(({ text }) => text).join(""));
 }

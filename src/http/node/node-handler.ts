@@ -80,7 +80,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
   /** Whether the body was taken from a stream that has not ended. */
   #bodyTaken = false;
 
-  /** @param keepsConnection whether a response within the request body leaves the connection open: its owner reads the rest of the body */
+  /** @param keepsConnection whether a response that is sent before the whole body has arrived leaves the connection open */
   constructor(request: NodeRequest, response: NodeResponse, target: string, method: string, keepsConnection = false) {
     this.source = request;
     this.target = target;
@@ -116,7 +116,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
     if (body instanceof Uint8Array) return body;
     if (typeof body === "string") return Buffer.from(body);
     if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
-    // The body was read, and it was empty.
+    // The stream has ended before anybody read it, so the body was empty.
     if (!source.readableDidRead) return new Uint8Array();
     throw bodyIsLost();
   }
@@ -133,7 +133,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
 
   #readArriving(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
     const request = this.source;
-    // A closed request calls no listener any more.
+    // A closed request emits no events, so the promise would never settle.
     if (request.destroyed || isClosed(this.#response)) return Promise.reject(clientDisconnected());
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
@@ -154,7 +154,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
         meter?.arriving(length);
       });
       request.on("end", () => {
-        // An HTTP/2 stream that the client resets ends like a complete one, and is closed.
+        // If the client has reset an HTTP/2 stream, Node emits `end` as for a complete body, but the response is closed.
         if (isClosed(this.#response)) return reject(clientDisconnected());
         resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
       });
@@ -179,7 +179,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
       next: async () => {
         const chunk = await chunks.next();
         if (chunk !== undefined) return chunk;
-        // An HTTP/2 stream that the client resets ends like a complete one.
+        // If the client has reset an HTTP/2 stream, it ends as if the body were complete.
         if (request.aborted) throw clientDisconnected();
         this.#bodyUnfinished = false;
         return undefined;
@@ -188,7 +188,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
     };
   }
 
-  /** RFC 9110 section 15.5.14: the connection is closed after the response. */
+  /** Returns the error of a body that is too large. The connection is closed after the response (RFC 9110 section 15.5.14). */
   #tooLarge(limit: number): FailureError {
     this.#bodyUnfinished = true;
     return new FailureError(failures.tooLarge(limit));
@@ -196,7 +196,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
 
   onAbort(callback: (reason: unknown) => void): () => void {
     const response = this.#response;
-    // The request closes as soon as its body is read; the response stays open.
+    // The request closes as soon as its body has been read, so the event of the response is used.
     const onClose = () => {
       if (!response.writableEnded) callback(clientDisconnected());
     };
