@@ -1,8 +1,8 @@
 #!/bin/sh
-# Everything that the tests need and npm cannot install. Idempotent; quiet when there is nothing to do.
+# Installs what the tests need and npm cannot install. It may be run again, and prints nothing if everything is there.
 set -eu
 
-# What is missing comes first: nothing large is installed on a machine where the tests cannot run.
+# Missing programs are collected first, so that nothing large is installed on a machine where the tests cannot run.
 missing=""
 for program in curl git redis-server strace unzip shellcheck valkey-server zsh fish firefox-esr nginx haproxy caddy; do
   command -v "$program" >/dev/null || missing="$missing $program"
@@ -27,15 +27,15 @@ command -v go >/dev/null || missing="$missing golang-go"
 [ -x /usr/bin/mypy ] || missing="$missing mypy"
 [ "${CONTAINER:-}" != long ] || command -v buildah >/dev/null || missing="$missing buildah"
 [ "${CONTAINER:-}${BARE:-}" = "" ] || command -v debootstrap >/dev/null || missing="$missing debootstrap"
-# Without a library of the pinned Node, `npm ci` has linked another one. The tests are for the pinned one.
+# `npm ci` links another Node if the pinned one lacks a library, but the tests need the pinned one.
 node=node_modules/.toolchain/pinned/bin/node
 [ ! -x $node ] || $node --version >/dev/null 2>&1 || missing="$missing libatomic1"
 
-# Installs Debian's packages. Only their programs are wanted: the tests start servers of their own, on ports of their own.
+# Installs Debian packages without starting their services, because the tests start the servers themselves.
 install_packages() {
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >&2
-  # Debian 12 has Valkey among its backports. The machine's own list of sources stays as it is.
+  # On Debian 12, Valkey is among the backports. They are added to a copy of the sources, so that those of the machine do not change.
   sources=$(mktemp -d)
   [ ! -d /etc/apt/sources.list.d ] || cp -r /etc/apt/sources.list.d/. "$sources"
   if ! apt-cache show valkey-server >/dev/null 2>&1; then
@@ -66,19 +66,19 @@ fi
 # A mock server of the OpenAPI documents.
 [ -d test/mock-server/node_modules ] || npm ci --prefix test/mock-server --ignore-scripts --no-audit --no-fund --loglevel error >&2
 
-# The frameworks that the server kit is tested with. No scripts: Next.js needs none of them.
+# The frameworks with which the server kit is tested. Their install scripts are not needed.
 if ! cmp -s test/frameworks/package-lock.json test/frameworks/node_modules/.installed; then
   npm ci --prefix test/frameworks --ignore-scripts --no-audit --no-fund --loglevel error >&2
   cp test/frameworks/package-lock.json test/frameworks/node_modules/.installed
 fi
 
-# Receivers of signals. No scripts: they need none.
+# The packages of signal receivers. Their install scripts are not needed.
 if ! cmp -s test/receivers/package-lock.json test/receivers/node_modules/.installed; then
   npm ci --prefix test/receivers --ignore-scripts --no-audit --no-fund --loglevel error >&2
   cp test/receivers/package-lock.json test/receivers/node_modules/.installed
 fi
 
-# The runtimes besides Node and browsers. No scripts: they would only link the program of the platform.
+# The runtimes other than Node and browsers. Their install scripts would only link the program of the platform.
 if ! cmp -s test/runtimes/package-lock.json test/runtimes/node_modules/.installed; then
   npm ci --prefix test/runtimes --ignore-scripts --no-audit --no-fund --loglevel error >&2
   cp test/runtimes/package-lock.json test/runtimes/node_modules/.installed

@@ -1,4 +1,4 @@
-/** The bounds that docs/limits.md names for slow readers are constants of the code, with the values that it names. */
+/** The limits for slow readers in docs/limits.md name constants of the code, and state their values. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -10,13 +10,13 @@ const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, KiB: 1024, MiB: 1024 ** 2, MB: 1, "": 1 };
 
-/** Returns the value that the page states, in the unit of its constant: `30 s`, `64 KiB`, `1,000`. */
+/** Parses a value of the page, such as `30 s`, `64 KiB` or `1,000`, into the unit of its constant. */
 function numberOf(text: string): number {
   const [, digits = "", unit = ""] = /^([\d,]+) ?(\w*)$/.exec(text) ?? [];
   return Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? Number.NaN);
 }
 
-/** Returns the value of a constant or an option in a file; in files of the configuration, the default of a variable. */
+/** Returns the value of a constant or an option in a file. In files of the configuration it is the default of a variable. */
 function definedIn(file: string, name: string): number | undefined {
   if (file.startsWith("src/config/"))
     return read(file).includes(`"${name}"`) ? Number(configVariables().get(name)) : undefined;

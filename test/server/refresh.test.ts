@@ -17,7 +17,7 @@ async function look(service: Service, sessionId: string) {
   return message(response).session;
 }
 
-/** Refreshes until the token changes: with a reuse interval of 0, that is at the first or second time. */
+/** Refreshes until the response has a new token. With a reuse interval of 0, the first or the second response has one. */
 async function rotate(caller: Caller, token: string): Promise<string> {
   for (;;) {
     const response = await caller.call(refresh, {}, cookie(token));

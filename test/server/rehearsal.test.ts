@@ -1,4 +1,4 @@
-/** The rehearsal compiles what the first requests need before the ready line, and has no visible effect. */
+/** The rehearsal runs once the code that the first requests need, before the service is ready, and has no visible effect. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ function recordingLog() {
   return { faults, log: { ...log, isLevelEnabled: () => false } as unknown as Logger };
 }
 
-/** Reports the paths of requests that this process has responded to. */
+/** Calls `note` with the path of each request to which this process has responded. */
 function noteRequests(note: (path: string) => void): Disposable {
   const listen = (message: unknown) => note((message as { readonly request: IncomingMessage }).request.url ?? "");
   subscribe("http.server.response.finish", listen);

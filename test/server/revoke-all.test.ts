@@ -1,4 +1,4 @@
-/** The logout of everyone, through every protocol and at every verifier. */
+/** The logout of all users, through every protocol and at every verifier. */
 import { cpSync } from "node:fs";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -111,10 +111,10 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = { ...early, accessToken, refreshToken: successor(refreshed) ?? "" };
         const revoke = async (issuedBefore: { seconds: bigint; nanos: number }) =>
           message(await caller.call(admin.revokeAllSessions, { issuedBefore }, header()));
-        await revoke(timestampFromMs(created)); // The time is exclusive, so this session is not included.
+        await revoke(timestampFromMs(created)); // The session was created exactly at this time, which is excluded.
         expect(await taken(service, user)).toEqual(ALL);
         const moment = timestampFromMs(created);
-        // The time is within the millisecond of the creation, so the session is included.
+        // This time is one nanosecond later, so the session is included.
         await revoke({ ...moment, nanos: moment.nanos + 1 });
         expect(await taken(service, user)).toEqual(NONE);
       });
@@ -183,7 +183,7 @@ test("after a restore from a backup it ends what had been ended since", async ()
   onTestFinished(() => restored.stop().then(() => {}));
   const active = async (token: string) =>
     message(await openAdmin(restored).call(admin.introspectToken, { token }, bearer(restored.adminToken))).active;
-  expect(await active(user.refreshToken)).toBe(true); // A restored store may contain sessions that had ended.
+  expect(await active(user.refreshToken)).toBe(true); // A restored store may contain sessions that had ended since the backup.
   message(await openAdmin(restored).call(admin.revokeAllSessions, {}, bearer(restored.adminToken)));
   expect(await active(user.refreshToken)).toBe(false);
 });

@@ -125,7 +125,7 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
 
 test("callers that leave while messages are being sent to them leave no bug behind", async () => {
   const streams = Array.from({ length: 20 }, async () => {
-    // With a window of 0, the client accepts no data.
+    // With a window of 0 bytes, the client accepts no data.
     const session = connectHttp2(service.publicUrl, { settings: { initialWindowSize: 0 } });
     const stream = session.request({
       ":method": "POST",

@@ -1,4 +1,4 @@
-/** The service's own files: lost, open to others, or left over by a start that was killed. */
+/** The service's own files when they are lost, readable by others, or left behind by a start that was killed. */
 import {
   chmodSync,
   mkdirSync,

@@ -1,4 +1,4 @@
-/** Several refresh token cookies in one request: after a change of `COOKIE_DOMAIN` or `COOKIE_PATH`, or planted by a sibling domain. */
+/** Several refresh token cookies in one request, after a change of `COOKIE_DOMAIN` or `COOKIE_PATH`, or set by a sibling domain. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
@@ -34,7 +34,7 @@ describe.each(STORES)("on the %s store", (store) => {
     (caller) => {
       test("of one session the newest token counts, in any order", async () => {
         const user = await logIn(service);
-        // The newest token is two generations ahead, so presenting only the first one would be reuse.
+        // The newest token is two generations ahead, so a request with only the first token would count as reuse.
         let newest = user.refreshToken;
         for (let time = 0; time < 2; time++) {
           newest = successor(await caller.call(refresh, {}, cookie(newest))) ?? "";
@@ -64,7 +64,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const newer = await logIn(service, { subject });
         const [headers = {}] = orders(older.refreshToken, newer.refreshToken);
         expect(sidOf(message(await caller.call(refresh, {}, headers)).data?.accessToken)).toBe(newer.sid);
-        // The response replaces all of these cookies by one.
+        // The response replaces all of these cookies by a single one.
         expect([await isLive(older), await isLive(newer)]).toEqual([false, true]);
         const newest = await logIn(service, { subject });
         await openAdmin(service).call(admin.revokeSession, { sessionId: newest.sid }, bearer(service.adminToken));
@@ -93,7 +93,7 @@ describe.each(STORES)("on the %s store", (store) => {
             await caller.call(logoutByCookie, {}, headers),
           ]) {
             expect(response).toMatchObject(REFUSED);
-            // All scopes except the one in use are removed, so that the browser has one of the two cookies left.
+            // The response removes the cookies of all scopes except the current one, so the browser keeps one of the two.
             const lines = response.headers.getSetCookie();
             expect(lines.every((line) => /^refresh_token=;.*; Max-Age=0$/.test(line))).toBe(true);
             expect(lines.map((line) => /Path=([^;]*)/.exec(line)?.[1]).sort()).toEqual(["/", "/v1"]);

@@ -1,4 +1,4 @@
-/** An instance whose own clock differs from the store's: tokens that were stamped by the store's clock are verified by that clock. */
+/** An instance whose clock differs from the store's. It verifies tokens by the store's clock, by which their times were set. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { BOUND, challengeIn, Device, offerIn } from "../support/device.ts";

@@ -1,4 +1,4 @@
-/** Status lists over HTTP, and the claim that refers to them, through the real service. */
+/** Status lists over HTTP, and the claim by which access tokens refer to them, in the real service. */
 import { inflateSync } from "node:zlib";
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from "jose";
 import { describe, expect, onTestFinished, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Signals that stop the service: repeated, and through a parent process. */
+/** Signals that stop the service, sent repeatedly and through a parent process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -15,10 +15,10 @@ test("a second signal does not cut what is in flight", async () => {
   const user = await logIn(service);
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect(Number(port), hostname);
-  // The service waits for the rest of the body, which is sent after the signals.
+  // The request is incomplete, so the service waits for its last byte, which is sent after the signals.
   const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: a\r\nCookie: ${cookie(user.refreshToken).cookie}\r\n`;
   socket.write(`${head}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{`);
-  await once(socket, "data"); // The response 100 Continue shows that the request is being handled.
+  await once(socket, "data"); // The response `100 Continue` shows that the service is handling the request.
   service.kill("SIGTERM");
   await expect.poll(() => service.stderr()).toContain("stopping");
   service.kill("SIGTERM");
@@ -53,12 +53,12 @@ test("a signal to `npm start` reaches the service", async () => {
   const { public: url } = JSON.parse(/^\{.*\}$/m.exec(out)?.[0] ?? "{}");
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   npm.kill("SIGTERM");
-  await once(npm, "close"); // The standard output, which the service shares, is closed, so the service has ended as well.
+  await once(npm, "close"); // npm and the service share the standard output, so its end shows that both have ended.
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
 });
 
 describe("the order of a stop", () => {
-  /** Returns a service with two listeners that records its calls. Each step ends when the test calls `end`. */
+  /** Returns a simulated service with two listeners, which records the calls of its steps. Each step lasts until the test calls `end`. */
   function service(drainDelayMs: number) {
     const steps: string[] = [];
     const open: (() => void)[] = [];

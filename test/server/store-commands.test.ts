@@ -23,7 +23,7 @@ beforeAll(async () => {
     REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
     ADMIN_TOKENS: "admin".repeat(8),
     ISSUER: "https://auth.example.com",
-    REDIS_COMMAND_TIMEOUT: "5s", // With this timeout no command is sent twice on a busy machine.
+    REDIS_COMMAND_TIMEOUT: "5s", // With a shorter timeout, a busy machine would make the service send commands twice.
     ...BOUND,
   });
 });
@@ -36,7 +36,7 @@ afterAll(async () => {
 test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the store nothing", async (kind) => {
   const user = await logIn(recorded);
   const caller = kind.open(recorded.publicUrl);
-  message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on.
+  message(await caller.call(refresh, {}, cookie(user.refreshToken))); // From now on Redis has the script cached.
   await loginIsRecorded(user.sid);
   proxy.take();
   for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
@@ -47,7 +47,7 @@ test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the sto
     await caller.call(listSessions, {}, bearer(text));
   }
   await caller.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
-  // A valid refresh shows that the proxy records commands.
+  // The commands of a valid refresh show that the proxy records commands.
   message(await caller.call(refresh, {}, cookie(user.refreshToken)));
   caller.close();
   const ofSessions = proxy.take().filter(isOfSession);
@@ -58,10 +58,10 @@ test("a refresh of a bound session is one command, and so is one that is refused
   const user = await logIn(recorded);
   const device = new Device(recorded.publicUrl, user.refreshToken);
   const challenge = challengeIn(await device.bind()) ?? "";
-  await device.renew(challenge); // Redis knows the script from now on.
+  await device.renew(challenge); // From now on Redis has the script cached.
   const thief = device.copied();
   thief.forgetDeviceCookie();
-  // Events are written a moment later, independently of the request.
+  // The recorder writes events a moment later, independently of requests.
   const isEvent = (words: readonly string[]) => words.some((word) => word.startsWith('{"t":'));
   const ofSession = () => proxy.take().filter((words) => words.includes(user.sid) && !isEvent(words)).length;
   ofSession();
@@ -78,7 +78,7 @@ test("a refresh of a bound session is one command, and so is one that is refused
   expect(ofSession()).toBe(1);
 });
 
-/** The event of a login is written a moment later. */
+/** Resolves when the event of the login has been written, which happens a moment later. */
 async function loginIsRecorded(sessionId: string): Promise<void> {
   await until(async () => {
     const response = await openAdmin(recorded).call(
@@ -90,7 +90,5 @@ async function loginIsRecorded(sessionId: string): Promise<void> {
   });
 }
 
-/**
- * Returns whether a command names a session. The feed, the checks of Redis itself and the agreement on its clock name partitions at most.
- */
+/** Returns whether a command contains the id of a session. Those of the feed, of health checks and of clock synchronization do not. */
 const isOfSession = (words: readonly string[]) => words.some((word) => /^[\w-]{23}$/.test(word));

@@ -131,7 +131,7 @@ describe("over a store that is watched", () => {
         expect(calls.splice(0)).toEqual(["endAll"]);
         await caller.call(revokeSession, { sessionId: "A".repeat(23) }, bearer(user.accessToken));
         expect(calls.splice(0)).toEqual(["endOwned"]);
-        // The response depends on whether the caller's own session is live, whatever session id the request has.
+        // Even with an invalid session id, the response depends on whether the caller's own session is live.
         await caller.call(revokeSession, { sessionId: "x" }, bearer(user.accessToken));
         expect(calls.splice(0)).toEqual(["find"]);
       });

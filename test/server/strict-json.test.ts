@@ -1,4 +1,4 @@
-/** Bodies that JavaScript would read differently from what was sent are refused, on both APIs. */
+/** Both APIs refuse JSON bodies whose values JavaScript would change when it parses them. */
 import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";

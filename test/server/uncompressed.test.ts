@@ -1,4 +1,4 @@
-/** Responses are never compressed: tokens do not shrink, and compression beside a secret reveals it (BREACH). */
+/** Responses are never compressed: tokens do not become smaller, and compressing them with other data can reveal them (BREACH). */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Makes the access token longer than anything that a framework would compress unasked. */
+/** Makes responses so long that frameworks with default settings would compress them. */
 const claims = { wordy: "very ".repeat(400) };
 const willing = { "accept-encoding": "gzip", "content-type": "application/json" };
 

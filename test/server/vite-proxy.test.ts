@@ -1,4 +1,4 @@
-/** A page on Vite's development server, with the service behind its proxy. */
+/** A page on Vite's development server, which forwards calls to the service. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

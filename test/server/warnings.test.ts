@@ -1,4 +1,4 @@
-/** Warnings about settings because of which browsers cannot use the service. */
+/** Warnings about settings with which browsers cannot use the service. */
 import { expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
 import { runToExit, startService, waitFor } from "../support/service.ts";

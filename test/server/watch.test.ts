@@ -20,7 +20,7 @@ import {
 } from "../support/sessions.ts";
 import { quietMs } from "../support/slowness.ts";
 
-/** The interval of batches without revocations, in ms. */
+/** The interval of heartbeats, in ms. */
 const HEARTBEAT_INTERVAL_MS = 500;
 
 type Batch = MessageShape<typeof admin.watchRevocations.output>;
@@ -50,7 +50,7 @@ describe.each(STORES)("on the %s store", (store) => {
     }
   }
 
-  /** Reads until `wanted` have been reported and everything has been read. Returns what was reported, and the last cursor. */
+  /** Reads until all `wanted` sessions have been reported and the log has been read. Returns the reported sessions and the last cursor. */
   async function until(next: () => Promise<Batch>, ...wanted: readonly string[]) {
     const reported = new Map<string, Batch["revocations"][number]>();
     for (;;) {
@@ -127,7 +127,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const tookMs = await quietMs(3 * HEARTBEAT_INTERVAL_MS, async () => {
       expect(await Promise.all(RPC_PROTOCOLS.map(beats))).toEqual(RPC_PROTOCOLS.map(() => [0, 0]));
     });
-    // The interval of heartbeats is tested with a clock (feed.test.ts). This test only checks that heartbeats arrive by themselves.
+    // feed.test.ts tests the interval of heartbeats with a clock. This test only checks that heartbeats come without revocations.
     expect(tookMs).toBeLessThan(1_000);
   });
 
@@ -181,7 +181,7 @@ describe.each(STORES)("on the %s store", (store) => {
         async () => {
           const subject = somebody();
           const oldest = await logIn(service, { subject });
-          // The session must be older by its time of creation, which is in milliseconds.
+          // Sessions are ordered by their time of creation, which has a precision of 1 ms, so the next ones must be created later.
           for (const start = Date.now(); Date.now() <= start + 1; );
           for (let i = 0; i < 3; i++) await logIn(service, { subject });
           return oldest.sid;
@@ -220,7 +220,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const revokedAt = Number(revokeTime && timestampMs(revokeTime));
         expect(revokedAt).toBeGreaterThanOrEqual(start);
         expect(revokedAt).toBeLessThanOrEqual(Date.now());
-        // By then every access token of the session has expired.
+        // The revocation is kept until every access token of the session has expired.
         expect(Number(expireTime && timestampMs(expireTime)) - revokedAt).toBeGreaterThanOrEqual(300_000);
       });
     });

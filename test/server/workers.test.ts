@@ -1,4 +1,4 @@
-/** Several processes behind one command: `WORKERS`. */
+/** Several worker processes behind one command, with the setting `WORKERS`. */
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { type IncomingMessage, request as requestWithBody } from "node:http";
@@ -13,7 +13,7 @@ import { bearer, logIn } from "../support/sessions.ts";
 
 const WORKERS = 2;
 
-/** Loaded into each process, it lets the first worker start and no other one. */
+/** A module that each process loads first. It blocks every worker but the first. */
 const FIRST_WORKER_ALONE = `data:text/javascript,${encodeURIComponent(`
 if (process.env.SESSION_SERVICE_WORKER === "next") await new Promise(() => setInterval(() => {}, 1e9));
 `)}`;
@@ -36,12 +36,12 @@ async function startWorkers(): Promise<Service> {
     DATA_DIR: withKeys(),
     ISSUER: "http://auth.example",
     ADMIN_TOKENS: TOKEN,
-    // Each client refreshes its session as fast as it can.
+    // Each client refreshes its session without a pause.
     RATE_LIMIT_REFRESH: "off",
-    // With this timeout a busy machine does not count as an outage or a stall.
+    // The timeout is so long that a busy machine does not count as an outage or a stall.
     REDIS_COMMAND_TIMEOUT: "10s",
     REUSE_INTERVAL: "60s",
-    // A busy machine does not have enough processors for two workers and their load.
+    // A busy machine may lack processors for two workers and their load, so overload control is off.
     OVERLOAD_MAX_LOOP_DELAY: "0",
   });
   return service;
@@ -70,7 +70,7 @@ test("all workers serve the ports of one ready line, and their metrics are one",
   await waitFor(running, () => (running.stderr().includes('"workers_ready"') ? true : undefined));
   for (let created = 1; created <= 4; created++) {
     await logIn(running);
-    // If a worker reports late, its last report is counted.
+    // Workers report their counts to the supervisor, which may happen a moment later.
     await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
   }
   expect(await running.stop()).toEqual({ code: 0, signal: null });
@@ -107,8 +107,8 @@ test("a worker that is killed under load costs the requests in flight alone, and
   await more(10);
   await Promise.all(loads.map((load) => load.stop()));
   const failures = loads.flatMap((load) => load.failures);
-  // Only connections were lost, never a session. Each client had one request in flight, and may have connected to the listener of the
-  // worker while the system closed it.
+  // All failures are lost connections, and no session is lost. Each client had one request in flight, and may also have opened a
+  // connection while the system was closing the worker's listener.
   expect(failures.filter((failure) => !/: (?:ECONNRESET|EPIPE)$/.test(failure))).toEqual([]);
   expect(failures.length).toBeLessThanOrEqual(2 * clients * ways.length);
   await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
@@ -127,7 +127,7 @@ test("who signs in to the console at one worker is signed in at all, and out of 
     });
   const signedIn = await ask("POST", {}, JSON.stringify({ token: TOKEN }));
   const cookie = signedIn.headers.getSetCookie()[0]?.split(";")[0] ?? "";
-  // Each request uses a new connection. Of so many connections, both workers get some.
+  // Each request uses a new connection, and there are so many that both workers get some.
   const statuses = async () => {
     const responses = await Promise.all(Array.from({ length: 30 }, () => ask("GET", { cookie })));
     return [...new Set(responses.map(({ status }) => status))];

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.stop());
 
-/** Creates a session with a key, and a client of it that notes what is recorded. */
+/** Creates a session with a key, and a client that records the audit events. */
 async function boundClient(refreshLimit = NO_LIMIT, more: { readonly dpopJkt?: string } = { dpopJkt: OWN.thumbprint }) {
   const childNonce = nonce();
   const { session } = await store.create(newSession("alice", more), childNonce, 100);
@@ -75,7 +75,7 @@ test("the first proof is recorded once, with the thumbprint of its key", async (
   ]);
 });
 
-/** Returns a limit of one use for each key. */
+/** Returns a rate limit that allows each key once. */
 function once(): RateLimit {
   const taken = new Set<string>();
   return { take: (key) => (taken.has(key) ? 1000 : void taken.add(key)), giveBack() {} };

@@ -10,10 +10,10 @@ const RULES: Rules = { judge: judgeDevice, isReplaceable };
 const search = (assumptions: Omit<Assumptions, keyof Rules>, bound?: number, rules = RULES) =>
   explore(session({ ...rules, ...assumptions }), bound);
 
-/** Every state that can be brought about, and none that breaks the property. */
+/** The result that is expected of a search: it visits every reachable state, and none breaks the property. */
 const proved = { fixpoint: true, counterexample: [] };
 
-/** `npm run search` searches to the end. The test stops earlier, so that it takes only seconds. */
+/** The number of states after which the test stops, so that it takes only seconds. `npm run search` has no such bound. */
 const BOUND = 60_000;
 
 describe("binding logs no browser out", () => {

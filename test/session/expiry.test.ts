@@ -1,4 +1,7 @@
-/** Looking for expired sessions: everything that a step has ended is recorded, and an outage ends nothing but the pass. */
+/**
+ * The periodic search for expired sessions records everything that a step has ended, and an outage of the store ends only the current
+ * search.
+ */
 import { expect, onTestFinished, test } from "vitest";
 import type { AuditEvent } from "../../src/session/audit.ts";
 import { createExpiry } from "../../src/session/expiry.ts";
@@ -8,7 +11,7 @@ import { type ExpireOutcome, StoreUnavailable } from "../../src/session/ports.ts
 const A = { sid: "a" as SessionId, subject: "alice" };
 const B = { sid: "b" as SessionId };
 
-/** @param replies the replies of the store, one after the other; after them, nothing has expired */
+/** @param replies the successive replies of the store, after which no session has expired */
 function open(...replies: (ExpireOutcome | Error)[]) {
   const events: AuditEvent[] = [];
   const errors: unknown[] = [];

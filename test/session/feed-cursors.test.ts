@@ -1,4 +1,4 @@
-/** Where a watch of the revocation feed begins and resumes. */
+/** The position in the log at which a watch of the revocation feed begins, and at which it resumes. */
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRevocationFeed, type FeedBatch, type RevocationFeed } from "../../src/session/feed.ts";
@@ -26,7 +26,7 @@ test("a cursor resumes at the instance that gave it, and at another one", async 
   expect(early).not.toBe(late);
 });
 
-/** Creates a log whose cursors are times, as the one on Redis, and feeds that follow it. */
+/** Creates a log whose cursors are times, as on Redis, and feeds that read the log. */
 function createTimedLog() {
   const entries: Revocation[] = [];
   return {

@@ -1,4 +1,4 @@
-/** Watches whose batches are passed to a function instead of being yielded. */
+/** Watches that pass their batches to a function instead of yielding them. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { FeedBatch, RevocationFeed, TakeBatch } from "../../src/session/feed.ts";
 import type { SessionId } from "../../src/session/model.ts";
@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-/** Returns a watch that has its first batch. `hold` decides what `take` returns or throws. */
+/** Returns a watch that has received its first batch. For each further one, `hold` decides what the function returns or throws. */
 async function push(feed: RevocationFeed, hold: TakeBatch = () => undefined) {
   await open(feed);
   const abort = new AbortController();
@@ -22,7 +22,7 @@ async function push(feed: RevocationFeed, hold: TakeBatch = () => undefined) {
     return hold(batch);
   });
   const first = (await watch.next()).value as FeedBatch;
-  /** How the watch ends. */
+  /** Settles when the watch ends, with its result. */
   const end = watch.next();
   end.catch(() => {});
   const until = (sid: SessionId) =>
@@ -36,7 +36,7 @@ async function push(feed: RevocationFeed, hold: TakeBatch = () => undefined) {
   return { first, taken, until, end, stop: () => abort.abort() };
 }
 
-/** Holds up the watcher at a revocation; a heartbeat may come before it. */
+/** Delays the watcher at the first batch with a revocation. A heartbeat may come before that one. */
 const heldUp =
   (held: Promise<void>): TakeBatch =>
   ({ revocations }) =>
@@ -86,7 +86,7 @@ test("a watcher that is held up too long is cut off with an error", async () => 
   const held = Promise.withResolvers<void>();
   const { end, until } = await push(world.follow(), heldUp(held.promise));
   await until(await world.end());
-  await new Promise(setImmediate); // The time limit of a batch begins when it has been passed on.
+  await new Promise(setImmediate); // The time limit of a batch begins after the batch was passed to the function.
   world.advanceProcess(10_001);
   held.resolve();
   await expect(end).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });

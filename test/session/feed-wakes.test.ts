@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { FeedWakes } from "../../src/session/feed-wakes.ts";
 
-/** @param costMs how long each wake of a watcher takes by the clock */
+/** @param costMs how much the clock advances each time a watcher is woken */
 function wakesWith(watchers: number, costMs: number) {
   let nowMs = 0;
   const wakes = new FeedWakes(() => nowMs);

@@ -80,7 +80,7 @@ test("what has expired is not delivered any more", async () => {
   await open(feed);
   world.advance(MARKER_LIFE + 1);
   const reads = world.reads;
-  while (world.reads < reads + 2) await new Promise(setImmediate); // The loop waits until the feed has taken the first hint.
+  while (world.reads < reads + 2) await new Promise(setImmediate); // After two more reads the feed has processed the first hint.
   const fresh = await world.end();
   const { first, watch } = await open(feed);
   const batch = first.revocations.length > 0 ? first : await until(watch, fresh);
@@ -92,7 +92,7 @@ test("a watch that stays open while revocations expire delivers the next one", a
   const { watch } = await open(world.follow());
   world.advance(MARKER_LIFE + 1);
   const taken = world.reads + 2;
-  // The watcher continues to take batches, so that it is not late.
+  // The watcher keeps reading batches, so that it is not closed for being late.
   while (world.reads < taken) await next(watch);
   const fresh = await world.end();
   expect((await until(watch, fresh)).revocations.map((r) => r.sid)).toEqual([fresh]);
@@ -134,13 +134,13 @@ test("a session that is ended again is delivered again, with its later expiry, a
   entries.push(lost);
   const { watch, first } = await open(feed);
   expect(first.revocations).toEqual([lost]);
-  // A failover lost the ending; the session is ended once more.
+  // A failover has lost the end of the session, which is therefore ended once more.
   world.advance(5000);
   const second = ending();
   entries.splice(0, 1, second);
   hint([second]);
   expect((await until(watch, sid)).revocations).toEqual([second]);
-  // The first ending has expired. The second one is neither forgotten nor delivered again.
+  // The first entry has expired by now, but the second one is still known, and is not delivered again.
   world.advance(MARKER_LIFE - 4000);
   const later = { ...ending(), sid: random.sessionId("alice") };
   entries.push(later);
@@ -192,7 +192,7 @@ test("in an outage news is delivered, and no batch claims to be complete", async
   world.down = true;
   const reads = world.reads;
   while (world.reads < reads + 2) {
-    feed.wakeWatchers(); // The service wakes the watchers when a key is revoked.
+    feed.wakeWatchers(); // The service wakes the watchers in this way when a key is revoked.
     await next(watch);
     await new Promise(setImmediate);
   }
@@ -217,7 +217,7 @@ test("no batch claims to be complete once the store has been silent for two seco
   world.stalled = true;
   while (!world.isReading) await new Promise(setImmediate);
   expect((await open(feed)).first.caughtUp).toBe(true);
-  world.advanceProcess(2001); // The store has reported no error yet, because its timeout may be longer.
+  world.advanceProcess(2001); // The read of the store is still waiting, because the timeout of commands may be longer than 2 s.
   const { watch, first } = await open(feed);
   expect(first.caughtUp).toBe(false);
   world.stalled = false;

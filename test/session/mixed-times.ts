@@ -1,11 +1,11 @@
-/** Times of different scales, mixed in every way that the compiler is to refuse. Nothing here runs. */
+/** Code that mixes times of both scales, which the compiler must refuse. The code is never run. */
 import { shownTime, wallTime } from "../../src/api/times.ts";
 import type { Session } from "../../src/session/model.ts";
 import type { AccessTokens, SessionStore } from "../../src/session/ports.ts";
 import { decide, firstState } from "../../src/session/rotation.ts";
 import { earliest, later, latest, type StoreMs, toStoreTime, type WallMs } from "../../src/session/time.ts";
 
-/** Every other line must not compile: `tsc` reports an expected error that does not occur. */
+/** Each statement below must not compile. If one does, `tsc` reports the unused `@ts-expect-error`. */
 export function mixed(tokens: AccessTokens, port: SessionStore, session: Session, store: StoreMs, wall: WallMs): void {
   // @ts-expect-error A time of the wall clock is none of the store's.
   decide(firstState("n"), { generation: 1, nonce: "n", issuedAt: store }, "n", wall, 10_000);

@@ -14,10 +14,10 @@ import { explore } from "./rotation-search/explore.ts";
 const search = (assumptions: Omit<Assumptions, keyof Rules>, bound?: number, rules = RULES) =>
   explore(session({ ...rules, ...assumptions }), bound);
 
-/** Every state that can be brought about, and none that breaks the property. */
+/** The result that is expected of a search: it visits every reachable state, and none breaks the property. */
 const proved = { fixpoint: true, counterexample: [] };
 
-/** `npm run search` searches to the end. The test stops earlier, so that it takes only seconds. */
+/** The number of states after which the test stops, so that it takes only seconds. `npm run search` has no such bound. */
 const BOUND = 10_000;
 
 describe("a session that was created with its key", () => {
@@ -45,7 +45,7 @@ describe("a session that is bound by the first proof", () => {
 });
 
 describe("the searches can fail", () => {
-  /** The mutants of the rules may depend on facts that the service's rules never read, so no fact is left out of the states. */
+  /** Mutants may depend on facts that the service's rules never use, so these searches keep all facts. */
   const exact = { forgets: false } as const;
   const SEARCHES: Record<ProofMutant["noticedBy"], (rules: Rules) => readonly string[]> = {
     "created bound": (rules) => search({ ...CREATED_BOUND, ...exact }, 3 * BOUND, rules).counterexample,

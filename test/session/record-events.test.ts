@@ -1,4 +1,4 @@
-/** Events of sessions are gathered and written beside the operations that they belong to. */
+/** Events of sessions are collected, and written in batches apart from the operations that caused them. */
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import type { DueRecord, EventRecord } from "../../src/session/events.ts";
@@ -91,7 +91,7 @@ test("events that the store does not take are written later, and beyond a bound 
 
 test("endings beyond what can wait have no line yet: their due records stay, and are found later", async () => {
   const { written, lines, lost, recorder } = setUp();
-  // The loop ends all other sessions of a subject in one turn of the event loop.
+  // The loop stands for the end of all other sessions of a subject, within one turn of the event loop.
   for (let at = 0; at < 9_999; at++) recorder.audit(ended, UNKNOWN_REQUESTER);
   await vi.advanceTimersByTimeAsync(100);
   expect(written.flat()).toHaveLength(5_000);
@@ -148,7 +148,7 @@ test("while the store has not replied nothing else is sent to it, and at the end
   expect(lost).toEqual([4]);
 });
 
-/** Creates a store in which an event is due, and a recorder. */
+/** Creates a store that has an event to write, and a recorder. */
 function withDue() {
   const left: DueRecord = {
     key: sid,
@@ -251,7 +251,7 @@ test("after the process was stopped it leaves endings to be found: another insta
   expect(lines).toHaveLength(4);
 });
 
-/** Suspends this process: time passes in which no timer runs. */
+/** Blocks this process, so that time passes while no timer runs. */
 function stop(ms: number): void {
   const now = performance.now.bind(performance);
   vi.spyOn(performance, "now").mockImplementation(() => now() + ms);

@@ -4,8 +4,8 @@ import { decide, firstState, type PresentedToken, type RotationState } from "../
 import { storeMs } from "../../src/session/time.ts";
 
 /**
- * Long random histories in plain milliseconds, without the abstractions of the searches, and with more in flight.
- * Times are drawn from around the bounds of the rules as well as from between.
+ * Long random histories with times in ms. They have none of the simplifications of the searches, and more requests in flight. Times are
+ * drawn both near the limits in the rules and between them.
  */
 const intervals = fc.constantFrom(2, 3, 10, 1_000, 10_000);
 const fractions = [0, 0, 0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 40];

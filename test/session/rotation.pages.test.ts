@@ -1,4 +1,4 @@
-/** The search with servers that render pages as further readers of the browser's jar. */
+/** The search of the model in which servers that render pages use the browser's jar as well. */
 import { describe, expect, test } from "vitest";
 import { decide } from "../../src/session/rotation.ts";
 import { explore } from "./rotation-search/explore.ts";

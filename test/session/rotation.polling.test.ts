@@ -6,7 +6,7 @@ import { R } from "./rotation-search/play.ts";
 import { line, promised, TICKS } from "./rotation-search/polling-line.ts";
 import { type Life, served } from "./rotation-search/thief.ts";
 
-/** An attacker that asks in a rhythm, and a victim whose access tokens live at least `quiet` and up to `window` longer. Times are in R. */
+/** A thief that polls, and a victim that refreshes at random intervals of `quiet` to `quiet + window`. Times are multiples of R. */
 const life = fc.record({
   quiet: fc.double({ min: 4.001, max: 100, noNaN: true }),
   window: fc.double({ min: 6, max: 60, noNaN: true }),
@@ -35,14 +35,15 @@ function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn,
   );
 }
 
-/** The pause of the victim from which on no irregular rhythm with pauses up to 2 R stays undetected, in R. */
+/** The shortest pause of the victim, in R, with which every thief that polls at irregular intervals of up to 2 R is detected. */
 const IRREGULAR_LINE = 7;
 
-/** Pauses at which a response changes, or nearly does, in R. */
+/** Intervals close to those at which a response changes, in R. */
 const EDGES = [0.05, 0.9, 0.999, 1, 1.01, 1.9, 1.99, 2];
 
 /**
- * Returns how many of `lives` attackers with irregular pauses up to 2 R outlast the next refresh of a victim that comes every `pause` R.
+ * Returns how many of `lives` thieves with irregular intervals of up to 2 R are still undetected after a refresh of a victim that
+ * refreshes every `pause` R.
  */
 function outlasting(thief: Habit, pause: number, lives: number): number {
   let found = 0;
@@ -82,7 +83,7 @@ describe("where the line runs", () => {
         expect(promised(rhythm)).toBeLessThanOrEqual(4 * TICKS);
         expect(line(decide, habit, rhythm)).toBeLessThanOrEqual(promised(rhythm));
       }
-      // With the longest rhythm, no shorter pause of the victim is enough.
+      // For the longest interval of the thief, no shorter pause of the victim is enough.
       expect(line(decide, habit, 2 * TICKS)).toBe(4 * TICKS);
     },
   );

@@ -8,7 +8,7 @@ import { logout } from "./rotation-search/logout.ts";
 import { play, R } from "./rotation-search/play.ts";
 import { DENSE, grid } from "./rotation-search/time.ts";
 
-/** Every state that a browser can bring about, and not one `reuse` among them. */
+/** The result that is expected of a search: it visits every state that a browser can cause, and none ends as `reuse`. */
 const proved = { fixpoint: true, counterexample: [] };
 const search = (assumptions: Omit<Assumptions, "decide">) => explore(browser({ decide, ...assumptions }));
 
@@ -87,7 +87,7 @@ describe("a clock of the day that is set while requests are in flight", () => {
 
 describe("the limits of that", () => {
   test("R/2 is exact: requests that take ever so little longer may end the session", () => {
-    // In dense time one tick more than a multiple of R/2 stands for every excess, however small.
+    // In dense time, one tick beyond a multiple of R/2 stands for any time beyond it, however short.
     const { counterexample } = search({ time: DENSE, flight: DENSE.half + 1, inFlight: 1 });
     expect(counterexample.at(-1)).toMatch(/reuse$/);
   });

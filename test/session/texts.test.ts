@@ -1,4 +1,4 @@
-/** The texts that callers read from the domain, exactly. */
+/** The exact texts in the domain that callers see. */
 import { expect, test } from "vitest";
 import { introspectToken } from "../../src/api/admin/introspect-token.ts";
 import { ERRORS } from "../../src/session/errors.ts";

@@ -1,4 +1,4 @@
-/** The two scales of time: only the edges convert from one to the other. mixed-times.ts shows that the compiler keeps them apart. */
+/** The two scales of time are converted only at the edges of the domain. mixed-times.ts shows that the compiler keeps them apart. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -21,7 +21,7 @@ const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
   .map((name) => name.replaceAll("\\", "/"));
 const filesWith = (word: RegExp) => files.filter((file) => word.test(readFileSync(join(SRC, file), "utf8"))).sort();
 
-/** The stores, which know the shift because they know both clocks, are exempt. */
+/** Stores may convert times as well, because they know both clocks. */
 test("times are converted where tokens are signed and checked, and where times are shown or given", () => {
   const conversions = filesWith(/\bto(?:WallClock|StoreTime)\(/);
   expect(conversions).toEqual([

@@ -5,7 +5,7 @@ import type { DeliveryError, PauseReason } from "../../src/signals/model.ts";
 import type { OutgoingRequest, Sender, SendResult } from "../../src/signals/send/sender.ts";
 import { MemoryStore } from "./memory-store.ts";
 
-/** How the receiver behaves. `lost`: it accepts, and its response is lost. `hold`: it responds when `release` is called. */
+/** How a receiver behaves. `lost`: it accepts the signal, but its response is lost. `hold`: it responds when `release` is called. */
 export type Behaviour = "accept" | "fail" | "lost" | "hold" | number | DeliveryError;
 
 export type Receipt = { readonly to: string; readonly id: string };
@@ -22,7 +22,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
     receipts,
     paused,
     losses,
-    /** Returns what receivers do, for each receipt or for all of them. */
+    /** Returns how the receiver of a signal behaves. Tests may replace this function. */
     behaviour: (_receipt: Receipt): Behaviour => behaviour,
     attempts: 0,
     release() {
@@ -30,7 +30,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
       held = [];
     },
     instance: (sender: Sender = scripted) => startInstance(`instance${instances++}`, sender),
-    /** Waits until everything has run that can run now. */
+    /** Waits until all work that needs no further time has been done. */
     async quiet() {
       for (let turn = 0; turn < 12; turn++) await new Promise((resolve) => setImmediate(resolve));
     },

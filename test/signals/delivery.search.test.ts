@@ -17,7 +17,7 @@ const step = fc.oneof(
     arbitrary: fc.record({ does: fc.constant("pass" as const), ms: fc.constantFrom(1_000, 6_000, 6_000, 31_000) }),
   },
   {
-    // Signals whose delivery fails are repeated, once for each attempt.
+    // Receivers may fail in several ways, one after the other, so that signals are repeated once for each failed attempt.
     weight: 3,
     arbitrary: fc.record({
       does: fc.constant("receivers" as const),
@@ -27,11 +27,7 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ does: others }) },
 );
 
-/**
- * Runs two instances with any order of rounds, deaths, outages, lost leases and faults of receivers.
- *
- * @returns how often a signal was repeated
- */
+/** Runs two instances with random rounds, deaths, outages, lost leases and faults of receivers. @returns how often a signal was repeated */
 async function run(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[]): Promise<number> {
   const world = createWorld();
   const { store, receipts } = world;
@@ -59,7 +55,7 @@ async function run(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? 
   const all = store.logs.flat();
   const missing = () =>
     SUBSCRIPTIONS.filter((id) => all.some((signal) => !receipts.some((one) => one.to === id && one.id === signal.id)));
-  // In these steps no lease is lost, so the signals in memory must be sent, too.
+  // From here on no lease is lost, so an instance must also deliver the signals that it holds in memory.
   for (let turn = 0; turn < 400 && missing().length > 0; turn++) {
     store.now += 9_000;
     for (const instance of instances) await instance.round();
@@ -87,6 +83,6 @@ test("two instances lose nothing and keep the order of a session, whatever fails
     }),
     { numRuns: runs },
   );
-  // The number must be positive: a search that repeats nothing has not lost any response.
+  // If no signal was repeated, the search has never lost a response, and has tested nothing.
   expect(repeated).toBeGreaterThan(0);
 });

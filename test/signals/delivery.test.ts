@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 
 type World = ReturnType<typeof createWorld>;
 
-/** Lets time pass in steps, with a round of an instance in each. */
+/** Advances the clock in steps, with a round of an instance after each. */
 async function passTime(world: World, instance: ReturnType<World["instance"]>, ms: number, stepMs: number) {
   for (let passed = 0; passed < ms; passed += stepMs) {
     world.store.now += stepMs;
@@ -39,7 +39,7 @@ test.each<Behaviour>(["fail", "unreachable", "timeout", 302, "invalid_response"]
     await instance.round();
     const signals = Array.from({ length: 40 }, (_, session) => store.append(session));
     await passTime(world, instance, HOUR_MS, 9_000);
-    // The retries come one at a time, at growing intervals, instead of 40 every second.
+    // While the receiver fails, one signal at a time is retried at growing intervals, instead of 40 signals every second.
     expect(world.attempts).toBeLessThan(100);
     now = "accept";
     await passTime(world, instance, 2 * HOUR_MS, 9_000);
@@ -89,7 +89,7 @@ test("a signal that the receiver refuses holds up its own session only, and a cr
   const refused = store.append(0);
   const behind = store.append(0);
   world.behaviour = ({ id }) => (id === refused.id ? 400 : "accept");
-  // All other signals are in the partition of the refused signal.
+  // These signals are in the same partition as the refused one.
   const others = Array.from({ length: 100 }, (_, at) => store.append(2 * at + 2));
   await passTime(world, instance, 2_000, 500);
   const ids = () => world.receipts.map(({ id }) => id);
@@ -111,7 +111,7 @@ test("many refused signals hold up no other session, and are given up in the end
   await instance.round();
   const append = (count: number, from: number) =>
     Array.from({ length: count }, (_, at) => store.append(2 * (at + from)).id);
-  // The signals are more than are held in memory, so the last ones arrive when the first are given up.
+  // There are more signals than an instance holds in memory, so the last ones are delivered only after the first have been given up.
   const refused = new Set(append(300, 0));
   append(20, 1_000);
   for (const id of append(300, 2_000)) refused.add(id);

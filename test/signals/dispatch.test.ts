@@ -11,7 +11,7 @@ import type { Sender } from "../../src/signals/send/sender.ts";
 const SUBSCRIPTIONS = 6;
 const SIGNALS = 8;
 
-/** Returns a subscription whose receiver never responds. By default it has as many signals as one receiver gets at the same time. */
+/** Returns a subscription whose receiver never responds. By default it has as many signals as may be sent to one receiver at once. */
 function destination(name: string, count = SIGNALS): Destination {
   const lane = new Lane();
   lane.open(0, "0" as Cursor);

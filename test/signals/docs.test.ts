@@ -1,4 +1,4 @@
-/** The receivers of docs/signals.md, exactly as printed, with the running service. */
+/** The receivers of docs/signals.md, exactly as printed there, with the running service. */
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -31,7 +31,7 @@ async function receiverOf(heading: string): Promise<Receive> {
   return Object.values<Receive>(module)[0] as Receive;
 }
 
-/** Serves receivers by path, with the status that each of them returns for what it accepts. */
+/** Serves several receivers on one port, each under its path and with the status that it returns for an accepted signal. */
 async function serve(receivers: ReadonlyMap<string, { readonly receive: Receive; readonly accepted: number }>) {
   const server = createServer(async (request, response) => {
     const receiver = receivers.get(request.url ?? "");

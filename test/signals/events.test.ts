@@ -1,4 +1,4 @@
-/** What operators see of deliveries: log lines and metrics. */
+/** The log lines and metrics by which operators observe deliveries. */
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { createMetrics } from "../../src/observability/metrics.ts";

@@ -36,7 +36,7 @@ const logOut = async () => {
   return sid;
 };
 
-/** Verifies a token by the JWKS of the metadata, and returns the types of its events. */
+/** Verifies a token by the JWKS that the metadata names, and returns the types of its events. */
 async function eventOf(token: string): Promise<string[]> {
   const rsa = (await jwks()).keys.filter(({ alg }) => alg === "RS256");
   expect(decodeProtectedHeader(token)).toEqual({ typ: "secevent+jwt", alg: "RS256", kid: rsa[0]?.kid });

@@ -31,7 +31,7 @@ async function nameServer(reply: (name: string) => string | number | undefined):
     header.writeUInt16BE(0x8180 | (typeof address === "number" ? address : 0), 2);
     header.writeUInt16BE(found ? 1 : 0, 6);
     header.writeUInt16BE(0, 10);
-    // The record has a pointer to the name, type A, class IN, a TTL of 0 s, and 4 bytes.
+    // The bytes of the record: a pointer to the name, type A, class IN, a TTL of 0 s, and the length 4.
     const record = found
       ? [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...address.split(".").map(Number)]
       : ([] as readonly number[]);
@@ -42,7 +42,7 @@ async function nameServer(reply: (name: string) => string | number | undefined):
   return `127.0.0.1:${socket.address().port}`;
 }
 
-/** Returns a system resolver that replies when `finish` is called. */
+/** Returns a simulated system resolver, whose look-ups end when `finish` is called. */
 function system() {
   const asked: { readonly name: string; finish(): void }[] = [];
   const bySystem = ((name: string, _: object, callback: (error: null, found: object[]) => void) => {
@@ -117,7 +117,7 @@ test("names that have waited for the system too long, or that are too many, are 
   await expect.poll(patient.names).toHaveLength(1);
   const found = Array.from({ length: 65 }, (_, at) => patient.find(`app-${at}`).catch(({ message }) => message));
   expect(await Promise.race(found)).toBe("too many names are waiting");
-  // When this look-up returns, DNS has replied about the names before it.
+  // DNS has replied about the earlier names when this look-up returns.
   await patient.find("known");
   for (let at = 0; at < 65; at++) {
     await expect.poll(() => patient.asked.length, { interval: 1 }).toBe(at + 1);

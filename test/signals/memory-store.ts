@@ -10,14 +10,14 @@ const cursor = (position: number) => String(position) as Cursor;
 export class MemoryStore {
   readonly partitions = 2;
   readonly logs: Signal[][] = Array.from({ length: this.partitions }, () => []);
-  /** The position of the oldest entry that is kept. */
+  /** For each partition, the position of the oldest entry that is kept. */
   readonly starts = this.logs.map(() => 0);
   readonly cursors = this.logs.map(() => new Map<string, number>());
   readonly subscriptions = new Map<string, Subscription>();
   readonly #leases = this.logs.map(() => ({ holder: "", fence: 0, until: 0 }));
   now = 0;
   available = true;
-  /** Whether the reply is lost although the step was done. */
+  /** Whether replies are lost although the calls take effect. */
   losesReplies = false;
 
   add(id: string, changes: Partial<Subscription> = {}): void {
@@ -50,7 +50,7 @@ export class MemoryStore {
     return signal;
   }
 
-  /** Returns the store as one instance sees it, until the instance dies. */
+  /** Returns the store for one instance. Its calls stop working when the instance dies. */
   seenBy(instance: { readonly alive: boolean }): SignalStore {
     return { log: guarded(this.#log(), this, instance), subscriptions: guarded(this.#subscriptions(), this, instance) };
   }
@@ -137,7 +137,7 @@ export class MemoryStore {
   }
 }
 
-/** Makes every call fail while the store is not available. A call of an instance that has died never returns. */
+/** Wraps a store. Its calls fail while the store is not available, and never return once the instance has died. */
 function guarded<T extends object>(port: T, store: MemoryStore, instance: { readonly alive: boolean }): T {
   return new Proxy(port, {
     get(target, name) {

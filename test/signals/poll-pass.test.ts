@@ -1,4 +1,4 @@
-/** How a poll goes through a partition that has more signals than it examines at a time. */
+/** How a poll reads a partition with more signals than it examines at once. */
 import { expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
@@ -11,7 +11,10 @@ const SIGNALS: readonly LoggedSignal[] = Array.from({ length: 100 }, (_, at) => 
   return { signal: { id: signalId(ending), ...ending }, cursor: String(at + 1) as Cursor };
 });
 
-/** Passes over the signals, of which the receiver has accepted the first ones. Returns the position, and what is found. */
+/**
+ * Runs a pass over the signals, the first of which the receiver has accepted. Returns the stored position and the signals that were
+ * found.
+ */
 async function pass(accepted: number) {
   let position = "0" as Cursor;
   const log: Pick<SignalLog, "positions" | "ends" | "read" | "pass"> = {

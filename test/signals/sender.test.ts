@@ -39,7 +39,7 @@ function sender(options: Partial<SenderOptions> = {}): Sender {
 
 const to = (url: string) => ({ url, headers: { "content-type": "text/plain" }, body: "x" });
 
-/** Creates a resolver that returns each of these lists in turn, then the last one again and again. */
+/** Creates a resolver that returns these lists of addresses one after the other, and then repeats the last one. */
 function resolver(...turns: (readonly string[])[]) {
   let asked = 0;
   const find: Find = async () => {
@@ -60,7 +60,7 @@ test("a receiver that hangs holds up no other one on its host", async () => {
   const pending = Array.from({ length: 16 }, () => send(to(`http://127.0.0.1:${port}/hangs`)));
   await hanging.promise;
   expect(await send(to(`http://127.0.0.1:${port}/works`))).toEqual({ ok: true, status: 200 });
-  expect(hung).toBe(8); // The other requests wait for a connection.
+  expect(hung).toBe(8); // Only 8 connections are opened to an origin, so the other requests wait.
   for (const close of closing.splice(0)) await close();
   await Promise.all(pending);
 });
@@ -88,7 +88,7 @@ test("a request arrives whole, and connections are used again", async () => {
   }
   process.off("warning", warn);
   expect(seen).toEqual(Array.from({ length: 15 }, () => ["POST", "/hook", "text/plain", "x"]));
-  // No listener of a request remains at its connection.
+  // A warning would mean that requests leave listeners behind on the connection that they share.
   expect(warnings).toEqual([]);
   expect(ports.size).toBeLessThan(3);
 });

@@ -1,4 +1,4 @@
-/** The example tokens of the specifications, compared with tokens that this service makes from the same facts. */
+/** Compares the example tokens of the specifications with tokens that this service makes from the same facts. */
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";

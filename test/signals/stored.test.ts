@@ -1,4 +1,4 @@
-/** Signals on their way from each of the stores to a receiver that is a third-party library. */
+/** Signals from each of the stores to a receiver that is a third-party library. */
 import { expect, test } from "vitest";
 import { steadyClock } from "../../src/clock/steady.ts";
 import { systemClock, wallMs } from "../../src/session/time.ts";
@@ -49,7 +49,7 @@ test.each([
   expect(verified.map((one) => (one as { data: object }).data)).toEqual(
     expect.arrayContaining(sessions.map(({ sid, subject }) => expect.objectContaining({ session_id: sid, subject }))),
   );
-  // Stopping stores the cursor up to which the receiver has accepted.
+  // When the instance stops, it stores the position up to which the receiver has accepted signals.
   await stopDelivery();
   expect(await store.signals.subscriptions.get("sub")).toMatchObject({ delivered: 20, deadLetters: 0, failures: 0 });
   expect([receiver.received.length, failures]).toEqual([20, []]);

@@ -19,7 +19,7 @@ let service: Service;
 let receiver: StreamReceiver;
 let other: StreamReceiver;
 beforeAll(async () => {
-  // The tests log the same user in many times, until the instance has read the user's stream.
+  // The limit on logins is off, because tests log one user in repeatedly until the instance has read that user's stream.
   ({ service, receiver, other } = await startTransmitter({ RATE_LIMIT_CREATE: "off" }));
 });
 afterAll(() => service.stop());
@@ -229,7 +229,7 @@ describe("subjects", () => {
     const subject = { format: "iss_sub", iss: ISSUER, sub: "alice" };
     const removed = await receiver.post("remove_subject_endpoint", { stream_id, subject });
     expect([removed.status, removed.text]).toEqual([204, ""]);
-    // The instance reads subscriptions again at intervals.
+    // Signals wait while the stream is paused, so the instance reads the removal of the subject before it sends them.
     await receiver.post("status_endpoint", { stream_id, status: "paused" });
     await logOut("alice");
     await logOut("bob");

@@ -1,4 +1,4 @@
-/** Events about streams by push if there are more than may be sent at once, on the running service. */
+/** Events about streams (such as verification) by push, if there are more than may be sent at once, on the running service. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -11,7 +11,7 @@ import { type Json, PUSH, SESSION_REVOKED } from "./stream-receiver.ts";
 import { startTransmitter } from "./stream-world.ts";
 
 const VERIFICATION = "https://schemas.openid.net/secevent/ssf/event-type/verification";
-/** The greatest number of events that are pushed at the same time for one stream, and that are held for it. */
+/** The greatest number of events that are pushed at once for one stream. `MAX_HELD` is the greatest number that wait. */
 const MAX_PUSHES = 4;
 const MAX_HELD = 8;
 const operator = "operator-".repeat(5);

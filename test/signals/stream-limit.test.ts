@@ -1,4 +1,4 @@
-/** How many streams a receiver may have, if it creates many at the same time. */
+/** The limit on the streams of a receiver also holds if the receiver creates many at the same time. */
 import { expect, onTestFinished, test } from "vitest";
 import { wallMs } from "../../src/session/time.ts";
 import { createStream, listStreams, type StreamDeps } from "../../src/signals/streams/manage.ts";

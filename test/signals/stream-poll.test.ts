@@ -1,4 +1,4 @@
-/** Delivery by poll (RFC 8936) from the running service, as a receiver gets it. */
+/** Delivery by poll (RFC 8936) from the running service to a receiver. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { STORES } from "../support/every-protocol.ts";
@@ -70,7 +70,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     await end(40);
     const ids = Object.keys((await stream.poll()).sets);
     expect(ids).toHaveLength(40);
-    // Each signal is acknowledged while the one before it in the log is still open.
+    // Each signal is acknowledged while the one before it is still unacknowledged.
     await Promise.all(ids.reverse().map((id) => stream.poll({ ack: [id], maxEvents: 1 })));
     expect(await stream.poll()).toEqual({ sets: {}, moreAvailable: false });
     await stream.remove();

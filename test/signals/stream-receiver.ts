@@ -1,9 +1,9 @@
-/** A receiver of SSF 1.0, written by the specifications, which knows only the issuer of the service. */
+/** A receiver of SSF 1.0 that is written by the specifications, and is configured only with the issuer of the service. */
 import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
 import { expect } from "vitest";
 import type { Service } from "../support/service.ts";
 
-/** The URL under which a proxy would forward requests to the admin API. */
+/** The public URL of the admin API, which a proxy would serve. */
 export const SIGNALS_URL = "https://signals.example/api";
 export const ISSUER = "https://auth.example/tenant";
 
@@ -17,7 +17,7 @@ export type Reply = {
   readonly type: string;
   readonly text: string;
   readonly json: Json;
-  /** The value of `WWW-Authenticate`. */
+  /** The value of the header `WWW-Authenticate`. */
   readonly challenge: string | null;
 };
 
@@ -30,7 +30,7 @@ export class StreamReceiver {
     this.#token = token;
   }
 
-  /** Returns the real URL of a request, as the proxies in front of both listeners would. */
+  /** Translates a public URL into that of a listener, as the proxies in front of both listeners would. */
   #reach(url: string): string {
     const { origin, pathname } = new URL(ISSUER);
     return url
@@ -78,7 +78,7 @@ export class StreamReceiver {
     return this.call(method, id === undefined ? url : `${url}?stream_id=${encodeURIComponent(id)}`, body, token);
   }
 
-  /** POSTs to an endpoint of the metadata. */
+  /** Sends a POST request to an endpoint that the metadata names. */
   async post(name: string, body: unknown, token?: string): Promise<Reply> {
     return this.call("POST", await this.endpoint(name), body, token);
   }

@@ -13,7 +13,7 @@ const entryOf = (name: string, scope: string) => ({
   scopes: [scope],
 });
 
-/** `receiver` has only the scope to receive, `other` also manages signals, and `reader` has neither scope. */
+/** Starts a service. `receiver` may only receive signals, `other` may also manage them, and `reader` may do neither. */
 export async function startTransmitter(env: Readonly<Record<string, string>> = {}) {
   const file = join(scratch(), "admins.json");
   const receivers = [entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage")];

@@ -89,7 +89,7 @@ describe("stream configuration", () => {
     const delivery = { method: PUSH, endpoint_url };
     const pushed = await receiver.streams("PATCH", { body: { stream_id, delivery } });
     expect(pushed.json).toEqual({ ...stream, ...changed, delivery });
-    // A receiver may send back what it has read.
+    // A receiver may send the representation that it has read back to the endpoint.
     const replaced = await receiver.streams("PUT", { body: { ...pushed.json, description: "after" } });
     expect([replaced.status, replaced.json]).toEqual([200, { ...pushed.json, description: "after" }]);
     const emptied = await receiver.streams("PUT", { body: { stream_id } });

@@ -1,11 +1,11 @@
-/** Polls of one stream at the same time: what any of them acknowledges is not forgotten, and not returned by another. */
+/** Concurrent polls of one stream: what one of them acknowledges is remembered, and the others no longer return it. */
 import { expect, test } from "vitest";
 import type { Verdicts } from "../../src/signals/streams/poll-pass.ts";
 import { VerdictMemory } from "../../src/signals/streams/verdict-memory.ts";
 
 const accepted = (...ids: string[]): Verdicts => new Map(ids.map((id) => [id, "accepted"]));
 
-/** Returns a pass that ends when the test calls its function. */
+/** Returns a simulated pass over the log, which lasts until the test ends it. */
 function heldPass() {
   const given = Promise.withResolvers<Verdicts>();
   const result = Promise.withResolvers<{ readonly open: Verdicts }>();

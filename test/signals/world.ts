@@ -1,4 +1,4 @@
-/** A signal, and a receiver on loopback that keeps what it was sent. */
+/** A signal, and a receiver on loopback that records the requests that it gets. */
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
@@ -21,7 +21,7 @@ export function someContext(secret = "", now = wallMs(Date.now())) {
   };
 }
 
-/** Loads packages of the receivers, which only tests use. */
+/** Loads packages from test/receivers, which has the dependencies of receivers that only tests use. */
 export const requireReceiver = createRequire(new URL("../receivers/package.json", import.meta.url));
 
 export type Received = { readonly headers: IncomingHttpHeaders; readonly body: string };

@@ -1,7 +1,7 @@
 /**
- * Honest browsers: one cookie jar each, up to four requests in flight, none for longer than R/2 of the store's clock.
- * Requests and responses are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. A third of them are
- * bound to a device. Nobody may ever be refused.
+ * Honest browsers: one cookie jar each, up to four requests in flight, none for longer than R/2 of the store's clock. Requests and
+ * responses are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. A third of the browsers are bound to
+ * a device. No refresh of a browser may ever be refused.
  */
 
 import type { DevicePresentation } from "../../src/session/device-binding.ts";
@@ -16,7 +16,7 @@ import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../suppor
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
 
-/** Steps of the clock: coarse ones meet the boundaries of the rules all the time. */
+/** The lengths of the clock's steps. They divide the reuse interval, so that events often happen exactly at the limits of the rules. */
 const TICKS = [4, 4, 6, 20].map((parts) => REUSE_INTERVAL / parts);
 const TABS = 4;
 
@@ -31,7 +31,7 @@ type Flight = {
 export type Browser = {
   readonly sid: SessionId;
   jar: PresentedToken;
-  /** Whether the browser keeps new cookies at all. */
+  /** Whether the browser stores the cookies of responses at all. */
   readonly adopts: boolean;
   /** The key of the browser's device; undefined if it has none. */
   readonly key: DeviceKey | undefined;
@@ -40,7 +40,7 @@ export type Browser = {
   readonly history: string[];
 };
 
-/** For one burst: how likely a tab refreshes, how likely a response is lost, and how many ticks a request may take (R/2). */
+/** The parameters of one burst: how likely a tab refreshes and a response is lost, and the longest time of a request (R/2), in ticks. */
 type Weather = { readonly eagerness: number; readonly loss: number; readonly flight: number };
 
 export type BrowsersReport = {
@@ -54,7 +54,7 @@ export class WrongLogout extends Error {
   override readonly name = "WrongLogout";
 }
 
-/** Returns the device's part of the browser's requests. A browser renews its device cookie by itself. */
+/** Returns the device data of the browser's requests. A bound browser renews its device cookie without being asked. */
 function deviceOf({ key }: Browser, world: World): DevicePresentation {
   return key === undefined ? WITHOUT : withCookie(key, world.now());
 }
@@ -73,7 +73,7 @@ export async function openBrowsers(world: World, count: number): Promise<Browser
   );
 }
 
-/** Lets the browsers refresh so many times. @throws WrongLogout */
+/** Runs browsers until they have made this many refreshes. @throws WrongLogout */
 export async function browse(
   world: World,
   browsers: readonly Browser[],
@@ -85,7 +85,8 @@ export async function browse(
   let tick = 0;
   let remembered = false;
   while (report.refreshes < refreshes) {
-    // A burst in which tabs refresh at once, then silence: seconds, or longer than every window of the rules.
+    // Each round is a burst in which tabs refresh concurrently, and then a pause of seconds, or one longer than every period in the
+    // rules.
     const burst = 5 + dice.below(30);
     const ms = Math.floor(dice.pick(TICKS));
     const weather = {

@@ -5,7 +5,7 @@ import { createWorld } from "./world.ts";
 
 type Size = { readonly seed: number; readonly sessions: number; readonly refreshes: number; readonly crashes: number };
 
-/** Browsers and thieves on one Redis. Odd seeds: its crashes lose the last writes. @throws WrongLogout, UnseenTheft */
+/** Runs browsers and thieves on one Redis. With an odd seed, crashes of Redis lose its last writes. @throws WrongLogout, UnseenTheft */
 export async function round({
   seed,
   sessions,

@@ -1,6 +1,6 @@
 /**
- * Two holders of one token, each keeping what it gets, any two presentations more than R apart: at most two changes
- * of hands are served, and at the third the session is dead.
+ * Two holders of one stolen token. Each presents the newest token that it received, and any two requests are more than R apart. Service
+ * passes at most twice from one holder to the other; a third time, the session must have ended.
  */
 
 import type { SessionId } from "../../src/session/model.ts";
@@ -16,7 +16,7 @@ const PRESENTATIONS = 9;
 
 type Theft = {
   readonly sid: SessionId;
-  /** Which holder presents in each turn: one bit per turn. */
+  /** The order of the holders, with one bit for each turn. */
   readonly order: number;
   readonly holds: [PresentedToken, PresentedToken];
   last: 0 | 1 | undefined;
@@ -29,7 +29,7 @@ export class UnseenTheft extends Error {
   override readonly name = "UnseenTheft";
 }
 
-/** Plays every order of presentations; returns how many thefts there were. @throws UnseenTheft */
+/** Plays every order of the two holders. Returns the number of thefts. @throws UnseenTheft */
 export async function steal(world: World, dice: Dice): Promise<number> {
   const [store] = world.instances;
   if (store === undefined) throw new Error("no instance");
@@ -42,7 +42,7 @@ export async function steal(world: World, dice: Dice): Promise<number> {
       return { sid: session.sid, order, holds: [token, token], last: undefined, served: 0, changes: 0, dead: false };
     }),
   );
-  // Some tokens are stolen before their first use, others after it, so that the thief has the confirmed token.
+  // Some tokens are stolen before their first use, and others after it, when they are the confirmed token.
   await Promise.all(
     thefts.map(async (theft) => {
       if (!dice.chance(0.5)) return;

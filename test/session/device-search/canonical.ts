@@ -1,12 +1,15 @@
 /**
- * Determines when two worlds of world.ts have the same future. The rules compare the present time with `since` and with the issue of a
- * cookie. They also compare whether a token was issued up to 2 R after the first use of the key. So a token is either early or late, and
- * all times that are longer ago than any window count as equal. With a replica tokens are compared with two states, so distances are kept.
+ * Reduces the states of the model in world.ts, so that states with the same future become equal. The rules compare the present time with
+ * `since` and with the issue time of a cookie, and check whether a token was issued at most 2 R after the first use of the key. So a
+ * token is either early or late, and all times before the longest of these periods are equal. With a replica, tokens are compared with
+ * two stored states, so the distances between times are kept.
  */
 import { drawnTogether } from "../rotation-search/time.ts";
 import { type Cookie, type Device, type Jar, type Key, LIFE, NEVER_FRESH, R, THIEF, type World } from "./state.ts";
 
-/** A time before all times that can matter: a repeated child is up to R old, and is compared with times up to 2 R before it. */
+/**
+ * A time before all times that a rule distinguishes: a child is repeated up to an age of R, and compared with times up to 2 R before it.
+ */
 const LONG_AGO = -3 * R - 2;
 const EARLY = 2 * LONG_AGO;
 const LATE = 0;
@@ -23,7 +26,7 @@ export function canonical(world: World, exact: boolean): { readonly key: string;
 
 const NAMES = Array.from("abcdefghijklmnopqrstuvwxyz");
 
-/** Returns the keys of the browser that anything in the world still refers to, in a fixed order. */
+/** Returns the keys of the browser to which any part of the world refers, in a fixed order. */
 function keysOf({ device, jar, key, refreshes, call, thief, replica }: World): Key[] {
   const cookies = [jar.cookie, ...refreshes.map(({ cookie }) => cookie), thief?.cookie];
   const keys = [
@@ -38,7 +41,7 @@ function keysOf({ device, jar, key, refreshes, call, thief, replica }: World): K
   return [...new Set(keys)].filter((one) => one !== undefined && one !== THIEF) as Key[];
 }
 
-/** Returns a key that nothing in the world refers to. */
+/** Returns a name for a new key that is not yet used in the world. */
 export function freshKey(world: World): Key {
   const taken = new Set(keysOf(world));
   const free = NAMES.find((name) => !taken.has(name));
@@ -46,7 +49,7 @@ export function freshKey(world: World): Key {
   return free;
 }
 
-/** Returns the world with other names of its keys, because the names do not matter. */
+/** Returns the world with its keys renamed in a fixed order, because rules do not depend on the names. */
 function renamed(world: World): World {
   const names = new Map(keysOf(world).map((key, at) => [key, NAMES[at] ?? key]));
   const name = (key: Key) => names.get(key) ?? key;

@@ -1,4 +1,4 @@
-/** The searches of device.search.test.ts to their ends: part of `npm run search`; about two minutes. */
+/** Runs the searches of device.search.test.ts without a bound on states, as a part of `npm run search`. This takes about two minutes. */
 import { isReplaceable, judgeDevice } from "../../../src/session/device-binding.ts";
 import { explore } from "../rotation-search/explore.ts";
 import { BROWSER, FAILOVER, MIXED, OFF, THIEF } from "./searches.ts";

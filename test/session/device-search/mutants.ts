@@ -1,4 +1,6 @@
-/** The rules of device-binding.ts, each weakened or left out in its own text, and the search that must notice. */
+/**
+ * Mutants of device-binding.ts: in each, one rule is weakened or removed in the text of the module. Each names the search that must fail.
+ */
 import { stripTypeScriptTypes } from "node:module";
 import type { isReplaceable, judgeDevice } from "../../../src/session/device-binding.ts";
 import { sourceOf } from "../source-of.ts";

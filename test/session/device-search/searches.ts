@@ -1,8 +1,8 @@
-/** The assumptions of the searches, and what each of them looks for. */
+/** The assumptions of each search, and the fault that each looks for. */
 import { judgeDevice } from "../../../src/session/device-binding.ts";
 import type { OffInstance } from "./world.ts";
 
-/** An instance on which device binding is switched off, beside one on which it is on. */
+/** An instance with device binding switched off. It is added to one on which device binding is on. */
 export const OFF: OffInstance = { judge: judgeDevice, renews: "with a proof" };
 
 /** Looks for a wrong logout. The browser may register a key at any time, which is more than any real browser does. */
@@ -14,5 +14,8 @@ export const FAILOVER = { inFlight: 1, slow: true, thief: false, registers: "whe
 /** Looks for a wrong logout when device binding is off on some instances: some responses offer to register a key, and some do not. */
 export const MIXED = { inFlight: 1, slow: true, thief: false, registers: "when offered", off: OFF } as const;
 
-/** Looks for a thief that is served for longer than a device cookie lives, is not detected, or causes the user to be accused. */
+/**
+ * Looks for a thief that is served for longer than a device cookie lives, that stays undetected, or that makes the user look like a
+ * thief.
+ */
 export const THIEF = { inFlight: 1, slow: false, thief: true, registers: "when offered" } as const;

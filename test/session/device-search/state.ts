@@ -1,15 +1,15 @@
-/** The state of the model in world.ts. Its now is 0, all that has happened lies at or before it. */
+/** A state ("world") of the model in world.ts. The present time is 0, and all times are at or before it. */
 
-/** Ticks: half of the reuse interval each. */
+/** The reuse interval R, in ticks: a tick is half of it. */
 export const R = 2;
-/** How long a request may be in flight. */
+/** The longest time that a request may be in flight, in ticks. */
 export const FLIGHT = 1;
-/** How long a device cookie is fresh. */
+/** The time for which a device cookie is valid, in ticks. */
 export const LIFE = 6;
-/** When a mark was issued. */
+/** The issue time of a mark, an authentic cookie that names the key of the device and is never fresh. */
 export const NEVER_FRESH = -1000;
 
-/** The name of a key. Those of the browser are letters, one for each key that anything still knows. */
+/** The name of a key. The keys of the browser have letters as names, reused once nothing refers to the key any more. */
 export type Key = string;
 export const THIEF: Key = "thief";
 export type Cookie = { readonly key: Key; readonly issuedAt: number };
@@ -20,7 +20,7 @@ export type Refresh = {
   readonly cookie: Cookie | undefined;
   readonly skipped: boolean;
   readonly sentAt: number;
-  /** The issue time of the child in the response, if the response arrives. */
+  /** The issue time of the next refresh token in the response, if the response arrives. */
   readonly response: number | undefined;
   /** Whether the response offers to register a key. */
   readonly offers: boolean;
@@ -36,7 +36,7 @@ export type Call = {
 };
 
 export type Jar = {
-  /** When the token was issued. */
+  /** When the refresh token in the jar was issued. */
   readonly issuedAt: number;
   readonly cookie: Cookie | undefined;
   readonly mark: Key | undefined;
@@ -48,9 +48,9 @@ export type World = {
   readonly device: Device | undefined;
   readonly mintedAt: number;
   readonly jar: Jar;
-  /** The key that the browser has. */
+  /** The key that the browser holds. */
   readonly key: Key | undefined;
-  /** Whether the browser was offered to register a key, and has not done so yet. */
+  /** Whether the browser has been offered to register a key, and has not registered one since. */
   readonly offered: boolean;
   readonly refreshes: readonly Refresh[];
   readonly call: Call | undefined;

@@ -1,15 +1,16 @@
 /**
- * A model of one session that is bound to a device, to be searched for a wrong logout and for a thief that stays.
+ * A model of one session that is bound to a device. Searches look for a wrong logout, and for a thief that stays undetected.
  *
- * A browser with one cookie jar and any number of tabs: refreshes, registrations and renewals, each acted upon within R/2 of being
- * sent, any number of times, its response lost or late, in any order. It renews before it refreshes without a device cookie, and
- * reports it (`Secure-Session-Skipped`) where it could not. It may lose the response to a registration, and the key with it. With
- * `unbinds` support staff takes keys away at any time; with `failover` the store falls back to an earlier state, once.
+ * A browser has one cookie jar and any number of tabs, which send refreshes, registrations and renewals. Each request takes effect within
+ * R/2 of being sent, any number of times and in any order, and its response may be lost or late. Without a device cookie, the browser
+ * renews before it refreshes, and if that failed it says so in the refresh (`Secure-Session-Skipped`). A browser that misses the response
+ * to a registration loses the new key. With `unbinds` support staff removes keys at any time; with `failover` the store falls back to an
+ * earlier state, once.
  *
- * A thief copies the whole jar at any moment, but no key. From then on it does what it likes: it presents any token with any cookie
- * that it has, and registers a key of its own. It is lucky: rotation serves it whenever the device precondition does.
+ * A thief copies the whole jar at any moment, but no key. From then on it presents any token with any cookie that it has, and registers a
+ * key of its own. The model assumes the worst: rotation serves the thief whenever the rules of device binding do.
  *
- * What rotation adds is searched beside this (rotation-search). Here a served refresh returns the child of the last R, or a new one.
+ * The rules of rotation have a separate search (rotation-search). Here a refresh returns the child of the last R, or a new child.
  */
 import type {
   DevicePresentation,
@@ -36,10 +37,10 @@ import {
   type World,
 } from "./state.ts";
 
-/** A browser drops a device cookie before a request that carries it could arrive too late. */
+/** A browser drops a device cookie early enough that no request arrives with an expired one. */
 const KEPT = LIFE - FLIGHT;
 
-/** An instance where the switch is off: it offers no binding, and is to do all else as the others. */
+/** An instance with device binding switched off. It offers no registration, and must otherwise act like the other instances. */
 export type OffInstance = {
   readonly judge: typeof judgeDevice;
   readonly renews: "with a proof" | "by taking the key away";
@@ -49,17 +50,15 @@ export type Assumptions = {
   readonly judge: typeof judgeDevice;
   readonly isReplaceable: typeof isReplaceable;
   readonly inFlight: number;
-  /** Whether requests take time: up to R/2. */
+  /** Whether requests take time, up to R/2. */
   readonly slow: boolean;
   readonly thief: boolean;
   readonly registers: "at any time" | "when offered";
   readonly unbinds?: boolean;
   readonly failover?: boolean;
-  /** If it is set, requests may also reach an instance on which device binding is switched off. */
+  /** If set, requests may also reach an instance with device binding switched off. */
   readonly off?: OffInstance;
-  /**
-   * Whether the model keeps the exact times at which tokens were issued. Rules with other boundaries than those of the service need them.
-   */
+  /** Whether the model keeps the exact issue times of tokens. Mutants of the rules need them, because they compare other times. */
   readonly exact?: boolean;
 };
 
@@ -113,7 +112,7 @@ function timePasses(world: World, { slow, registers }: Assumptions): Step<World>
       ...world,
       device: since(device),
       mintedAt: aged(world.mintedAt),
-      offered: registers === "at any time", // A browser registers as soon as it is offered to.
+      offered: registers === "at any time", // A browser accepts an offer at once or never.
       jar: { ...jar, issuedAt: aged(jar.issuedAt), cookie: drop(older(jar.cookie)) },
       refreshes: still.map((r) => ({
         ...r,
@@ -142,7 +141,7 @@ function timePasses(world: World, { slow, registers }: Assumptions): Step<World>
   };
 }
 
-/** Returns what a jar sends: the device cookie if it has one, otherwise the mark. */
+/** Returns the evidence of the device that a request carries: the device cookie if the jar has one, otherwise the mark. */
 const evidenceOf = ({ cookie, mark }: Jar): Cookie | undefined =>
   cookie ?? (mark === undefined ? undefined : { key: mark, issuedAt: NEVER_FRESH });
 
@@ -192,7 +191,7 @@ function served(world: World, verdict: DeviceVerdict): World {
   };
 }
 
-/** Yields the results of a refresh at each instance that it may reach. */
+/** Yields the verdicts on a refresh by each instance that it may reach. */
 function* judgedByAll(world: World, assumptions: Assumptions, ...presented: Presented) {
   const { judge, off } = assumptions;
   yield { at: "", offers: true, verdict: judged(world, judge, ...presented) };
@@ -240,12 +239,12 @@ function* refreshRuns(
   const label = () => `a refresh of the browser runs${at}: ${verdict}`;
   const stolen = device?.key === THIEF && device.state === "bound";
   if (verdict === "two_holders") {
-    // The refusal is wrong: nobody has stolen the session, and the rules of binding have logged the user out.
+    // The property is broken: without a theft, the rules have logged the user out.
     if (!stolen) yield { label, world: undefined };
-    return; // The theft is detected.
+    return; // The theft is detected, so this history ends.
   }
   if (verdict === "missing" || verdict === "required") {
-    if (!refresh.skipped) yield { label, world: undefined }; // The request is refused although it is the user's.
+    if (!refresh.skipped) yield { label, world: undefined }; // The property is broken: a refresh of the user is refused.
     return;
   }
   if (stolen && device.since < -2 * R) {
@@ -258,7 +257,7 @@ function* refreshRuns(
   yield { label, world: { ...after, refreshes: world.refreshes.with(index, response) } };
 }
 
-/** Returns the device after a registration, unless it is refused. */
+/** Returns the state of the device after a registration; undefined if the registration is refused. */
 function registered({ device }: World, { isReplaceable }: Assumptions, key: Key): Device | undefined {
   if (device?.key === key) return device;
   if (device !== undefined && !isReplaceable(full(device), NOW, R)) return undefined;
@@ -307,7 +306,7 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
       const by = cookie ? `a cookie of ${cookie.key}` : "no cookie";
       const label = () => `the thief refreshes${at} with ${by}: ${verdict}`;
       if (verdict === "two_holders") {
-        // An exact copy of the profile must not cause the verdict that there are two holders.
+        // The property is broken: a request from an exact copy of the profile must not make the service see two holders.
         if (device !== undefined && device.key === thief.mark && cookie !== undefined)
           yield { label, world: undefined };
         continue;

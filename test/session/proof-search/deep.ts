@@ -1,4 +1,4 @@
-/** The searches of proof.search.test.ts with more tokens and requests, to their ends: part of `npm run search`. */
+/** Runs the searches of proof.search.test.ts with more tokens and requests and no bound on states, as a part of `npm run search`. */
 import { explore } from "../rotation-search/explore.ts";
 import {
   CREATED_BOUND,

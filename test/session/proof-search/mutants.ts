@@ -1,4 +1,7 @@
-/** The rules for keys that requests prove, each weakened or left out in its own text, and the search that must notice. */
+/**
+ * Mutants of the rules for keys that requests prove: in each, one rule is weakened or removed in the text of its module. Each names the
+ * search that must fail.
+ */
 import { stripTypeScriptTypes } from "node:module";
 import { sourceOf } from "../source-of.ts";
 import { RULES } from "./searches.ts";

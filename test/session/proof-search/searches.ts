@@ -1,4 +1,4 @@
-/** The assumptions of the searches, and what each of them looks for. */
+/** The assumptions of each search, and the situation that each covers. */
 import { judgeDevice, judgeEnd, shownBy } from "../../../src/session/device-binding.ts";
 import { decide } from "../../../src/session/rotation.ts";
 import type { Assumptions, Rules } from "./world.ts";
@@ -9,16 +9,16 @@ type Search = Omit<Assumptions, keyof Rules>;
 
 const SMALL = { inFlight: 1, stale: 1, forgets: true } as const;
 
-/** The session was created with its key. Its processes may have stale files, and a thief has every token. */
+/** The session is bound to the client's key from the start. Processes may have old copies of the file, and a thief has every token. */
 export const CREATED_BOUND: Search = { ...SMALL, bound: "at creation", thief: true, inFlight: 2 };
 
-/** The assumptions are those of CREATED_BOUND, but the store also falls back to earlier states. */
+/** As in CREATED_BOUND, but the store may also fall back to earlier states. */
 export const CREATED_BOUND_FAILOVER: Search = { ...SMALL, bound: "at creation", thief: true, failover: true };
 
-/** The session is bound by the first proof of its processes. There is no thief. */
+/** The first request with a proof binds the session. There is no thief. */
 export const FIRST_PROOF: Search = { ...SMALL, bound: "by the first proof", thief: false, inFlight: 2, stale: 2 };
 
-/** The session is bound by the first proof, and a thief may bind it before the client does. */
+/** The first request with a proof binds the session, and a thief may send it before the client does. */
 export const FIRST_PROOF_THIEF: Search = { ...SMALL, bound: "by the first proof", thief: true, stale: 0 };
 
 /** A thief may bind the session of a client that has no key. */

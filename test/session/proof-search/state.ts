@@ -1,12 +1,12 @@
-/** Defines the worlds of world.ts, and determines when two of them have the same future. */
+/** A state ("world") of the model in world.ts, and the reduction of states, by which states with the same future become equal. */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
 import { later, storeMs } from "../../../src/session/time.ts";
 import { drawnTogether } from "../rotation-search/time.ts";
 
-/** R/2, in ticks. Everything happens on a tick. */
+/** Half of the reuse interval, in ticks. Every event happens at a tick. */
 export const HALF = 1;
 export const R = 2 * HALF;
-/** When the session was created: before everything else. */
+/** The time at which the session was created, before all other events. */
 export const CREATED = storeMs(-40 * R);
 
 export type Owner = "client" | "thief";
@@ -14,7 +14,7 @@ export type Key = { readonly owner: Owner; readonly since: number };
 
 export type Request = {
   readonly token: Token;
-  /** The nonce for a new token among the arguments of the script. It is the same however often the script of this request runs. */
+  /** The nonce that the script gives to a new token. It is the same however often the script runs for this request. */
   readonly nonce: string;
   /** The token in the response, if the response arrives. */
   readonly response: Token;
@@ -24,13 +24,13 @@ export type World = {
   readonly state: RotationState;
   readonly key: Key | undefined;
   readonly file: Token;
-  /** Tokens that were in the file once: of processes that have read it earlier, of backups. */
+  /** Tokens that were in the file at an earlier time, and are now held by a process that read the file then, or by a backup. */
   readonly stale: readonly Token[];
   readonly requests: readonly Request[];
-  /** The tokens that the thief has kept of its own. Once a thief has come, it also has all tokens of the client. */
+  /** Tokens that the service has returned to the thief. Once a thief has come, it also has all tokens of the client. */
   readonly loot: readonly Token[];
   readonly hasThief: boolean;
-  /** The state of the replica: an earlier one, from the time at which it stopped following. */
+  /** The state of the replica, which is that of the master when the replica stopped following. */
   readonly replica: RotationState | undefined;
 };
 
@@ -92,14 +92,14 @@ function mapped(world: World, { time, generation = (g) => g, nonce = (n) => n }:
   };
 }
 
-/** Returns a world in which half an R has passed. The creation and NEVER stay where they are. */
+/** Returns the world half an R later. The time of the creation and NEVER do not change. */
 export function aged(world: World): World {
   return mapped(world, { time: (time) => (time > 0 || time <= CREATED ? time : later(storeMs(time), -HALF)) });
 }
 
 /**
- * Generations that are more than four apart, and times that are more than 2 R apart, may as well be further apart; nonces may have any
- * names. With `forgets`, what the rules do not ask of a session that is bound is left out.
+ * Reduces a world: larger distances than four generations or 2 R shrink to these, because no rule distinguishes them, and nonces are
+ * renamed. With `forgets`, facts about a bound session that no rule uses are removed.
  */
 export function canonical(world: World, forgets: boolean): { readonly key: string; readonly world: World } {
   const plain = forgets ? plainest(world) : world;
@@ -126,7 +126,7 @@ export function canonical(world: World, forgets: boolean): { readonly key: strin
   return { key: JSON.stringify(reached), world: reached };
 }
 
-/** Keeps the order of generations, and distances up to 4. */
+/** Maps generations to smaller numbers with the same order, and with the same distances up to 4. */
 function placesOf(generations: readonly number[]): Map<number, number> {
   const places = new Map<number, number>();
   let place = 4;
@@ -139,15 +139,15 @@ function placesOf(generations: readonly number[]): Map<number, number> {
   return places;
 }
 
-/** Whether the session stays bound. A replica is a state from after its creation only. */
+/** Whether the session stays bound even after a failover: the replica has a binding from the creation, but may lack a later one. */
 const isBoundForGood = ({ key, replica }: World) => replica === undefined || (key?.since ?? 0) <= CREATED;
 
-/** When a session was bound, if not at its creation. */
+/** The time that stands for every binding after the creation. */
 const BOUND = storeMs(-5 * R);
 
 /**
- * Reduces a token of a bound session to what the rules ask: its generation, whether it was issued before the binding, and whether the
- * current child is young. Nonces and the times of siblings matter only to requests that prove nothing, which are refused earlier.
+ * Reduces a bound session to the facts that rules use: the generation of a token, whether it was issued before the binding, and whether
+ * the current child is young. Rules use nonces and the times of siblings only for requests without a proof, which are refused earlier.
  */
 function boundWorld(world: World, key: Key): World {
   const since = key.since <= CREATED ? CREATED : BOUND;
@@ -178,7 +178,7 @@ function boundWorld(world: World, key: Key): World {
   };
 }
 
-/** Before the binding, a token of an earlier generation than the confirmed one is late or reused, whatever else the token contains. */
+/** Reduces a session that is not bound. Of a token before the confirmed generation, rules only use the generation. */
 function unboundWorld(world: World): World {
   const { generation } = world.state;
   const token = (t: Token): Token =>

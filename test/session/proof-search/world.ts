@@ -1,20 +1,20 @@
 /**
- * A model of one session whose client proves a key with each request, to be searched for a wrong logout and for a thief that is served.
+ * A model of one session whose client proves a key with each request. Searches look for a wrong logout, and for a thief that is served.
  *
- * Any number of processes share one file of tokens and the key. Each may present the token of the file, or one that was in it at any
- * earlier time: it has read the file then, was killed before it could write, or a backup was restored. A request may run at any time, any
- * number of times; its response may be lost, or arrive at any time after, and then overwrites the file. So no time in flight is assumed.
- * With `failover` the store falls back to an earlier state, any number of times.
+ * Any number of processes share one file of tokens and the key. Each may present the token of the file, or one that was in the file at
+ * any earlier time: the process read the file then, another was killed before it could write, or a backup was restored. A request may run
+ * at any time and any number of times. Its response may be lost, or arrive at any later time and then overwrite the file, so the model
+ * has no limit on the time in flight. With `failover` the store falls back to an earlier state, any number of times.
  *
- * A thief comes at any time, and from then on has every token: those of the file, of all processes and of responses on their way, and what
- * the service has served to it. It has a key, but not that of the client. It presents any token with its own proof or with none, and tries
- * to end the session.
+ * A thief comes at any time, and from then on has every token: those of the file, of all processes, of responses on their way, and those
+ * that the service returned to it. It has a key, but not that of the client. It presents any token with its own proof or with none, and
+ * tries to end the session.
  *
  * The properties:
  * - Without a thief no request is refused, and the session does not end.
- * - A session that was created with its key ends neither: the thief is served nothing and ends nothing, and the client is served.
- * - In a session that its client has bound by the first proof, the thief is served nothing. It ends nothing with a token from after that.
- * - A thief that has bound the session first is detected by the next request of the client: the session ends.
+ * - A session that was created with its key has the same property even with a thief, which is never served and cannot end the session.
+ * - After its client has bound the session by the first proof, the thief is not served, and cannot end the session by a later token.
+ * - A thief that has bound the session first is detected by the next request of the client, which ends the session.
  */
 import {
   boundKey,
@@ -57,18 +57,18 @@ export type Rules = {
 export type Assumptions = Rules & {
   /** Whether the session is created with the key of its client, or bound by the first proof. */
   readonly bound: "at creation" | "by the first proof";
-  /** Whether the client has a key. One without is to be protected from a thief that binds the session. */
+  /** Whether the client has a key. Even without one, it must be protected from a thief that binds the session. */
   readonly proves?: boolean;
   readonly thief: boolean;
-  /** How many requests may be under way at once, and how many earlier tokens there are beside that of the file. */
+  /** How many requests may be under way at once. `stale` is how many earlier tokens there may be besides that of the file. */
   readonly inFlight: number;
   readonly stale: number;
   readonly failover?: boolean;
-  /** Whether worlds are distinguished by nothing that the rules do not ask. It makes no sense for other rules. */
+  /** Whether states are reduced to the facts that the service's rules use. This is wrong for mutants, which may use others. */
   readonly forgets?: boolean;
 };
 
-/** Thumbprints of one byte, as text and as bytes. */
+/** The thumbprints of the keys, each a single byte. */
 const BYTE = { client: 1, thief: 2 } as const;
 const proofOf = (owner: Owner): KeyProof => ({ thumbprint: owner === "client" ? "AQ" : "Ag" });
 const bindingOf = ({ owner, since }: Key): DeviceBinding => {
@@ -109,7 +109,7 @@ type Ran =
     }
   | { readonly verdict: "refused" | "ended"; readonly outcome: string };
 
-/** Runs the step of the stores. */
+/** Decides about a request as the stores do. */
 function run(
   world: World,
   token: Token,
@@ -134,7 +134,7 @@ function run(
   return { verdict: "served", outcome, state: next, key };
 }
 
-/** Whether the client may be refused in this world, or its session end: only once a thief has shown itself, and if it may. */
+/** Returns whether this refusal of the client, or end of its session, is the allowed detection of a thief that has bound the session. */
 function isDetection(world: World, { bound }: Assumptions, verdict: "refused" | "ended"): boolean {
   if (!world.hasThief || bound === "at creation" || world.key?.owner === "client") return false;
   return verdict === "ended";
@@ -157,14 +157,14 @@ function* clientActs(world: World, assumptions: Assumptions): Iterable<Step<Worl
     }
   }
   for (const [at, request] of world.requests.entries()) {
-    if (!proves) continue; // Late repetitions of bearer tokens are searched in rotation-search.
+    if (!proves) continue; // rotation-search covers repeated requests of clients without a key.
     const ran = run(world, request.token, request.nonce, prover, assumptions);
     const label = () => `the request with ${named(request.token, world)} runs again: ${ran.outcome}`;
     const others = world.requests.toSpliced(at, 1);
     const reached = after(ran, (response) => [...others, { ...request, response }]);
     if (reached === "over") continue;
     yield { label, world: reached };
-    // The response of the earlier run may be the one that arrives.
+    // Alternatively the response of the earlier run arrives.
     if (reached !== undefined) yield { label, world: { ...reached, requests: world.requests } };
   }
 }
@@ -175,7 +175,7 @@ function* responsesArrive(world: World, { stale }: Assumptions): Iterable<Step<W
     yield { label: () => "a response is lost, or its process killed", world: { ...world, requests } };
     const label = () => `${named(response, world)} goes into the file`;
     yield { label, world: { ...world, requests, file: response } };
-    // The token that was in the file stays with a process, in place of any other.
+    // Alternatively a process still has the token that was in the file before.
     if (world.stale.length < stale) {
       yield { label, world: { ...world, requests, file: response, stale: [...world.stale, world.file] } };
     }
@@ -198,7 +198,7 @@ function* storeFails(world: World): Iterable<Step<World>> {
   yield { label: () => "FAILOVER to the replica", world: { ...world, state: replica, replica: undefined } };
 }
 
-/** How many tokens of its own the thief keeps. */
+/** How many of the tokens that the service returned to it the thief keeps. */
 const LOOT = 1;
 
 function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World>> {

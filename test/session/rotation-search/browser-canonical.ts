@@ -1,11 +1,11 @@
 /**
- * Determines when two worlds of browser.ts have the same future. The rule compares now with `childMintedAt` and `childServedAt` (by R) and
- * `siblingsSince` (by 2 R), an issue time with `childMintedAt` (by 2 R) or with `siblingsSince` (their order), generations by
- * their distance, nonces by equality. So a world keeps its future when
- * - generations shift together, and a distance that no rule distinguishes shrinks;
- * - nonces are renamed;
- * - a time is forgotten that nothing will be compared with any more, and a distance of more than 2 R shrinks;
- * - the facts about a token are forgotten that no rule will read any more.
+ * Reduces the states of the model in browser.ts, so that states with the same future become equal. The rules compare
+ * - the present time with `childMintedAt` and `childServedAt` (by R) and with `siblingsSince` (by 2 R);
+ * - the issue time of a token with `childMintedAt` (by 2 R) and with `siblingsSince` (by order);
+ * - generations by their distance, and nonces by equality.
+ *
+ * So a state keeps its future when all generations shift together, when nonces are renamed, when a distance that no rule distinguishes
+ * shrinks, and when a time or another fact is removed that no rule will use any more.
  */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
 import { later, latest, type StoreMs, storeMs } from "../../../src/session/time.ts";
@@ -22,7 +22,7 @@ export function freeNonce(world: World): string {
   return free;
 }
 
-/** @param ordered whether it matters which of two tokens is the newer one */
+/** Reduces a world. @param ordered whether it matters which of two tokens is newer */
 export function canonical(world: World, time: Time, ordered = false): { readonly key: string; readonly world: World } {
   if (world.replica !== undefined) return renamed(closer(world, time));
   if (!ordered) return renamed(forgotten(world, time));
@@ -35,8 +35,8 @@ export function canonical(world: World, time: Time, ordered = false): { readonly
 }
 
 /**
- * Returns the world with small differences between times of otherwise equal tokens, which keep their order. No rule can see these
- * differences.
+ * Gives slightly different times to tokens that would otherwise become equal, so that their order is kept. The differences are too small
+ * for any rule.
  */
 function ranked(before: World, after: World): World {
   const looks = tokensOf(after).map(({ generation, issuedAt }) => `${generation}@${issuedAt}`);
@@ -81,15 +81,15 @@ function mapped(world: World, stored: (s: RotationState) => RotationState, token
 const isConfirmed = (t: Token, { generation, nonce, siblingsSince }: RotationState) =>
   t.generation === generation && (t.nonce === nonce || t.issuedAt >= siblingsSince);
 
-/** Returns what the rules may still ask about times. */
+/** Returns which times rules may still use. */
 function asked({ state, ...world }: World, { half }: Time) {
   const R = 2 * half;
   const tokens = tokensOf({ state, ...world });
-  // Only a confirmed token has another child minted, to which the issue times of the others will be compared.
+  // Only if a confirmed token is presented is another child minted, whose time is then compared with the issue times of tokens.
   const mayRecover = tokens.some((t) => isConfirmed(t, state));
   const mayBeLate = tokens.some((t) => t.generation <= state.generation && !isConfirmed(t, state));
   const served = state.childServedAt >= -R;
-  // While the child is served it may become `siblingsSince` of the next generation.
+  // While the child counts as served recently, its minting time may become the `siblingsSince` of the next generation.
   const mayCount = served && tokens.some(({ nonce }) => nonce !== state.childNonce);
   return {
     minted: state.childMintedAt >= -(mayRecover || mayCount ? 2 * R : R),
@@ -121,9 +121,7 @@ export function clocks(world: World, time: Time): number[] {
   ];
 }
 
-/**
- * Returns the world with small generation numbers, and with only those facts about times and tokens that the rules may still ask about.
- */
+/** Returns the world with small generation numbers, and without facts about times and tokens that no rule will use any more. */
 function forgotten(world: World, time: Time): World {
   const { state } = world;
   const { minted, served, since, issued, mayRecover } = asked(world, time);
@@ -134,8 +132,8 @@ function forgotten(world: World, time: Time): World {
   const interval = 4 * time.half;
 
   /**
-   * Returns the time of issue of a child, reduced to what matters: whether it is outdated, or may become so. A token further ahead may
-   * become a child.
+   * Reduces the issue time of a child to whether the child is outdated, or may become outdated. Tokens of later generations may become
+   * children.
    */
   function childIssued(token: Token): StoreMs {
     if (token.generation > state.generation + 1) return issued(token) ? region(token.issuedAt) : storeMs(-interval - 1);
@@ -169,8 +167,8 @@ function forgotten(world: World, time: Time): World {
 }
 
 /**
- * Returns the world with shorter distances. With a replica, tokens are compared with both states: a distance of four generations, or of 2
- * R, has the same effect as a longer one.
+ * Shortens distances. With a replica, tokens are compared with both stored states, and a distance of four generations or of 2 R has the
+ * same effect as a longer one.
  */
 function closer(world: World, time: Time): World {
   if (time.dense) throw new Error("failovers are searched on a grid");
@@ -203,8 +201,8 @@ function closer(world: World, time: Time): World {
 }
 
 /**
- * Returns the world with names by first appearance, and the requests in a canonical order. If requests look alike, one state may be
- * counted twice.
+ * Renames nonces in the order in which they occur, and sorts the requests. Requests that look alike may have two orders, so that one
+ * state is counted twice.
  */
 function renamed(world: World): { readonly key: string; readonly world: World } {
   const used = new Set(noncesOf(world));

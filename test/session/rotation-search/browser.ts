@@ -1,23 +1,21 @@
 /**
- * A model of one browser and one session, to be searched for a wrong logout.
+ * A model of one browser and one session. Searches look for a wrong logout.
  *
- * One cookie jar; any tab may send a request at any time, which carries the jar's token of that moment. While a
- * request is in flight, the store may run its script at any moment and any number of times with the same arguments
- * (a resent command; the page asks for two), the response of any run may be the one that arrives, in any order with
- * others, and an arriving response overwrites the jar, be it older than what is there. It may also never arrive.
- * No request is in flight longer than `flight`. Its caller gives up then, but with `late` the command of one may go on waiting
- * somewhere, in a socket or a stalled store, and run at any time after: it acts, or, as the scripts have it, the store's
- * clock shows that its time is over, and it does nothing. Time between any two events is arbitrary (time.ts).
- * The property: no request ever ends as `reuse`.
+ * The browser has one cookie jar. Any tab may send a request at any time, with the token that the jar has at that moment. While a request
+ * is in flight, the store may run its script at any moment and any number of times with the same arguments, as when a command is sent
+ * again. Any of the responses may arrive, in any order with those of other requests, or none. A response that arrives overwrites the jar,
+ * even if it is older than the jar's token. After `flight` the caller gives up. With `late`, its command may still wait in a socket or a
+ * stalled store, and run at any later time: either it takes effect or, as in the service's scripts, the store's clock shows that the
+ * command is too late. Any time may pass between two events (time.ts). The property: no request ever ends as `reuse`.
  *
- * With `scopes`, the deployment's `COOKIE_DOMAIN` or `COOKIE_PATH` was changed, or its instances differ in them: each response sets its
- * cookie in either of two scopes, and may expire the other one. The jar then holds up to two cookies and sends both. The service presents
- * the newest of them (presented-cookie.ts).
+ * With `scopes`, `COOKIE_DOMAIN` or `COOKIE_PATH` was changed, or differs between instances. Each response sets its cookie in either of
+ * two scopes, and may remove the other one. The jar then has up to two cookies and sends both, of which the service uses the newest
+ * (presented-cookie.ts).
  *
- * Two shortcuts leave out only ways that another one covers:
- * - A request leaves at the last moment that it can carry its token: just before its first run, or just before the jar
- *   is overwritten. One that left earlier could do nothing more, and has less time left.
- * - A response is given up for lost when its time is over, or to make room for another request.
+ * Two simplifications leave out only histories that others cover:
+ * - A request is sent at the last moment at which it can have its token: just before it first runs, or just before the jar is
+ * overwritten. If it were sent earlier, it could do nothing more, and would have less time left.
+ * - A response is lost only when its time is over, or to make room for another request.
  */
 import {
   type decide,
@@ -33,7 +31,7 @@ import { longAgo, NOW, type Time, untilNextMoment } from "./time.ts";
 export type Request = {
   readonly token: Token;
   readonly sentAt: number;
-  /** The fresh nonce of its script, the same in every run; empty while no run has used it. */
+  /** The nonce that the script gives to a new token, the same in every run; empty before the first run. */
   readonly nonce: string;
   /** The token in the response, if it arrives; undefined before the first run. */
   readonly response: Token | undefined;
@@ -45,9 +43,9 @@ export type World = {
   /** The cookie of the same name in the other scope. */
   readonly spare: Token | undefined;
   readonly requests: readonly Request[];
-  /** The state of the replica: an earlier one, from the time at which it stopped following. */
+  /** The state of the replica, which is that of the master when the replica stopped following. */
   readonly replica: RotationState | undefined;
-  /** The token in a command whose caller has given up, and which has not run yet. */
+  /** The token of a command whose caller has given up, and that has not run yet. */
   readonly stuck: Token | undefined;
 };
 
@@ -58,13 +56,13 @@ export type Assumptions = {
   readonly inFlight: number;
   /** The longest time that a request may be in flight, in ticks; R/2 by default. */
   readonly flight?: number;
-  /** Whether the store may fall back to its replica. Requests that are in flight then are lost, or continue (`crossed`). */
+  /** Whether the store may fall back to its replica, and whether requests in flight are then lost or continue (`crossed`). */
   readonly failover?: "none" | "lost" | "crossed";
-  /** What a command does that runs after its deadline; undefined if there are no such commands. */
+  /** The effect of a command that runs after its deadline; undefined if commands never run so late. */
   readonly late?: "acts" | "does nothing";
-  /** Whether the wall clock is set forward (by 3 R, any number of times), and what the store's time does then. */
+  /** If set, the wall clock may be set forward by 3 R at any time, and either the store's time follows or it does not. */
   readonly clockIsSet?: "time follows" | "time goes on as before";
-  /** Which of two cookies the service presents; undefined: there is one scope. */
+  /** Compares two cookies, of which the service uses the newest; undefined if there is only one scope. */
   readonly scopes?: (a: Token, b: Token) => number;
 };
 
@@ -105,7 +103,7 @@ function* timePasses(world: World, { time, flight = time.half, late }: Assumptio
   }
 }
 
-/** Returns the world after the clock was set: what is stored and issued looks older, but the times of sending stay. */
+/** Returns the world after the clock was set forward: stored and issued times are further in the past, but the times of sending are not. */
 function clockIsSet(world: World, { half }: Time, then: "time follows" | "time goes on as before"): Step<World> {
   const label = () => "the clock is set forward by 3 R";
   if (then === "time goes on as before") return { label, world };
@@ -128,8 +126,8 @@ function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "
 }
 
 /**
- * Returns what a request presents now. Tokens that look alike to every rule have lost their order (browser-canonical.ts), so either may
- * be the newest.
+ * Returns the tokens that a request may present. The reduction (browser-canonical.ts) drops the order of tokens that no rule
+ * distinguishes, so either of them may be the newest.
  */
 function presented({ jar, spare }: World, { scopes }: Assumptions): readonly Token[] {
   if (spare === undefined || scopes === undefined) return [jar];
@@ -191,7 +189,7 @@ function* responsesArrive(world: World, assumptions: Assumptions): Iterable<Step
   }
 }
 
-/** Returns the cookies after a response, by where it sets its own. */
+/** Returns the possible cookies after a response, depending on the scope in which it sets its cookie. */
 function jarsAfter({ jar, spare }: World, response: Token, { scopes }: Assumptions) {
   const alone = ["", { jar: response, spare: undefined }] as const;
   if (scopes === undefined) return [alone];
@@ -220,7 +218,7 @@ function shifted({ state, jar, spare, requests, replica, stuck }: World, by: num
   const token = (t: Token): Token => ({ ...t, issuedAt: later(t.issuedAt, -by) });
   const stored = (s: RotationState): RotationState => ({
     ...s,
-    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // The time NEVER is not shifted.
+    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stands for no time, so it does not age.
     childMintedAt: later(s.childMintedAt, -by),
     childServedAt: later(s.childServedAt, -by),
   });

@@ -1,4 +1,7 @@
-/** `npm run search`: the searches of rotation.search.test.ts with more in flight. DEPTH=1 takes seconds, each further one ten times that. */
+/**
+ * `npm run search` runs the searches of rotation.search.test.ts with more requests in flight. With DEPTH=1 it takes seconds, and with
+ * each further level ten times as long.
+ */
 import { compareAge } from "../../../src/session/presented-cookie.ts";
 import { decide } from "../../../src/session/rotation.ts";
 import { type Assumptions, browser } from "./browser.ts";

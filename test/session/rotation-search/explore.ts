@@ -1,17 +1,17 @@
-/** Breadth-first search over the canonical states of a model: shortest counterexample, or none up to the fixpoint. */
+/** Breadth-first search of the reduced states of a model. It finds a shortest counterexample, or visits all states without finding one. */
 
 export type Step<World> = {
-  /** Returns the description of the step. It is a function, because only a trace needs it. */
+  /** Returns the description of the step. It is a function, because descriptions are needed only for a counterexample. */
   readonly label: () => string;
-  /** The world after the step; undefined when this very step breaks the property. */
+  /** The state after the step; undefined if this step breaks the property. */
   readonly world: World | undefined;
 };
 
 export type Model<World> = {
   readonly start: World;
-  /** Returns everything that may happen next, in an order that is a function of the world. */
+  /** Yields every step that may happen next. For equal states the order is the same. */
   steps(world: World): Iterable<Step<World>>;
-  /** Worlds of one key have the same future; `world` is the key's representative. */
+  /** Reduces a state. States with the same future have the same key, and `world` represents them all. */
   canonical(world: World): { readonly key: string; readonly world: World };
 };
 
@@ -20,11 +20,11 @@ export type Result = {
   readonly depth: number;
   /** Whether every reachable state was visited. */
   readonly fixpoint: boolean;
-  /** The shortest way to break the property, one step a line; empty when there is none within the bound. */
+  /** The shortest sequence of steps that breaks the property, one step per line; empty if none was found. */
   readonly counterexample: readonly string[];
 };
 
-/** @param bound give up after so many states */
+/** Searches a model. @param bound the number of states after which the search gives up */
 export function explore<World>(model: Model<World>, bound = Number.POSITIVE_INFINITY): Result {
   const first = model.canonical(model.start);
   const index = new Map([[first.key, 0]]);
@@ -51,7 +51,7 @@ export function explore<World>(model: Model<World>, bound = Number.POSITIVE_INFI
   return { states: index.size, depth, fixpoint: frontier.length === 0, counterexample: [] };
 }
 
-/** Walks from the start to the state `at` again, and collects the labels of the steps. */
+/** Repeats the steps from the start to the state with the number `at`, and collects their descriptions. */
 function retrace<World>(model: Model<World>, index: Map<string, number>, parents: readonly number[], at: number) {
   const path: number[] = [];
   for (let state = at; state > 0; state = parents[state] ?? 0) path.unshift(state);
@@ -69,7 +69,7 @@ function retrace<World>(model: Model<World>, index: Map<string, number>, parents
   return lines;
 }
 
-/** Returns equal lines as one, such as `3 × 0.5 R` for three. */
+/** Joins equal successive lines, so that three lines `0.5 R` become `3 × 0.5 R`. */
 function folded(lines: readonly string[]): string[] {
   const runs: { readonly line: string; times: number }[] = [];
   for (const line of lines) {

@@ -1,14 +1,14 @@
 /**
- * A model of a theft: two holders of one token, each of whom knows only the responses to its own requests.
+ * A model of a theft: a victim and a thief hold the same token, and each knows only the responses to its own requests.
  *
- * They present one after the other in any order, any two presentations more than R apart, and every response arrives. (A
- * response that the victim loses sends it back to the token it had, and both may come once more.) A change of hands is a
- * served presentation by another holder than the last one. The victim presents the newest token that it was given. So
- * does the thief, or else (`hoards`) it presents any token that it ever had.
- * One property holds at any times, however close they are: no token two generations behind the confirmed one is served.
+ * They present tokens one after the other in any order. Any two requests are more than R apart, and every response arrives. (If the
+ * victim loses a response, it has its previous token again, and both may be served once more.) The victim presents the newest token that
+ * it received. The thief does so as well, or with `hoards` presents any token that it ever had. The searches limit the number of changes
+ * of hands: a change is a request that is served after one of the other holder. A second property holds for requests at any times: no
+ * token two generations behind the confirmed one is served.
  *
- * The search is exhaustive to a fixpoint, since only the last generations and a few siblings can matter: a thief forgets
- * tokens that are more than two generations behind, and keeps at most three.
+ * The search visits every state. Only the last generations and a few siblings can matter, so the thief forgets tokens that are more than
+ * two generations behind, and keeps at most three.
  */
 import {
   type decide,
@@ -39,7 +39,8 @@ export type TheftAssumptions = {
   readonly reuseIntervalMs: number;
   readonly hoards: boolean;
   /**
-   * How often service may pass from one holder to the other at most. With "any" there is no limit, and two requests may be close together.
+   * The greatest number of times that service may pass from one holder to the other. With "any" there is no limit, and requests may be
+   * less than R apart.
    */
   readonly allowed: number | "any";
 };
@@ -47,14 +48,14 @@ export type TheftAssumptions = {
 export function holders({ decide, reuseIntervalMs: R, hoards, allowed }: TheftAssumptions): Model<Theft> {
   const first = firstState("first");
   const token = childOf(first);
-  // A little more than R, 2 R and 3 R, and a long time: no rule has a reason to distinguish others.
+  // Waits a little longer than R, 2 R and 3 R, and a very long one. The rules do not distinguish any others.
   const waits = [R + 1, 2 * R + 1, 3 * R + 1, 100 * (R + 1), ...(allowed === "any" ? [0, R / 2, R] : [])];
 
   function* presents(world: Theft, holder: Holder, held: Token, wait: number): Iterable<Step<Theft>> {
     const decision = decide(aged(world.state, wait), { ...held, issuedAt: later(held.issuedAt, -wait) }, "new", NOW, R);
     const changes = allowed === "any" ? 0 : world.changes + Number(world.last !== undefined && world.last !== holder);
     const label = () => `${wait} ms later the ${holder} presents ${held.generation}${held.nonce}: ${decision.outcome}`;
-    if (decision.outcome === "reuse") return; // The session has ended, so nothing of it is served any more.
+    if (decision.outcome === "reuse") return; // The session has ended, so no later request is served.
     if ((allowed !== "any" && changes > allowed) || held.generation < world.state.generation - 1) {
       yield { label, world: undefined };
       return;
@@ -90,7 +91,7 @@ export function aged(state: RotationState, wait: number): RotationState {
   const { siblingsSince, childMintedAt, childServedAt } = state;
   return {
     ...state,
-    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // The time NEVER is not shifted.
+    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // NEVER stands for no time, so it does not age.
     childMintedAt: later(childMintedAt, -wait),
     childServedAt: later(childServedAt, -wait),
   };
@@ -98,7 +99,7 @@ export function aged(state: RotationState, wait: number): RotationState {
 
 type Held = Pick<Theft, "state" | "victim" | "thief">;
 
-/** Keeps only what the rules may still ask about tokens, as browser-canonical.ts does. Distances of more than 2 R become equal. */
+/** Reduces a world to the facts that rules may still use, as browser-canonical.ts does. Distances of more than 2 R become equal. */
 export function canonical<W extends Held>(world: W, R: number): { readonly key: string; readonly world: W } {
   const { state } = world;
   const names = new Map<string, string>();

@@ -1,9 +1,9 @@
 /**
- * A model of a logout among refreshes: whether anything of a session is served after its logout was acknowledged.
+ * A model of a logout during refreshes. Searches look for a refresh that is served after the logout was acknowledged.
  *
- * Up to four refreshes are in flight, with any token that the session may still serve; the script of each may run at any
- * time and again; the logout may run at any time and again, and is acknowledged once it has run. The store decides and
- * writes in one step (`atomic`), or in two, which is the mistake that this search has to notice.
+ * Up to four refreshes are in flight, with any token that the session may still accept. The script of each, and of the logout, may run at
+ * any time and repeatedly; the logout is acknowledged after it has run. A store that is `atomic` decides and writes in one step. One that
+ * needs two steps has a race, which the search must find.
  */
 import { type decide, firstState, type RotationState } from "../../../src/session/rotation.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -12,7 +12,7 @@ import { NOW } from "./time.ts";
 
 type Refresh = {
   readonly ahead: number;
-  /** The state that a store which works in two steps has read, before it has responded. */
+  /** In a store with two steps: the state that the first step has read. The second step writes by this state. */
   readonly read: RotationState | undefined;
 };
 
@@ -27,7 +27,9 @@ const R = 1;
 const LONG_AGO = storeMs(-2 * R);
 
 export function logout(rule: typeof decide, store: "atomic" | "in two steps"): Model<Logout> {
-  /** Serves `refresh` from the state that was read. This is a violation if the logout was acknowledged, or if the session exists again. */
+  /**
+   * Serves `refresh` by the state that was read. This breaks the property if the logout was acknowledged, or if it recreates the session.
+   */
   function served(world: Logout, read: RotationState, refresh: Refresh, others: readonly Refresh[]): Step<Logout> {
     const { ahead } = refresh;
     const generation = read.generation + ahead;
@@ -45,7 +47,7 @@ export function logout(rule: typeof decide, store: "atomic" | "in two steps"): M
     yield { label: () => "a refresh is lost", world: { ...world, refreshes: others } };
     if (refresh.read !== undefined) yield served(world, refresh.read, refresh, others);
     else if (world.stored === undefined)
-      return; // The session has ended, so the refresh is refused, and nothing is written.
+      return; // The session has ended, so the refresh is refused without a write.
     else if (store === "atomic") yield served(world, world.stored, refresh, others);
     else
       yield {
@@ -86,7 +88,7 @@ function aged(state: RotationState): RotationState {
   return { ...state, childMintedAt: LONG_AGO, childServedAt: LONG_AGO };
 }
 
-/** Returns the state without its generation and nonces, which do not matter here. Whether the child is young does matter. */
+/** Reduces a state to whether its child is young. The generation and the nonces do not matter in this model. */
 function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
   const time = (at: number) => (at < -R ? LONG_AGO : NOW);
   return {

@@ -1,4 +1,4 @@
-/** The rules of rotation.ts, each weakened or left out in its own text, and the search that must notice. */
+/** Mutants of rotation.ts: in each, one rule is weakened or removed in the text of the module. Each names the search that must fail. */
 import { stripTypeScriptTypes } from "node:module";
 import type { decide } from "../../../src/session/rotation.ts";
 import { sourceOf } from "../source-of.ts";

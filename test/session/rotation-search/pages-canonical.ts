@@ -1,4 +1,4 @@
-/** Determines when two worlds of pages.ts have the same future. */
+/** Reduces the states of the model in pages.ts, so that states with the same future become equal. */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
 import { latest, type StoreMs, storeMs } from "../../../src/session/time.ts";
 import type { Pages } from "./pages.ts";
@@ -24,8 +24,8 @@ export const tokensOf = ({ jar, requests, shared }: Pages): readonly Token[] => 
 ];
 
 /**
- * Returns one world for all worlds with the same future, by the rules of browser-canonical.ts for failovers: generations shift together,
- * and no rule distinguishes distances of four or more generations, or of 2 R or more. After the logout tokens do not matter any more.
+ * Reduces a world by the rules that browser-canonical.ts has for failovers: generations shift together, and distances of four or more
+ * generations, or of 2 R or more, become equal. After the logout all tokens become equal.
  */
 export function canonical(full: Pages, { half }: Time): { readonly key: string; readonly world: Pages } {
   if (full.state === undefined) return signedOut(full);
@@ -57,7 +57,7 @@ export function canonical(full: Pages, { half }: Time): { readonly key: string; 
   return renamed(near);
 }
 
-/** Forgets what no rule and no process asks any more. */
+/** Removes facts that no rule and no process will use any more. */
 function forgotten(world: Pages, state: RotationState, far: StoreMs): Pages {
   const known = (token: Token): Token => {
     const ahead = token.generation - state.generation;
@@ -67,7 +67,7 @@ function forgotten(world: Pages, state: RotationState, far: StoreMs): Pages {
   };
   const plain = mapped(world, (s) => s, known);
   const requests = plain.requests.map((r) => (r.response ? { ...r, token: r.response } : r));
-  // A shared result matters for as long as a request with its token may come.
+  // A shared result is kept while a request with its token is still possible.
   const mayCome = [
     plain.jar,
     ...requests.map(({ token, response }) => response ?? token),
@@ -88,7 +88,7 @@ function signedOut(world: Pages): { readonly key: string; readonly world: Pages 
   );
 }
 
-/** Nonces get names by first appearance, in an order of the requests that does not depend on them. */
+/** Renames nonces in the order in which they occur, after sorting the requests by everything else. */
 function renamed(world: Pages): { readonly key: string; readonly world: Pages } {
   const rough = (value: object) => JSON.stringify(value, (key, part) => (key === "nonce" ? undefined : part));
   const sorted = <T extends object>(list: readonly T[]) =>

@@ -1,15 +1,15 @@
 /**
- * A model of one browser whose jar two kits read: the browser kit in its pages, and servers that render them. It is searched for a wrong
- * logout.
+ * A model of one browser whose cookie jar is used by the browser kit in its pages and by servers that render them. Searches look for a
+ * wrong logout.
  *
- * Any tab may send a request at any time, with the jar's token of that moment. The kit's request goes to the service. A navigation goes
- * to a process of the application, which asks the service once for all navigations with the same token, and hands out the result for
- * `share`. Only the navigation that made it ask gets the cookies, or all do (`cookiesFor`). Responses arrive late, never, and in any
- * order, and overwrite the jar with their cookies; no request and no navigation is in flight longer than `flight`. The user may sign out at
- * any time. The property: no request ends as `reuse`. After the logout there is no state that could serve anything, whatever the jar is
- * given.
+ * Any tab may send a request at any time, with the token that the jar has at that moment. A request of the kit goes to the service. A
+ * navigation goes to a process of the application, which calls the service once for all navigations with the same token, and reuses the
+ * result for the time `share`. By `cookiesFor`, only the navigation that caused the call gets the new cookies, or all do. Responses
+ * arrive in any order, late or never, and overwrite the jar. Neither a request nor a navigation is in flight for longer than `flight`.
+ * The user may sign out at any time. The property: no request ends as `reuse`, and after the logout no request is served, whatever is in
+ * the jar.
  *
- * Time passes in ticks (time.ts). The store's script runs once for each request: browser.ts has the commands that are sent again.
+ * Time passes in ticks (time.ts). The store's script runs once for each request, because browser.ts covers commands that are sent again.
  */
 import {
   type decide,
@@ -23,19 +23,19 @@ import { childOf } from "./holders.ts";
 import { canonical, isSame, mapped, tokensOf } from "./pages-canonical.ts";
 import { longAgo, NOW, type Time } from "./time.ts";
 
-/** The process of the application; `undefined` stands for the browser kit, which calls the service itself. */
+/** The number of a process of the application; undefined for the browser kit, which calls the service itself. */
 type Process = number | undefined;
 type Request = {
   readonly process: Process;
   readonly token: Token;
   readonly sentAt: number;
-  /** The service has responded; undefined before. */
+  /** The token in the service's response; undefined until the service responds. */
   readonly response: Token | undefined;
 };
 type Shared = { readonly process: number; readonly token: Token; readonly response: Token; readonly sinceMs: number };
 
 export type Pages = {
-  /** Undefined after the logout. */
+  /** The stored state of the session; undefined after the logout. */
   readonly state: RotationState | undefined;
   readonly jar: Token;
   readonly requests: readonly Request[];
@@ -47,11 +47,11 @@ export type PagesAssumptions = {
   readonly time: Time;
   readonly inFlight: number;
   readonly processes: number;
-  /** How long a process hands out a result, from when it called the service, ticks. */
+  /** For how long after a call of the service a process reuses its result, in ticks. */
   readonly share: number;
-  /** Which navigations get the cookies of a response that they share. A navigation without them does not change the cookie jar. */
+  /** Which of the navigations that share a response get its cookies. Without them a navigation does not change the jar. */
   readonly cookiesFor: "the first" | "all";
-  /** The longest time of a navigation and of a request of the kit, ticks. The default is R/2. */
+  /** The longest time in flight of a navigation and of a request of the kit, in ticks. The default is R/2. */
   readonly flight?: number;
 };
 
@@ -96,7 +96,7 @@ function* requestsLeave(world: Pages, { inFlight, processes }: PagesAssumptions)
   }
 }
 
-/** Yields the worlds after the service's response: the script runs for a request, unless its process has the result. */
+/** Yields the worlds after the service's response. Unless the process already has a result for this token, the store's script runs. */
 function* serviceResponds(
   world: Pages,
   at: number,
@@ -140,7 +140,7 @@ function shifted(world: Pages, by: number): Pages {
     world,
     (s) => ({
       ...s,
-      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // The time NEVER is not shifted.
+      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stands for no time, so it does not age.
       childMintedAt: later(s.childMintedAt, -by),
       childServedAt: later(s.childServedAt, -by),
     }),

@@ -1,4 +1,4 @@
-/** A session whose first token was stolen, presentation by presentation, in plain milliseconds. */
+/** Plays single histories of a session whose first token was stolen, with times in ms. */
 import {
   type Decision,
   type decide,
@@ -15,7 +15,7 @@ export const R = 10_000;
 /**
  * Plays a script: `v` and `t` present the newest token of the victim and of the thief, `s` the stolen one.
  *
- * @param waits the times before the presentations in ms, used in turn
+ * @param waits the times before the presentations, in ms; they repeat if there are fewer than presentations
  */
 export function play(rule: typeof decide, script: string, ...waits: number[]): Decision["outcome"][] {
   const stolen: PresentedToken = { generation: 1, nonce: "stolen", issuedAt: storeMs(0) };
@@ -34,7 +34,7 @@ export function play(rule: typeof decide, script: string, ...waits: number[]): D
   return outcomes;
 }
 
-/** Plays a thief that keeps presenting the confirmed token, this many times at a rhythm, and then a victim. */
+/** Plays a thief that presents the stolen token at regular intervals, and then a victim. Returns the outcome for the victim. */
 export function keepsAsking(rule: typeof decide, rhythm: number, times: number, offset: number) {
   return play(rule, `v${"s".repeat(times)}v`, ...Array.from({ length: times + 1 }, () => rhythm), offset).at(-1);
 }

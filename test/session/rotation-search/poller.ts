@@ -1,10 +1,10 @@
 /**
- * A model of an attacker that may present any token that it has had, at any time and any number of times.
+ * A model of an attacker that presents any token that it has had, at any time and any number of times.
  *
  * At first the victim and the thief hold the same token. The victim's refreshes are more than `apart` from each other, and every response
- * arrives. The search tries all times of the thief's requests, also those that a real thief could find only by luck, because it knows
- * nothing but the responses. The thief meets a refresh of the victim if it presents a token within R of it, before or after.
- * The property: a thief that has missed a refresh is served until the victim's next refresh at the latest.
+ * arrives. The search tries all times of the thief's requests, although a real thief sees only the responses and would find some of these
+ * times only by luck. The thief "meets" a refresh of the victim if it presents a token at most R before or after that refresh; otherwise
+ * it misses the refresh. The property: a thief that has missed a refresh is served until the victim's next refresh at the latest.
  */
 import {
   type decide,
@@ -31,11 +31,11 @@ export type Polling = {
 
 export type PollingAssumptions = {
   readonly decide: typeof decide;
-  /** Ticks in R: everything happens on a tick. */
+  /** The reuse interval R, in ticks. Every event happens at a tick. */
   readonly ticks: number;
-  /** Ticks that the victim's refreshes are at least apart, and one more. */
+  /** The victim's refreshes are more than this many ticks apart. */
   readonly apart: number;
-  /** How many tokens the thief keeps. */
+  /** The greatest number of tokens that the thief keeps. */
   readonly hoard: number;
 };
 
@@ -66,7 +66,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
   function* victimComes(world: Polling): Iterable<Step<Polling>> {
     for (const token of world.victim) {
       const decision = decide(world.state, token, "new", NOW, R);
-      if (decision.outcome === "reuse") continue; // The session has ended, so what the thief does no longer matters.
+      if (decision.outcome === "reuse") continue; // The session has ended, so this history cannot break the property.
       const met = world.sinceThief <= R;
       yield {
         label: () => `the victim presents ${token.generation}${token.nonce}: ${decision.outcome}`,
@@ -118,7 +118,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
     },
     canonical(world) {
       const { state } = world;
-      // Tokens that will never be served again, and duplicates, need not be kept.
+      // Duplicates, and tokens that will never be served again, are dropped.
       const useful = world.thief.filter(
         (t, at) =>
           t.generation >= state.generation - 1 &&

@@ -1,10 +1,10 @@
 /**
- * Computes how long the victim's pause must be so that an attacker which polls in a steady rhythm is detected at the victim's next
- * refresh.
+ * Computes the shortest pause between a victim's refreshes with which an attacker that polls at regular intervals is detected at the
+ * victim's next refresh.
  *
- * An attacker that polls every P has a child minted every m: the first multiple of P beyond R. The victim's child is outdated by one
- * that is minted more than 2 R later, so that a pause of 2 R + m always lets the victim's next refresh find the theft. For no
- * rhythm up to 2 R is m more than 2 R: 4 R are enough for all of them.
+ * If the attacker polls every P, a child is minted every m, the first multiple of P beyond R. The victim's child is outdated as soon as
+ * another one is minted more than 2 R later. So with a pause of 2 R + m, the victim's next refresh always detects the theft. For
+ * intervals P of up to 2 R, m is at most 2 R, so a pause of 4 R is always enough.
  */
 import type { decide } from "../../../src/session/rotation.ts";
 import { type Life, served } from "./thief.ts";
@@ -14,10 +14,16 @@ export const TICKS = 8;
 /** The length of a tick, in ms. */
 const TICK = 1_000;
 const R = TICKS * TICK;
-/** A shift of the victim's requests, in ms. It keeps them off the ticks, so that nothing happens at exactly R: the rules say "within". */
+/**
+ * The time by which the victim's requests are shifted from the ticks, in ms, because at a distance of exactly R the outcome depends on
+ * "within".
+ */
 const OFF = 1;
 
-/** Returns how often a victim that comes every `pause` ticks is served beside a thief that comes every `rhythm`, at the worst phase. */
+/**
+ * Returns how often a victim is served that refreshes every `pause` ticks, beside a thief that polls every `rhythm` ticks, at the worst
+ * offset.
+ */
 function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause: number, most: number): number {
   let worst = 0;
   for (let phase = 0; phase < rhythm * 2; phase++) {
@@ -40,14 +46,14 @@ function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause:
   return worst;
 }
 
-/** Returns the shortest pause, in ticks, from which on the theft is detected at the next refresh, whatever the phase. */
+/** Returns the shortest pause, in ticks, with which the theft is always detected at the victim's next refresh. */
 export function line(rule: typeof decide, thief: Life["thief"], rhythm: number): number {
   let pause = 8 * TICKS;
   while (pause > 1 && worst(rule, thief, rhythm, pause - 1, 1) === 0) pause--;
   return pause;
 }
 
-/** Returns 2 R + m, in ticks. */
+/** Returns the pause that is always enough, 2 R + m, in ticks. */
 export function promised(rhythm: number): number {
   return 2 * TICKS + rhythm * (Math.floor(TICKS / rhythm) + 1);
 }

@@ -1,9 +1,9 @@
 /**
- * Simulates an attacker that presents a stolen token at intervals of its choice, and a victim that does not know of the attacker. Times are
- * plain milliseconds.
+ * Simulates an attacker that presents a stolen token at intervals of its choice, and a victim that does not know of the attacker. Times
+ * are plain milliseconds.
  *
- * The attacker knows nothing but the responses to its own requests. They reveal one thing: if the child in a response was minted at another
- * time than that of the request, the victim has sent a request in between, and has this child too.
+ * The attacker knows only the responses to its own requests. They reveal one fact: if the child in a response was not minted at the time
+ * of the request, the victim has sent a request in between, and has the same child.
  */
 import { type decide, firstState, type PresentedToken } from "../../../src/session/rotation.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -17,9 +17,9 @@ export type Life = {
   /** Returns the time to the thief's next request, in ms. */
   readonly rhythm: () => number;
   /**
-   * How the thief acts. `confirmed`: it presents the same token until that one is behind. `newest`: it presents the token of the last
-   * response. `watchful`: it takes a newer token when it sees that the victim has sent a request, and sends none until the victim may send
-   * the next. `punctual`: it sends one request for each refresh that it expects of the victim.
+   * How the thief acts. `confirmed`: it presents the same token until the session is a generation ahead. `newest`: it presents the token
+   * of the last response. `watchful`: it takes a newer token when it sees that the victim has sent a request, and sends none until the
+   * victim may send the next. `punctual`: it sends one request for each refresh that it expects of the victim.
    */
   readonly thief: "confirmed" | "newest" | "watchful" | "punctual";
   /** The shortest pause of the victim between two refreshes, in ms. A watchful thief knows nothing else of the victim. */
@@ -40,7 +40,7 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   }
   const stolen = childOf(state);
   let victim = present(stolen) ?? stolen;
-  // Watchful and punctual thieves present the token early enough to get the first child, and then wait.
+  // Watchful and punctual thieves begin with the first child, which they got by presenting the stolen token in time. Then they wait.
   const waits = thief === "watchful" || thief === "punctual";
   let held = waits ? victim : stolen;
   let newest = victim;
