@@ -1,5 +1,6 @@
 /** The adapter for Astro. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
+import { knownAddress } from "./request-headers.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 /** The parts of `APIContext` that are used. */
@@ -32,7 +33,9 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
       request: { method, headers },
       url,
     } = context;
-    const { authentication, response } = await gate({ method, url: url.href, headers }, context.clientAddress);
+    // Without an address, as with some of its adapters, Astro throws an error.
+    const address = knownAddress(() => context.clientAddress);
+    const { authentication, response } = await gate({ method, url: url.href, headers }, address);
     if (response) return response;
     (context.locals as { user?: User }).user = authentication.user;
     return withResponseHeaders(await next(), authentication);

@@ -33,6 +33,15 @@ export function mayRefresh(headers: Pick<Headers, "get">): boolean {
   return headers.get("sec-fetch-site") !== "cross-site" || isNavigation(headers);
 }
 
+/** Returns the address of a client, or undefined where a framework throws an error because it knows none. */
+export function knownAddress(read: () => string): string | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns the headers for the request to the service. @param address the network address from which this server received the request */
 export function headersForService(headers: Pick<Headers, "get">, address: string | undefined): Headers {
   const passed = new Headers();

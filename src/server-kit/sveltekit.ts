@@ -1,5 +1,6 @@
 /** The adapter for SvelteKit. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
+import { knownAddress } from "./request-headers.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 /** The parts of the input of a SvelteKit `handle` that are used. */
@@ -12,6 +13,8 @@ type EventLike = {
   /** In a request for the data of a page, this is the address of the page. */
   readonly url: URL;
   readonly isDataRequest: boolean;
+  /** Whether the application itself made the request by `event.fetch`. Such a request has neither Fetch Metadata nor a `Host` header. */
+  readonly isSubRequest?: boolean;
   /** The locals of the request. Declare `user: User` in `App.Locals`. */
   readonly locals: object;
   getClientAddress(): string;
@@ -32,12 +35,15 @@ type EventLike = {
 export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {
   const gate = createGate(sessions, options);
   const dataGate = createGate(sessions, options, () => true);
+  const ownGate = createGate(sessions, { ...options, origins: false });
   return async <Event extends EventLike>({ event, resolve }: Input<Event>): Promise<Response> => {
-    const { request, url, isDataRequest } = event;
+    const { request, url, isDataRequest, isSubRequest } = event;
+    // Without an address, as during prerendering, SvelteKit throws an error.
+    const address = knownAddress(() => event.getClientAddress());
     // SvelteKit loads the data of a page by script from a separate address, and a redirect in that response redirects the browser.
     const { authentication, response } = isDataRequest
-      ? await dataGate({ method: request.method, url: url.href, headers: request.headers }, event.getClientAddress())
-      : await gate(request, event.getClientAddress());
+      ? await dataGate({ method: request.method, url: url.href, headers: request.headers }, address)
+      : await (isSubRequest ? ownGate : gate)(request, address);
     if (response) return response;
     (event.locals as { user?: User }).user = authentication.user;
     return withResponseHeaders(await resolve(event), authentication);
