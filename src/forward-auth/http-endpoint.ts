@@ -3,7 +3,7 @@
  * Lua, and Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no
  * body. The headers `X-Forwarded-Method`, `-Host` and `-Uri` describe the request; only tokens that are bound to a key need them.
  */
-import { type Handler, respond } from "../listener/listener.ts";
+import { type Handler, type Request, respond } from "../listener/listener.ts";
 import type { Check } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
@@ -14,6 +14,7 @@ export const isCheck = (url: string | undefined): boolean => url !== undefined &
 export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (error: unknown) => void): Handler {
   return (request, response) => {
     const headerOf = (name: string) => {
+      if (name === "authorization") return authorizationOf(request);
       const value = request.headers[name];
       return Array.isArray(value) ? value.join(", ") : value;
     };
@@ -34,4 +35,14 @@ export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (err
       response.destroy();
     });
   };
+}
+
+/**
+ * Returns the header `Authorization`. Several are joined with commas, which no token has: Node returns the first one, but the upstream may
+ * read another one.
+ */
+function authorizationOf({ headers, rawHeaders }: Request): string | undefined {
+  if (headers.authorization === undefined) return undefined;
+  const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === "authorization");
+  return values.join(", ");
 }
