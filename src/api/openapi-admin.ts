@@ -24,7 +24,7 @@ const SHARED_SIGNALS = "auth.admin.v1.SharedSignalsService";
 
 const SESSION_ID = "K2Jwm7AuplQf5-UskOhVws0";
 
-/** Requests that a reader can start with. A form filled in from the schema would be refused, and an empty one may end all sessions. */
+/** Example requests. An example generated from the schema would be refused, and an empty request may end all sessions. */
 const EXAMPLES = {
   CreateSession: { subject: "alice", client: { displayName: "laptop" } },
   GetSession: { sessionId: SESSION_ID },

@@ -26,7 +26,7 @@ export function parsePageToken(token: string): string | undefined {
   return position.toString("base64url") === token ? position.toString() : rejectPageToken();
 }
 
-/** Rejects a page token whose position is not one of the store's. Only the store can tell: `.catch(rejectForeignPosition)`. */
+/** Rejects a page token whose position the store does not know. It handles errors of the store: `.catch(rejectForeignPosition)`. */
 export function rejectForeignPosition(error: unknown): never {
   if (error instanceof InvalidCursor) rejectPageToken();
   throw error;

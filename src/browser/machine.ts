@@ -15,7 +15,7 @@ export type Known = {
   readonly version: number;
   /** The session that has ended. Tokens of it are no longer accepted from other tabs. */
   readonly endedSid?: string | undefined;
-  /** Whether this tab soon checks the session, even if it is hidden, and repeats that until the state of the session is known. */
+  /** Whether the state may be outdated. The tab then checks it soon, even if the tab is hidden, and repeats that until it is known. */
   readonly doubtful?: boolean;
   /** How many attempts in a row have failed. */
   readonly failures: number;

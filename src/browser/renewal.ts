@@ -163,7 +163,7 @@ export function createRenewal(
       const { token, doubtful } = known;
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
-      // If the state is in doubt, any token of a tab that is not in doubt helps, even the present one.
+      // In doubt, this tab asks for any token: a tab that is not in doubt may confirm the present one.
       say({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
       // If the lock took long to get, messages between tabs take long as well. So the wait for a reply is extended by twice that time.
       const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
@@ -211,7 +211,7 @@ export function createRenewal(
       const { version, token } = known;
       const url = `${baseUrl}/v1/auth/logout`;
       let outcome = await send(realm, url, closed);
-      // The cookie is gone, but the session may still exist.
+      // The service found no session by the cookie, but the session of the access token may still exist.
       if (outcome.ended && token?.text)
         outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(token.text) });
       if (outcome.cause) throw unavailable(outcome.cause);

@@ -2,9 +2,9 @@
 
 /** How long the other tabs have to send a token, in ms. Twice the time that the lock took is added. */
 export const ASK_MS = 50;
-/** The longest time that other tabs get, in ms. */
+/** The longest time that the other tabs have to send a token, in ms. */
 export const MAX_PATIENCE_MS = 1_000;
-/** How long other tabs get at least if this tab has a valid token, in ms: they may be busy. */
+/** How long the other tabs have if this tab has a valid token, in ms. It is longer than `ASK_MS`, because they may be busy. */
 export const PATIENCE_MS = 500;
 /** Tabs and users that react to the same event spread their requests over this time, in ms. */
 export const SPREAD_MS = 500;

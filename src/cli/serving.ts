@@ -20,7 +20,7 @@ export function parsePort(text: string): number {
   throw usageError("--port is a number of at most 65535");
 }
 
-/** Throws an error with the same text, which ends the command. */
+/** Throws an error with the text of another one. It ends the command with that text. */
 export function refuse(error: unknown): never {
   throw new CommandError(errorMessage(error));
 }

@@ -16,7 +16,7 @@ type PublicKey = Omit<StoredKey, "d">;
 
 /** Signs with a P-256 key. Implement it for a key that stays in a keychain or a security chip. */
 export interface ProofKey {
-  /** The public JWK, with only these members. */
+  /** The public JWK. It must have no members except those of this type. */
   readonly publicKey: PublicKey;
   /** Returns the ES256 signature of the bytes: 64 bytes, r ‖ s (RFC 7518 section 3.4). */
   sign(input: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>>;

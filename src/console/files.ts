@@ -58,7 +58,7 @@ export function consoleFiles(): (path: string) => Promise<Page> | undefined {
     const page = kept.get(path) ?? load(asset);
     kept.set(path, page);
     return page.catch(() => {
-      kept.delete(path); // The next request reads the file again.
+      kept.delete(path); // After a failure, the next request reads the file again.
       return NOT_BUILT;
     });
   };

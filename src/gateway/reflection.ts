@@ -126,7 +126,7 @@ class Conversation {
     const visited = new Set<string>();
     const ordered: FileDescriptorProto[] = [];
     const add = (file: FileDescriptorProto) => {
-      // Files that import each other in a circle end here; the registry refuses them.
+      // This also ends the recursion for files that import each other, which the registry then refuses.
       if (visited.has(file.name)) return;
       visited.add(file.name);
       for (const name of file.dependency) {

@@ -146,7 +146,7 @@ export const GetMetadataRequestSchema: GenMessage<GetMetadataRequest> = /*@__PUR
   messageDesc(file_auth_v1_oauth, 4);
 
 /**
- * The metadata of an authorization server: what there is, and no more.
+ * The metadata of the service as an authorization server.
  *
  * @generated from message auth.v1.GetMetadataResponse
  */

@@ -603,7 +603,7 @@ export type DeviceSession_Scope = Message<"auth.v1.DeviceSession.Scope"> & {
   includeSite: boolean;
 
   /**
-   * Rules, the last one that matches a request decides.
+   * Rules. The last one that matches a request decides.
    *
    * @generated from field: repeated auth.v1.DeviceSession.ScopeRule scope_specification = 3 [json_name = "scope_specification"];
    */

@@ -65,7 +65,7 @@ function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, device
   if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
 }
 
-/** The last character has two spare bits, which must be zero. */
+/** Matches a thumbprint. The last character has two spare bits, which must be zero. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /** Checks the key that a session is created with. @throws ServiceError if no client could prove the key */

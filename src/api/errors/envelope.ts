@@ -18,7 +18,7 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
   return { error: { code, message } };
 }
 
-/** Returns what an encoder needs of a failure. @param onBug receives errors that no rule covers */
+/** Returns the parts of a failure that an encoder needs. @param onBug receives errors that no rule covers */
 export function describeFailure(failure: Failure, onBug: (error: unknown) => void) {
   if (failure.kind !== "rpc") {
     const code = CODES[failure.kind];

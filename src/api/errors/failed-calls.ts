@@ -1,4 +1,4 @@
-/** The response to a call that has failed before it had one, in the form of its protocol. */
+/** Makes the response to a call that has failed before it had a response, in the form of the call's protocol. */
 import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import {

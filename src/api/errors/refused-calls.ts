@@ -54,7 +54,7 @@ const UNKNOWN_METHOD = new ConnectError("no such method", Code.Unimplemented, un
   { desc: ErrorDetailSchema, value: { code: "E404_NOT_FOUND" satisfies ErrorCode } },
 ]);
 
-/** The response to a call of an unknown method, in Connect's format. Its code is not `not_found`, because methods return that one. */
+/** The response to a call of an unknown method, in Connect's format. Its code is not `not_found`, because known methods return that. */
 export const unknownMethod: PlainResponse = connectError("E404_NOT_FOUND", UNKNOWN_METHOD);
 
 /**

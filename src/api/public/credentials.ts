@@ -62,8 +62,8 @@ const CHECKS = {
   },
   logoutByCookie: byCookie,
   registerDevice(deps: CredentialDeps, headers: Headers) {
-    // A proof is accepted even if this instance offers no device binding, because another instance may have offered it. But a challenge
-    // in the response would be an offer.
+    // A proof is accepted even if this instance offers no device binding, because another instance may have offered it. A request without
+    // a proof would get a challenge, which is an offer, so it is refused.
     if (!deps.device.offers && !headers.get(PROOF)) throw SHARED_ERRORS.notFound;
     return byCookie(deps, headers);
   },

@@ -65,10 +65,10 @@ function detailOf(json: JsonValue, registry: Registry | undefined): Detail[] {
     try {
       return [{ type, value: fromJson(AnySchema, json, { registry }).value, debug }];
     } catch {
-      // The server has another version of this type, or sent the bytes in base64 as below.
+      // The server has another version of this type, or has sent the bytes in base64.
     }
   }
-  // The server does not know this type either and sends its bytes in base64.
+  // A server that does not know this type either sends its bytes in base64.
   const bytes = Object.keys(json).length === 2 && typeof value === "string" ? base64Decode(value) : new Uint8Array();
   return [{ type, value: bytes, debug }];
 }

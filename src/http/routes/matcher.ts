@@ -105,7 +105,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
         // A route for every method must not take OPTIONS: a CORS preflight must not invoke the RPC.
         (method === "OPTIONS" ? undefined : search("*", path));
       if (found !== undefined) return found;
-      // The routes of the request's own method have been searched before.
+      // The routes of the request's own method need no second search.
       const others = methods.filter((other) => other !== method && trees.get(other)?.find(path) !== undefined);
       if (others.length === 0) return NO_ROUTE;
       const allow = new Set(others);

@@ -46,7 +46,7 @@ export const IntrospectRequestSchema: GenMessage<IntrospectRequest> = /*@__PURE_
  */
 export type IntrospectResponse = Message<"auth.admin.v1.IntrospectResponse"> & {
   /**
-   * `active`, and the claims of an active token. Over HTTP it is the body.
+   * `active`, and the claims of an active token. Over HTTP this field is the body.
    *
    * @generated from field: google.protobuf.Struct claims = 1;
    */

@@ -207,14 +207,14 @@ export type DeviceBinding = Message<"auth.admin.v1.DeviceBinding"> & {
   thumbprint: string;
 
   /**
-   * Whether refreshing the session needs the key: from its first use on.
+   * Whether refreshing the session needs the key, which is so from the first use of the key on.
    *
    * @generated from field: bool bound = 3;
    */
   bound: boolean;
 
   /**
-   * Since when it is bound, or registered if it is not bound yet.
+   * Since when the session is bound to the key; if it is not bound yet, since when the key is registered.
    *
    * @generated from field: google.protobuf.Timestamp since_time = 4;
    */
@@ -518,7 +518,7 @@ export type ListSessionsRequest = Message<"auth.admin.v1.ListSessionsRequest"> &
   createdBefore?: Timestamp | undefined;
 
   /**
-   * What the subject begins with, at most 255 bytes, in this case. Empty: any.
+   * The start of the subject, at most 255 bytes, case-sensitive. Empty: any.
    *
    * @generated from field: string subject_prefix = 8;
    */
@@ -574,7 +574,7 @@ export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@_
  */
 export type ListSessionEventsRequest = Message<"auth.admin.v1.ListSessionEventsRequest"> & {
   /**
-   * The subject: 1 to 255 bytes. The events of its last 64 sessions.
+   * The subject: 1 to 255 bytes. The events of its last 64 sessions are listed.
    *
    * @generated from field: string subject = 1;
    */
@@ -679,7 +679,7 @@ export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
   revocationReason: RevocationReason;
 
   /**
-   * The network address of the request that it belongs to, where it is known.
+   * The network address of the request that caused the event, where it is known.
    *
    * @generated from field: string ip_address = 6;
    */
@@ -1161,14 +1161,14 @@ export const RevocationSchema: GenMessage<Revocation> = /*@__PURE__*/
  */
 export const DeviceBindingPolicy = {
   /**
-   * It is bound if its browser can do that.
+   * The session is bound if its browser supports that.
    *
    * @generated from enum value: DEVICE_BINDING_POLICY_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * It must be bound: from DEVICE_SESSION_TTL after its creation on, a refresh without a device key is refused.
+   * The session must be bound: from DEVICE_SESSION_TTL after its creation on, a refresh without a device key is refused.
    *
    * @generated from enum value: DEVICE_BINDING_POLICY_REQUIRED = 1;
    */
@@ -1236,7 +1236,7 @@ export const TransportSchema: GenEnum<Transport> = /*@__PURE__*/
  */
 export const SessionEventType = {
   /**
-   * Not known to this version of the contract.
+   * The value is not known to this version of the contract.
    *
    * @generated from enum value: SESSION_EVENT_TYPE_UNSPECIFIED = 0;
    */
@@ -1305,7 +1305,7 @@ export const SessionEventTypeSchema: GenEnum<SessionEventType> = /*@__PURE__*/
  */
 export const TokenType = {
   /**
-   * Not known to this version of the contract.
+   * The value is not known to this version of the contract.
    *
    * @generated from enum value: TOKEN_TYPE_UNSPECIFIED = 0;
    */
@@ -1346,7 +1346,7 @@ export const TokenTypeSchema: GenEnum<TokenType> = /*@__PURE__*/
  */
 export const RevocationReason = {
   /**
-   * Not known to this version of the contract.
+   * The value is not known to this version of the contract.
    *
    * @generated from enum value: REVOCATION_REASON_UNSPECIFIED = 0;
    */
@@ -1409,7 +1409,7 @@ export const RevocationReason = {
   REUSE: 8,
 
   /**
-   * It was past its lifetimes. So are its access tokens: verifiers need not remember it.
+   * The session expired. Its access tokens have expired, too, so verifiers need not remember it.
    *
    * @generated from enum value: REVOCATION_REASON_EXPIRED = 9;
    */

@@ -68,7 +68,7 @@ export type Stream = Message<"auth.admin.v1.Stream"> & {
   streamId: string;
 
   /**
-   * The issuer. A receiver that sends it sends what it has read, as for the other properties of the transmitter.
+   * The issuer. A request may contain it, and the other properties of the transmitter, only with the value that was returned.
    *
    * @generated from field: string iss = 2;
    */
@@ -222,7 +222,7 @@ export type UpdateStreamRequest = Message<"auth.admin.v1.UpdateStreamRequest"> &
   stream?: Stream | undefined;
 
   /**
-   * The properties to change. Over HTTP they are those that the body has.
+   * The properties to change. Over HTTP they are those in the body.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2 [json_name = "update_mask"];
    */
@@ -356,7 +356,7 @@ export type StreamStatus = Message<"auth.admin.v1.StreamStatus"> & {
   status: string;
 
   /**
-   * Why it is so.
+   * The reason of the status.
    *
    * @generated from field: optional string reason = 3;
    */
@@ -561,7 +561,7 @@ export type VerifyStreamRequest = Message<"auth.admin.v1.VerifyStreamRequest"> &
   streamId: string;
 
   /**
-   * A text that the event has, too.
+   * A text that the verification event repeats.
    *
    * @generated from field: optional string state = 2;
    */
@@ -604,7 +604,7 @@ export type PollStreamRequest = Message<"auth.admin.v1.PollStreamRequest"> & {
   streamId: string;
 
   /**
-   * How many events to return at the most; 100 by default, which is also the most. 0 acknowledges alone.
+   * The most events to return: 100 by default, and never more. With 0 the request only acknowledges events.
    *
    * @generated from field: optional int32 max_events = 2;
    */
@@ -625,7 +625,7 @@ export type PollStreamRequest = Message<"auth.admin.v1.PollStreamRequest"> & {
   ack: string[];
 
   /**
-   * Events that the receiver cannot accept, by `jti`: at most 1000. They are given up.
+   * Events that the receiver cannot accept, by `jti`: at most 1000. They are not sent again.
    *
    * @generated from field: map<string, auth.admin.v1.SetError> set_errs = 5;
    */
@@ -778,7 +778,7 @@ export const SharedSignalsService: GenService<{
     output: typeof UpdateStreamStatusResponseSchema;
   },
   /**
-   * Sends the events of a removed subject again (SSF 1.0 section 8.1.3.2). All subjects are there by default.
+   * Resumes the events of a removed subject (SSF 1.0 section 8.1.3.2). By default the events of all subjects are sent.
    *
    * @generated from rpc auth.admin.v1.SharedSignalsService.AddStreamSubject
    */
@@ -788,7 +788,7 @@ export const SharedSignalsService: GenService<{
     output: typeof AddStreamSubjectResponseSchema;
   },
   /**
-   * Sends no more events of a subject (SSF 1.0 section 8.1.3.3).
+   * Stops the events of a subject (SSF 1.0 section 8.1.3.3).
    *
    * @generated from rpc auth.admin.v1.SharedSignalsService.RemoveStreamSubject
    */

@@ -102,7 +102,7 @@ export type Subscription = Message<"auth.admin.v1.Subscription"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Why nothing is delivered: `operator`, `failing` for a day, `receiver` (it asked for it; a webhook by 410), or `disabled` (a stream that keeps nothing). Empty while it is active.
+   * Why nothing is delivered: `operator` (an operator has paused it), `failing` (deliveries failed for a day), `receiver` (the receiver has paused it, a webhook by responding 410), or `disabled` (a stream whose events are not kept). Empty while it is active.
    *
    * @generated from field: string paused_because = 7;
    */
