@@ -60,28 +60,30 @@ if [ -n "$missing" ]; then
   sh test/toolchain/install.sh
 fi
 
+# Installs the packages of test/$1 with further options of npm. Quiet when there is nothing to do.
+install_npm() {
+  directory=test/$1
+  shift
+  if cmp -s "$directory/package-lock.json" "$directory/node_modules/.installed"; then return; fi
+  npm ci --prefix "$directory" --no-audit --no-fund --loglevel error "$@" >&2
+  # Last: what ended before this is done again.
+  cp "$directory/package-lock.json" "$directory/node_modules/.installed"
+}
+
+# All at once: one alone uses less than one core, and waits for the network and the disk otherwise.
+pids=""
 # The oldest Node that the published packages promise to run on.
-[ -d test/oldest-node/node_modules ] || npm ci --prefix test/oldest-node --no-audit --no-fund --loglevel error >&2
-
+install_npm oldest-node & pids="$pids $!"
 # A mock server of the OpenAPI documents.
-[ -d test/mock-server/node_modules ] || npm ci --prefix test/mock-server --ignore-scripts --no-audit --no-fund --loglevel error >&2
-
+install_npm mock-server --ignore-scripts & pids="$pids $!"
 # The frameworks with which the server kit is tested. Their install scripts are not needed.
-if ! cmp -s test/frameworks/package-lock.json test/frameworks/node_modules/.installed; then
-  npm ci --prefix test/frameworks --ignore-scripts --no-audit --no-fund --loglevel error >&2
-  cp test/frameworks/package-lock.json test/frameworks/node_modules/.installed
-fi
-
+install_npm frameworks --ignore-scripts & pids="$pids $!"
 # The packages of signal receivers. Their install scripts are not needed.
-if ! cmp -s test/receivers/package-lock.json test/receivers/node_modules/.installed; then
-  npm ci --prefix test/receivers --ignore-scripts --no-audit --no-fund --loglevel error >&2
-  cp test/receivers/package-lock.json test/receivers/node_modules/.installed
-fi
-
+install_npm receivers --ignore-scripts & pids="$pids $!"
 # The runtimes other than Node and browsers. Their install scripts would only link the program of the platform.
-if ! cmp -s test/runtimes/package-lock.json test/runtimes/node_modules/.installed; then
-  npm ci --prefix test/runtimes --ignore-scripts --no-audit --no-fund --loglevel error >&2
-  cp test/runtimes/package-lock.json test/runtimes/node_modules/.installed
-fi
+install_npm runtimes --ignore-scripts & pids="$pids $!"
+sh test/tools/install.sh & pids="$pids $!"
 
-exec sh test/tools/install.sh
+failed=0
+for pid in $pids; do wait "$pid" || failed=1; done
+exit $failed
