@@ -48,7 +48,7 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
 }
 
 /**
- * Creates a function that refreshes by token. Requests with the same token share one call and its response, for `shareMs` from the
+ * Creates a function that refreshes. Requests that present the same to the service share one call and its response, for `shareMs` from the
  * beginning of the call. Only the first of these requests, which makes the call, gets the cookies of the response. They would reach the
  * browser too late with a later request, because to the service they are as old as the call (docs/server-side.md).
  */
@@ -57,7 +57,7 @@ export function createRefresher(deps: RefreshDeps) {
   const calls = new Map<string, { readonly result: Promise<Refreshed>; readonly untilMs: number }>();
 
   return async (
-    token: string,
+    presented: string,
     headers: Headers,
   ): Promise<{ readonly refreshed: Refreshed; readonly isFirst: boolean }> => {
     const nowMs = deps.clock();
@@ -67,14 +67,14 @@ export function createRefresher(deps: RefreshDeps) {
       if (isShared(untilMs)) break;
       calls.delete(other);
     }
-    const known = calls.get(token);
+    const known = calls.get(presented);
     if (known && isShared(known.untilMs)) return { refreshed: await known.result, isFirst: false };
-    calls.delete(token);
+    calls.delete(presented);
     const started = { result: refresh(deps, headers), untilMs: nowMs + deps.shareMs };
-    calls.set(token, started);
+    calls.set(presented, started);
     void started.result.then(({ state }) => {
       // The result of an outage is not shared, because the outage may be over at the next request.
-      if (state === "unavailable" && calls.get(token) === started) calls.delete(token);
+      if (state === "unavailable" && calls.get(presented) === started) calls.delete(presented);
     });
     return { refreshed: await started.result, isFirst: true };
   };

@@ -1,5 +1,6 @@
 /** The session of a browser, for servers that render pages. */
 import { distinctValues, withSetCookies } from "./cookies.ts";
+import { deviceOf } from "./device.ts";
 import { call, createRefresher } from "./refresh.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
 
@@ -138,8 +139,11 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (isFresh || user.state === "unavailable" || tokens.length === 0) return outcome(request, user);
       const unknown = user.state === "active" ? user : UNAVAILABLE;
       if (!mayRefresh(headers)) return outcome(request, unknown);
-      const { refreshed, isFirst } = await refresh(tokens.join(" "), headersForService(headers, address));
-      if (refreshed.state === "unavailable") return outcome(request, unknown);
+      const device = deviceOf(headers, refreshCookie);
+      const presented = `${tokens.join(" ")};${device.id}`;
+      const { refreshed, isFirst } = await refresh(presented, headersForService(headers, address));
+      const isUnknown = refreshed.state === "unavailable" || (refreshed.state === "ended" && device.mustRenew);
+      if (isUnknown) return outcome(request, unknown);
       if (refreshed.state === "ended") {
         // The refresh cookie is kept, because this response may arrive after that of a new login.
         const stale = distinctValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
