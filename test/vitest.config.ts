@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from "vitest/config";
 import { LongestFirst } from "./support/longest-first.ts";
 import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 
-/** A container and a bare machine have namespaces of their own, which only root may make. */
+/** Tests that need root, because they create namespaces. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
 
 /** Files of the long form, which use the package registry: `npm run test:packages`. */
@@ -11,8 +11,8 @@ const LONG_FORMS =
   process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
 
 /**
- * The rooms whose tests leave nothing behind in their process: many files share one. A process of its own costs a file half a second
- * of CPU time, since it loads the modules again.
+ * Rooms whose tests leave nothing behind in their process, so that many files share one. A separate process would cost each file half a
+ * second of CPU time for loading the modules again.
  */
 const SHARED = [
   ...[
@@ -30,7 +30,7 @@ const SHARED = [
   ...["tokens", "browser/simulation"],
 ].map((room) => `test/${room}/**/*.test.ts`);
 
-/** What the Redis store and the doctor need of their server: these tests run on Valkey too. */
+/** The tests of what the Redis store and the doctor need of a server. They also run on Valkey. */
 const ON_VALKEY = [
   ...["contract", "cluster-f", "memory", "permissions", "replicas", "rotate-script", "schema", "sentinel", "unfit"].map(
     (name) => `test/store/redis/${name}*.test.ts`,
@@ -39,7 +39,7 @@ const ON_VALKEY = [
   "test/cli/redis-acl.test.ts",
 ];
 
-/** What the services of both kinds of tests emit is searched for credentials. */
+/** Prepares the search for credentials in everything that the services of all tests emit, and the bundle of the program. */
 const globalSetup = ["test/support/emissions/collect.ts", "test/support/bundle.ts"];
 
 export default defineConfig({
@@ -48,7 +48,7 @@ export default defineConfig({
     setupFiles: "./test/support/clean-up.ts",
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
-    // Most tests wait for the processes that they started, so some workers more than cores halve the time of a run.
+    // Most tests wait for processes that they have started, so more workers than cores halve the duration of a run.
     maxWorkers: availableParallelism() + 4,
     expect: { poll: { timeout: PATIENCE_MS } },
     sequence: { sequencer: LongestFirst },
@@ -78,7 +78,7 @@ export default defineConfig({
         },
       },
       {
-        // The search for credentials runs after all other tests, over what their services emitted.
+        // After all other tests, the output of their services is searched for credentials.
         extends: true,
         test: {
           name: "leaks",

@@ -1,13 +1,13 @@
 import { configDefaults, defineConfig } from "vitest/config";
 import { HANG_MS } from "./support/patience.ts";
 
-/** The rooms whose tests need nothing but `npm ci`: no root, no server, no browser. */
+/** Rooms whose tests need only `npm ci`: no root, no server, no browser. */
 const ROOMS = [
   ...["session", "tokens", "clock", "net", "api", "browser/simulation"],
   ...["http/call", "http/client", "http/codec", "http/fetch", "http/response", "http/routes"],
 ];
 
-/** The long searches, and what gives files to another user, which only root can do. */
+/** Excludes the long searches, and tests that give files to another user, which only root can do. */
 const LEFT_OUT = [
   "test/session/*.search.test.ts",
   "test/session/rotation.theft.test.ts",

@@ -1,4 +1,4 @@
-/** A real Redis that can crash and come back, several instances of the store on it, and a clock that the soak moves. */
+/** A real Redis that can crash and come back, several instances of the store on it, and a clock that the test moves. */
 import type { SessionStore } from "../../src/session/ports.ts";
 import { TAGS } from "../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
@@ -10,21 +10,21 @@ export type World = {
   readonly instances: readonly SessionStore[];
   now(): number;
   advance(ms: number): Promise<void>;
-  /** Kills Redis while `during` runs, and starts it on what is on disk. */
+  /** Kills Redis while `during` runs, and restarts it with the data on its disk. */
   crash<T>(during: () => Promise<T>): Promise<T>;
-  /** Keeps a copy of all that Redis holds now. The next `forget` restores it. */
+  /** Keeps a copy of all data of Redis, which the next `forget` restores. */
   remember(): Promise<void>;
-  /** Kills Redis and starts it on what `remember` has kept: a failover that has lost the last writes. */
+  /** Kills Redis and restarts it with the data of `remember`, like a failover that has lost the last writes. */
   forget(): Promise<void>;
   /** Closes an instance and opens another. */
   restartInstance(at: number): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** Long enough for a busy machine. Nothing waits for it: when Redis crashes, its connections end. */
+/** The timeout is long enough for a busy machine. It does not slow down crashes, because these close the connections. */
 const COMMAND_TIMEOUT_MS = 5_000;
 
-/** @param lossy whether Redis is to forget (snapshots only) or to keep everything (append-only file) */
+/** @param lossy whether Redis loses its last writes at a crash (snapshots) or keeps them (append-only file) */
 export async function createWorld(lossy: boolean): Promise<World> {
   const server = await startRedis(...(lossy ? [] : ["--appendonly", "yes"]));
   let now = Date.now();

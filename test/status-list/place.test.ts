@@ -1,4 +1,4 @@
-/** The place of a session in the status lists, which its id says. */
+/** The place of a session in the status lists, which follows from the session id. */
 import { inflateSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { parseSessionId } from "../../src/session/model.ts";
@@ -23,14 +23,14 @@ test("sessions of one process have different, random places in one list, and ids
   expect(sids.slice(0, 7).map(partitionOf)).toEqual(
     Array.from({ length: 7 }, (_, n) => partitionOf(plain.sessionId(`user-${n}`))),
   );
-  // Each eighth of the list has its share: indices are not given in an order.
+  // The indices are random and not in order, so each eighth of the list has a share of them.
   const shares = Map.groupBy(places, ({ index }) => Math.floor((index * 8) / LIST_SIZE));
   for (let eighth = 0; eighth < 8; eighth++) expect(shares.get(eighth)?.length).toBeGreaterThan(1_000);
 });
 
 test("a list takes half of its size, and the next list begins with nothing taken", () => {
   let drawn = 0;
-  // The indices of these ids count up, so no index is drawn twice before the list is full.
+  // These ids have successive indices, so none repeats before the list is full.
   const counting = {
     sessionId: () => {
       const bytes = Buffer.alloc(17);

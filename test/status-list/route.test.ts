@@ -1,4 +1,4 @@
-/** The header for caches, at each time of the wall clock. */
+/** The Cache-Control header of the status lists, at each time of the wall clock. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";

@@ -62,7 +62,7 @@ function bitOf(lst: string, index: number): number {
   return ((bytes[index >> 3] ?? 0) >> (index & 7)) & 1;
 }
 
-/** Waits until an instance has the bit of a session. */
+/** Waits until a session is revoked in the list of an instance. */
 async function revokedIn({ claimsOf, steady }: ReturnType<typeof createWorld>, lists: Lists, sid: SessionId) {
   const { list, index } = placeOf(sid);
   await until(async () => {

@@ -1,4 +1,4 @@
-/** The contract of every store with the domain, as a function of the backend. */
+/** The tests that every store has to pass, as a function of the backend. */
 import { describe, expect, test } from "vitest";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import type { Backend } from "../support/store/backends.ts";

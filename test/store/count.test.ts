@@ -1,4 +1,4 @@
-/** How many sessions a store reports to be live. */
+/** The number of live sessions that a store reports. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
@@ -10,7 +10,7 @@ const BACKENDS = [
   ["Redis", redisBackend],
   ["a Redis cluster", redisClusterBackend],
 ] as const;
-/** The number of sessions to create. It is more than are read in one partition of a Redis. */
+/** The number of sessions to create, which is more than the store reads at once in one partition of a Redis. */
 const MANY = 400;
 
 describe.each(BACKENDS)("over %s", (_, open) => {
@@ -28,7 +28,7 @@ describe.each(BACKENDS)("over %s", (_, open) => {
   test("only live sessions count: none that ended, by itself, with others or by expiry", async () => {
     expect(await store.count()).toBe(0);
     const sids: SessionId[] = [];
-    // Sessions of one millisecond and one partition have no order, and would be spread over more chunks than are read.
+    // Few sessions are created in each millisecond, because sessions of one millisecond have no order that limits a read.
     for (let at = 0; at < 15; at++) {
       sids.push(...(await Promise.all(Array.from({ length: 20 }, () => create(subject())))));
       await backend.advance(1);

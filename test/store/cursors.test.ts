@@ -1,4 +1,4 @@
-/** Cursors that callers send back: they must be exactly as they were returned, or they are refused. */
+/** Cursors that callers send back. They must be exactly as they were returned, or are refused. */
 import { describe, expect, test } from "vitest";
 import { InvalidCursor, type SessionStore } from "../../src/session/ports.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../support/store/backends.ts";

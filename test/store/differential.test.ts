@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
 
-/** Selects the item that a step uses, counted from the newest: mostly one of the last items, which are mostly live. */
+/** Selects the item that a step uses, counted from the newest. The last items are preferred, because most of them are live. */
 const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(12) });
 const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
 const R = REUSE_INTERVAL;
@@ -139,7 +139,7 @@ function proofOf(proof: number | null, keys: readonly DeviceKey[]): { readonly p
   return { proof: keys[proof] ? { thumbprint: thumbprintOf({ key: keys[proof] }) } : someProof(proof) };
 }
 
-/** Replaces the reason: a store may still know why a session ended, but the model never does. */
+/** Removes the difference that a store may still know why a session ended, but the model never does. */
 function gone(result: RotateOutcome): RotateOutcome {
   return !result.ok && (result.reason === "idle" || result.reason === "expired")
     ? { ok: false, reason: "unknown" }
@@ -149,15 +149,15 @@ function gone(result: RotateOutcome): RotateOutcome {
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
   const start = backends.map((backend) => backend.now());
-  // All clocks show the same time, later than any time in the stores: sessions that are created after the end of all, which an
-  // earlier history may have been, are dated up to a millisecond ahead of the clock for each such end.
+  // Sets all clocks to the same time, later than all times in the stores. An earlier history may have ended all sessions; each time this
+  // happens, later sessions are dated up to a millisecond ahead of the clock.
   model.now = storeMs(Math.max(...start) + SECOND);
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
 
   const keys = [someKey("ES256"), someKey("RS256")];
   const users = [subject(), subject()];
   const clientId = subject("history");
-  const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id is one that was never created.
+  const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id belongs to no session.
   const tokens = new Map<SessionId, PresentedToken[]>();
   const user = (pick: number) => users[pick % users.length] ?? "";
   const sid = (pick: number) => sids.at(-1 - (pick % sids.length)) ?? sidOf("");

@@ -1,4 +1,4 @@
-/** Events are deleted when their retention is over, in both stores. */
+/** Both stores delete events at the end of their retention. */
 import { afterEach, expect, test } from "vitest";
 import { storeMs } from "../../src/session/time.ts";
 import { TAGS, tagOfSession } from "../../src/store/redis/partitions.ts";

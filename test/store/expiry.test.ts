@@ -1,4 +1,4 @@
-/** Every session that is past its lifetimes ends, once, whoever looks for it. */
+/** Every session that is past its lifetimes is ended exactly once, whichever instance finds it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NewSession, SessionId } from "../../src/session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../src/session/ports.ts";
@@ -6,7 +6,7 @@ import { storeMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend, redisClusterBackend } from "../support/store/backends.ts";
 import { MARKED, newSession, nonce, SECOND, subject } from "../support/store/sessions.ts";
 
-/** Longer than an instance holds a part of the store. */
+/** After this time, another instance may take over a partition from one that has held its lease. */
 const TAKEOVER = 31 * SECOND;
 const SHORT = 10 * SECOND;
 
@@ -117,7 +117,7 @@ describe.each([
     expect(found.map(({ sid }) => sid).toSorted()).toEqual(sids.toSorted());
   });
 
-  // The embedded store needs no lease: a step is one transaction.
+  // The embedded store needs no lease, because each step is a transaction.
   if (name !== "embedded") {
     test("while an instance holds the partitions, another one looks at none", async () => {
       await backend.advance(TAKEOVER);
@@ -163,7 +163,7 @@ describe.each([
     await backend.endPart(user);
     await backend.advance(SHORT);
     await expireAll();
-    await store.endAll(user, "revoked_subject", { origin: {} }); // The next end comes after the end that was left behind.
+    await store.endAll(user, "revoked_subject", { origin: {} }); // This end comes after the one that stopped half-way.
     await expireAll();
     const { revocations } = await store.revocations(undefined);
     const logged = revocations.filter(({ sid }) => sids.includes(sid));

@@ -1,6 +1,6 @@
 /**
- * Random histories around ends of many sessions that stop half-way: whatever comes between two parts of such an end, and whoever
- * goes on with it, every store gives the results of the model, which ends all in one step.
+ * Random histories in which the end of many sessions stops half-way. Whatever happens between its parts, and whichever instance completes
+ * it, every store gives the same results as the model, which ends all sessions in one step.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
 
-/** The number of sessions to create. It is more than two scripts or transactions process. */
+/** The number of sessions to create, which is more than two scripts or transactions process. */
 const MANY = 150;
 const CAP = 10_000;
 const reason = fc.constantFrom<EndReason>("revoked_subject", "revoked_others");
@@ -51,14 +51,14 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Removes what is not the caller's concern: the order within a millisecond, and whether another instance did a part. */
+/** Reduces an outcome to what must be equal. The order within a millisecond differs, as does whether another instance did a part. */
 function counted(outcome: EndAllOutcome) {
   return outcome.ok ? outcome.count : outcome.reason;
 }
 
 /**
- * An end is followed by another millisecond: a login in its own is dated a millisecond later, and an end of everybody then takes the time
- * of that login, or not, as the store has deleted it already.
+ * Plays a history. Each end is followed by a new millisecond. A login in the same millisecond would be dated a millisecond later, and the
+ * time of an end of all sessions would depend on whether the store has already deleted that login.
  */
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
@@ -93,7 +93,7 @@ async function play(history: readonly Step[]): Promise<void> {
     switch (step.does) {
       case "begin": {
         const live = model.list(user).length;
-        if (isUnderWay || live < 140) break; // The rest of a few sessions ends in one step.
+        if (isUnderWay || live < 140) break; // The end of fewer sessions is completed in one step, so it cannot stop half-way.
         const except = maybe(step.except);
         const options = except === undefined ? {} : { except };
         model.endAll(user, step.reason, options);
@@ -162,7 +162,7 @@ async function play(history: readonly Step[]): Promise<void> {
   const logged = model.log.map(entry).sort();
   await all(logged, async (store) => {
     const { revocations } = await store.revocations(undefined);
-    // A log that is read in pieces delivers some entries twice.
+    // Entries may be delivered twice, because the log is read in several calls.
     return [...new Set(revocations.filter((each) => mine.has(each.sid)).map(entry))].sort();
   });
   for (const each of sids) await all(model.find(each), (store) => store.find(each));

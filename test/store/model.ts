@@ -1,4 +1,4 @@
-/** The simplest store, with which the others must agree: the pure function of rotation.ts with maps in memory. */
+/** A model of the store, with which real stores must agree: the pure function of rotation.ts, with maps in memory. */
 
 import {
   boundKey,

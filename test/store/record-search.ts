@@ -1,6 +1,6 @@
 /**
- * Every creation and every ending is recorded once: every step, cut short in every way, asked for once or twice, while replies
- * about records are lost at random. Each backend runs all of it.
+ * Every creation and every ending is recorded exactly once. Each step is interrupted in every possible way, and repeated or not, while
+ * replies about records are lost at random. Every backend runs all combinations.
  */
 import { expect, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../src/session/admin.ts";
@@ -22,7 +22,10 @@ const MAX_STEP_MS = 10 * SECOND;
 export const ROUND_MS = 5 * SECOND;
 const MAX_ROUNDS = 200;
 
-/** How a step is cut short: before it is done, after it is done (so that its caller or its instance never learns that), or not at all. */
+/**
+ * The ways to interrupt a step: not at all, before it takes effect, or after it, so that its caller or its instance never learns that it
+ * did.
+ */
 const CUTS = [
   "none",
   "not done",
@@ -43,12 +46,12 @@ function random(seed: number): () => number {
 
 const lost = () => new StoreUnavailable("the reply was lost");
 
-/** How many failures follow each other at most. An instance that cannot write for longer counts as dead. */
+/** The greatest number of successive failures. An instance that cannot write for longer counts as dead. */
 const MAX_FAILURES = 3;
 
 type RecordLog = SessionEventLog & Pick<SessionStore, "shiftMs">;
 
-/** Returns the part of a store for records, whose calls fail at random, before or after they have had their effect. */
+/** Returns the methods of a store for records. Their calls fail at random, before or after they take effect. */
 function unreliable(log: RecordLog, draw: () => number): RecordLog {
   let failures = 0;
   const cut = async <T>(act: () => Promise<T>): Promise<T> => {
@@ -75,7 +78,7 @@ function unreliable(log: RecordLog, draw: () => number): RecordLog {
 
 type Line = { readonly event: AuditEvent; readonly address: string | undefined };
 
-/** The part of an instance that records. */
+/** The recorder of an instance, with the lines that it has written. */
 export class Instance {
   readonly recorder: EventRecorder;
   readonly lines: Line[];
@@ -116,7 +119,7 @@ type Known = {
   readonly a: SessionId;
   readonly b: SessionId;
   readonly other: SessionId;
-  /** The current token of `b`. */
+  /** The current token of the session `b`. */
   readonly token: RefreshToken;
   readonly at: number;
 };
@@ -145,10 +148,10 @@ async function reuse(deps: Deps, { a }: Known, requester: Requester) {
   return refresh({ ...deps, ...toolsOf(deps) }, [token], requester);
 }
 
-/** Returns a token of the session that ends. */
+/** Returns a token of the session `a`, which the step ends. */
 const oldToken = ({ a }: Known): RefreshToken => ({ sid: a, generation: 1, nonce: "", issuedAt: storeMs(0) });
 
-/** A refresh in which the browser has a cookie of an older session, too. */
+/** Refreshes with the cookies of two sessions, as after a new login. The older session is ended. */
 async function refreshInPlaceOfAnother(deps: Deps, known: Known, requester: Requester) {
   return refresh({ ...deps, ...toolsOf(deps) }, [oldToken(known), known.token], requester);
 }
@@ -177,7 +180,7 @@ const STEPS: Readonly<Record<string, Step>> = {
 
 const MUTATING = new Set(["create", "end", "endOwned", "endAll", "revokeAll", "rotate"]);
 
-/** Returns a store whose first step is cut short. */
+/** Returns a store whose first step is interrupted. */
 function cutShort(store: SessionStore, cut: Cut): SessionStore {
   let isCut = cut === "none" || cut === "instance is cut off after its line";
   return new Proxy(store, {
@@ -193,7 +196,7 @@ function cutShort(store: SessionStore, cut: Cut): SessionStore {
   });
 }
 
-/** Counts what was written about each event, by its name. */
+/** Counts the lines about each event, by the name of the event. */
 function tally(names: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -229,7 +232,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   const dead: Instance[] = [];
   const cutOff: Instance[] = [];
   const created = new Set<SessionId>();
-  /** The events that were written twice, because their instance was cut off between the line and the record. */
+  /** The events that may have two lines, because their instance was cut off after its line and before it stored the record. */
   const twice = new Set<string>();
   const sessions: SessionId[] = [];
 
@@ -281,7 +284,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
     await step({ store: seen, audit: retrying.recorder.audit }, known, requester);
   }
 
-  // The remaining instances must do the rest.
+  // The instances that still run must write the remaining events.
   let isDone = false;
   for (let round = 0; round < MAX_ROUNDS && !isDone; round++) {
     await backend.advance(ROUND_MS);
@@ -293,7 +296,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   for (const instance of cutOff) {
     instance.find();
     await instance.recorder.flush();
-    await instance.recorder.flush(); // The first attempt to write the events may have failed, so there is a second one.
+    await instance.recorder.flush(); // The events are flushed twice, because the first attempt may have failed.
   }
   for (const { recorder } of [...living, ...dead, ...cutOff]) await recorder.close();
 

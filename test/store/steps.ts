@@ -1,4 +1,4 @@
-/** The contract of every store when the wall clock is set, as a function of the backend. */
+/** Tests that every store has to pass when the wall clock is set, as a function of the backend. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Session, SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
@@ -59,14 +59,14 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       const { child } = await present(sid, first);
       await backend.advance(R / 4);
       await backend.step(ms);
-      expect((await present(sid, first, other)).child).toEqual(child); // Another tab's request, with the same token, was under way.
+      expect((await present(sid, first, other)).child).toEqual(child); // Another tab's request with the same token was already under way.
       const second = await present(sid, child);
       expect(second).toMatchObject({ outcome: "repeat", child });
       await backend.advance(R);
       const third = await present(sid, child, other);
       expect(third.outcome).toBe("rotate");
       expect(outcomeOf(await present(sid, child))).toBe("repeat");
-      expect(shown(sid, third.now)).toBe(backend.now()); // Tokens are stamped with the wall clock.
+      expect(shown(sid, third.now)).toBe(backend.now()); // Tokens get their times from the wall clock.
       expect(Math.abs(shown(sid, store.now(sid)) - backend.now())).toBeLessThan(1_000);
       expect(other.shiftMs({ sid })).toBe(store.shiftMs({ sid }));
     });
@@ -99,7 +99,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       await store.end(sid, "logout");
       const { cursor } = await store.revocations(undefined);
       await backend.step(23 * HOUR);
-      await store.end(sidOf(subject()), "logout"); // Any end removes expired entries.
+      await store.end(sidOf(subject()), "logout"); // Every end of a session also removes expired entries of the log.
       await other.revocations(undefined);
       await backend.step(-23 * HOUR);
       await backend.advance(MARKER_LIFE - 1);
@@ -124,7 +124,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
     test.each(STEPS)(
       "by %d ms and back, the end of all is that of the sessions of before, and of no other",
       async (ms) => {
-        // Returns whether a session has ended, comparing as verifiers compare tokens and the feed.
+        // Returns whether a verifier would consider a session as ended, by the feed.
         const ended = async (by: SessionStore, { createdAt }: Session) =>
           createdAt <= (await by.revocations(undefined)).revokedUntil;
         const create = async () => (await store.create(newSession(subject()), nonce(), 10)).session;
@@ -141,7 +141,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
         await backend.advance(SECOND);
         const late = await create();
         for (const open of [() => store, () => other, () => backend.open()]) {
-          const by = await open(); // A new instance learns of the step from one that has seen it.
+          const by = await open(); // A new instance learns from the store that the clock was set.
           for (const session of [early, before]) {
             expect(await by.find(session.sid)).toEqual({ ok: false, reason: "revoked" });
             expect(await ended(by, session)).toBe(true);

@@ -1,4 +1,4 @@
-/** Texts that look like tokens of the service. */
+/** Invalid texts that look like tokens of the service. */
 import { createHmac, randomBytes } from "node:crypto";
 
 /** The offset of each part of a refresh token, in bytes. */
@@ -40,10 +40,10 @@ export function badRefreshTokens(good: string): readonly (readonly [what: string
 }
 
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/** Order of P-256 (SEC 2 section 2.4.2). */
+/** The order of the curve P-256 (SEC 2 section 2.4.2). */
 const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
-/** Returns other texts with the claims of an access token. The signature of the last one is valid, because anybody can compute it. */
+/** Returns other encodings of an access token. The signature of the last one is valid, because anybody can compute it from the original. */
 export function malleated(token: string): readonly (readonly [what: string, text: string])[] {
   const [header, payload, signature] = token.split(".") as [string, string, string];
   const last = BASE64URL.indexOf(signature.at(-1) as string);
@@ -61,7 +61,7 @@ export function malleated(token: string): readonly (readonly [what: string, text
   ];
 }
 
-/** Returns access tokens that somebody without the key can make from a valid one. */
+/** Returns forged access tokens, made from a valid one without the signing key. */
 export function forgedAccessTokens(token: string): readonly (readonly [what: string, text: string])[] {
   const [header, payload, signature] = token.split(".") as [string, string, string];
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");

@@ -1,4 +1,4 @@
-/** A TCP load balancer. New connections go in turn to backends whose /readyz is 200, and open connections stay. */
+/** A TCP load balancer. It distributes new connections over backends whose /readyz returns 200. Open connections stay where they are. */
 import { EventEmitter, once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { request } from "./raw-http.ts";

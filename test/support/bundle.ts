@@ -10,7 +10,7 @@ import { onExit } from "./on-exit.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const MAIN = join(ROOT, "src/main.ts");
-/** The bundle lies below `node_modules`, so that it finds the packages that it does not contain. */
+/** The bundle is inside `node_modules`, so that it finds the packages that it does not contain. */
 const CACHE = join(ROOT, "node_modules/.cache/tests");
 const DAY_MS = 86_400_000;
 

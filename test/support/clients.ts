@@ -24,7 +24,7 @@ import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js"
 import { ErrorDetailSchema } from "../../gen/auth/v1/session_pb.ts";
 import { type RawResponse, request } from "./raw-http.ts";
 
-/** The result of a call. The headers include the trailers, because protocols differ in where they put fields. */
+/** The result of a call. Its headers include the trailers, because protocols put the same fields into either. */
 export type CallResult<O extends DescMessage> =
   | { readonly ok: true; readonly message: MessageShape<O>; readonly headers: Headers }
   | {
@@ -43,7 +43,7 @@ export type Caller = {
     input?: MessageInitShape<I>,
     headers?: Readonly<Record<string, string>>,
   ): Promise<CallResult<O>>;
-  /** Opens a stream. @throws ConnectError, for other protocols than Connect as well */
+  /** Opens a stream. All protocols report failures as a ConnectError. @throws ConnectError */
   stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     input: MessageInitShape<I>,
@@ -95,7 +95,7 @@ function overTransport(transport: Transport, close = () => {}): Caller {
   };
 }
 
-/** Merges the fields. A trailers-only response has them in both places, and then the first wins. */
+/** Merges headers and trailers. A trailers-only response has the same fields in both, and the first one is used. */
 function headersOf(...metadata: readonly Metadata[]): Headers {
   const headers = new Headers();
   for (const one of metadata) {

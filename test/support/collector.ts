@@ -1,4 +1,4 @@
-/** A collector of OpenTelemetry over HTTP: it decodes what the service really sends, protobuf or JSON. */
+/** An OpenTelemetry collector over HTTP. It decodes the real exports of the service, in protobuf or JSON. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";

@@ -1,7 +1,4 @@
-/**
- * A stand-in for device binding, for tests of the domain that are not about its formats: it offers a key, but accepts no proof and no
- * cookie.
- */
+/** A simplified device binding for tests of the domain. It offers keys, but accepts no proof and no cookie. */
 import type { DeviceTools } from "../../src/session/device-tools.ts";
 
 export function deviceTools(now: DeviceTools["now"], more: Partial<DeviceTools> = {}): DeviceTools {

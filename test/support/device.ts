@@ -1,11 +1,11 @@
-/** A browser with Device Bound Session Credentials, in a few lines: a cookie jar, a key, and the requests that it makes by itself. */
+/** A minimal browser with Device Bound Session Credentials: a cookie jar, a key, and the requests that a browser makes by itself. */
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
 export const REGISTER = "/v1/auth/device";
 export const RENEW = "/v1/auth/device/refresh";
 export const REFRESH = "/v1/auth/refresh";
 
-/** The settings for device binding without TLS; the tests play the role of a proxy in front. */
+/** The settings for device binding behind a proxy with TLS. The tests send the headers of such a proxy. */
 export const BOUND = { DEVICE_BINDING: "on", TRUST_PROXY: "1" } as const;
 const FORWARDED = { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.7" };
 
@@ -33,7 +33,7 @@ export function proof(key: Key, challenge: string, header: object = {}, payload:
 export const registration = (key: Key, challenge: string) => proof(key, challenge, { jwk: key.jwk });
 
 export class Device {
-  /** The URL of the instance that the next request goes to. */
+  /** The URL of the instance to which requests are sent. Tests change it. */
   url: string;
   readonly jar = new Map<string, string>();
   key: Key;
@@ -77,7 +77,7 @@ export class Device {
     return this.send(RENEW, { "secure-session-response": proof(this.key, challenge) });
   }
 
-  /** Drops the expired device cookie, as a browser does; the mark stays. */
+  /** Drops the device cookie, as a browser does when it expires. The jar keeps the cookie that names the key. */
   forgetDeviceCookie(): void {
     this.jar.delete("refresh_token_device");
   }

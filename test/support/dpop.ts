@@ -1,4 +1,4 @@
-/** The key and the DPoP proofs of a client, and forgeries of them by an attacker. */
+/** The key of a client and its DPoP proofs, and the forgeries that an attacker may make. */
 import { generateKeyPairSync, hash, type KeyObject, randomUUID, sign } from "node:crypto";
 
 type Alg = "ES256" | "RS256" | "EdDSA" | "Ed25519";

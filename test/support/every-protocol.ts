@@ -31,7 +31,7 @@ export function aService(
   );
 }
 
-/** Returns an object for a service that is started later. Code that refers to it can be written before. */
+/** Returns a handle on a service that is started later, so that test code can refer to it before. */
 function onceStarted(find: () => Service | undefined, redisUrl: () => string | undefined): ServiceOnStore {
   const started = () => {
     const service = find();
@@ -72,7 +72,7 @@ function onceStarted(find: () => Service | undefined, redisUrl: () => string | u
   };
 }
 
-/** Runs the same tests through each listener. The caller is open while they run. */
+/** Runs the same tests through each listener. The caller stays open while they run. */
 export function throughEvery(
   kinds: readonly ProtocolClient[],
   url: () => string,

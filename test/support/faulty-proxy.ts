@@ -1,6 +1,6 @@
 /**
- * A TCP proxy that fails as networks do: it goes silent in both directions, cuts connections, half closes them, or sends bytes that are
- * not the server's.
+ * A TCP proxy with the faults of networks: it stops forwarding in both directions, cuts or half-closes connections, and sends bytes of
+ * its own.
  */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
@@ -9,15 +9,15 @@ export type FaultyProxy = {
   readonly port: number;
   /** Returns how many connections clients have opened. */
   readonly opened: () => number;
-  /** From now on nothing passes in either direction, but connections can still be opened. */
+  /** Stops forwarding in both directions. New connections can still be opened. */
   hold(): void;
-  /** Passes on the bytes that were held back, and everything from now on. */
+  /** Forwards the bytes that were held back, and all later ones. */
   release(): void;
   /** Resets all connections. */
   reset(): void;
   /** Closes the server's direction of all connections. */
   end(): void;
-  /** Sends bytes to all clients as if they were the server's. */
+  /** Sends bytes to all clients that the server has not sent. */
   inject(bytes: Buffer): void;
   stop(): Promise<void>;
 };

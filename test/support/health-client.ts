@@ -31,7 +31,7 @@ const Client = makeClientConstructor(service, "Health");
 const codeOf = (error: unknown) => status[(error as ServiceError).code] ?? String(error);
 
 export function healthClient(url: string): HealthClient {
-  // Without this option clients of one address share a connection.
+  // Without this option, clients of the same address share a connection.
   const options = { "grpc.use_local_subchannel_pool": 1 };
   // The types of grpc-js do not have the methods of the service.
   const stub = new Client(new URL(url).host, credentials.createInsecure(), options) as unknown as Stub;
@@ -49,7 +49,7 @@ export function healthClient(url: string): HealthClient {
       ),
     watch(name) {
       const call = stub.watch({ service: name });
-      // A cancelled stream also ends with an error, and nobody may be reading it then.
+      // The stream of a cancelled call fails as well. Without this listener, the error would be unhandled.
       call.on("error", () => {});
       const statuses = call[Symbol.asyncIterator]();
       return {

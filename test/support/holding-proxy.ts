@@ -1,16 +1,16 @@
-/** A TCP proxy that can hold back what clients send, without closing connections, and pass it on later. It can also lose the replies. */
+/** A TCP proxy that can hold back what clients send and forward it later, without closing connections. It can also lose the replies. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
 export type HoldingProxy = {
   readonly port: number;
-  /** From now on nothing that clients send is passed on, even of connections that are closed in the meantime. */
+  /** Holds back everything that clients send, also on connections that close in the meantime. */
   hold(): void;
-  /** Passes on the bytes that were held back, and everything from now on. */
+  /** Forwards the bytes that were held back, and all later ones. */
   release(): void;
-  /** From now on nothing that the server sends is passed on. */
+  /** Drops everything that the server sends. */
   loseReplies(): void;
-  /** Cuts the connections, and passes on the replies of new ones. */
+  /** Cuts the connections. The replies on new ones are forwarded. */
   recover(): void;
   stop(): Promise<void>;
 };

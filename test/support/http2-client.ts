@@ -1,4 +1,4 @@
-/** A client of HTTP/2 that follows RFC 9113: after GOAWAY it opens no stream on that connection. */
+/** An HTTP/2 client that follows RFC 9113: after GOAWAY, it opens no more streams on that connection. */
 import { once } from "node:events";
 import {
   type ClientHttp2Session,
@@ -38,8 +38,8 @@ export function http2Client(url: string, options: SecureClientSessionOptions = {
     async send(headers) {
       const used = usable();
       const stream = used.request(headers, { endStream: true });
-      // Node never sent this request if GOAWAY was in the same packet as the end of the last response. Then it costs nothing to send it
-      // elsewhere. A request that was sent and then refused is a failure.
+      // If a GOAWAY arrived together with the end of the last response, Node never sends this request, which may then be sent elsewhere.
+      // A request that was sent and then refused is a failure.
       let wasSent = true;
       stream.once("frameError", () => {
         wasSent = false;

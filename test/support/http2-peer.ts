@@ -21,7 +21,7 @@ export type Http2Peer = {
   take(matches: (frame: Frame) => boolean): Promise<Frame>;
   send(...frames: readonly Buffer[]): void;
   acknowledge(ping: Frame): void;
-  /** Stops reading, so that what the server sends fills the buffers of the system. */
+  /** Stops reading, so that the server's data fills the buffers of the system. */
   pause(): void;
   resume(): void;
   /** Resolves when the server has closed the connection. */
@@ -30,7 +30,7 @@ export type Http2Peer = {
 
 export const isPing = ({ type, flags }: Frame) => type === FRAME.ping && flags !== ACK;
 export const isGoaway = ({ type }: Frame) => type === FRAME.goaway;
-/** Returns the last stream id of a GOAWAY. */
+/** Returns the last stream id in a GOAWAY frame. */
 export const lastStreamOf = ({ payload }: Frame) => payload.readUInt32BE(0);
 
 /** Opens a connection, with TLS for a URL of https, and exchanges SETTINGS. */

@@ -1,4 +1,4 @@
-/** Clients that refresh their session in a loop until they are stopped. They differ in how they connect. */
+/** Clients that refresh their session in a loop until they are stopped. The kinds of clients differ in how they connect. */
 
 import { Agent, type IncomingMessage, request as send } from "node:http";
 import { text } from "node:stream/consumers";
@@ -58,7 +58,7 @@ const WAYS: Readonly<Record<Way, (url: string) => Client>> = {
   "HTTP/2": overHttp2,
 };
 
-/** @param cookies the cookies of one session for each client */
+/** @param cookies for each client, the cookies of one session */
 export function startLoad(url: string, way: Way, cookies: readonly string[]): Load {
   const failures: string[] = [];
   let requests = 0;

@@ -1,4 +1,4 @@
-/** Loaded into a service by moved-clock.ts. */
+/** The code that moved-clock.ts loads into a service. */
 import { readFileSync } from "node:fs";
 
 const file = process.env.MOVED_CLOCK ?? "";

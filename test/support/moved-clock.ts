@@ -1,6 +1,6 @@
 /**
- * A service whose clocks the test moves: the wall clock and the steady one together, as when time passes. The service's
- * process loads this file before its own code (NODE_OPTIONS), and reads the offset whenever it asks for the time.
+ * A service whose clocks the test moves. The wall clock and the steady clock move together, as when time passes. The process loads this
+ * file before its own code (NODE_OPTIONS), and reads the offset whenever it reads a clock.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { scratch } from "./service.ts";
 export type MovedClock = {
   /** The environment of the service. */
   readonly env: Readonly<Record<string, string>>;
-  /** Makes this much time pass for the service, in ms. */
+  /** Advances the clocks of the service, in ms. */
   pass(ms: number): void;
 };
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Returns each test that the text names: its file and (a part of) its title. */
+/** Returns each test that the text names, as its file and its title or a part of the title. */
 export function namedTests(text: string): { readonly file: string; readonly title: string }[] {
   return [...text.matchAll(/`(test\/[^`]+)`: "([^"]+)"/g)].map(([, file = "", title = ""]) => ({ file, title }));
 }

@@ -1,8 +1,8 @@
 const cleanups = new Set<() => void>();
 
 /**
- * Runs `clean` when a test file has ended, and when the process ends, also if a test runner ends it with SIGTERM, for which Node fires no
- * `exit`. It may run several times.
+ * Runs `clean` when a test file has ended, and at the exit of the process. A test runner may end the process by SIGTERM, at which Node
+ * emits no `exit`, so that signal is handled as well. `clean` may run several times.
  */
 export function onExit(clean: () => void): void {
   if (cleanups.size === 0) {

@@ -1,7 +1,4 @@
-/**
- * The time limits of tests. Tests wait for events, so only a failure takes that long. The limits tell a hang from a machine that does ten
- * other things.
- */
+/** The time limits of tests. Tests wait for events, so only failures take that long. The limits are long enough for a very busy machine. */
 
 /** The time limit of a test, in ms. */
 export const HANG_MS = 300_000;

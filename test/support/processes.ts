@@ -1,4 +1,4 @@
-/** Programs that tests run beside the service. They are watched, and end with the tests. */
+/** Runs programs beside the service. They are monitored, and end with the tests. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { onExit } from "./on-exit.ts";
 import { compiled } from "./program.ts";

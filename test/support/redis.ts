@@ -11,7 +11,7 @@ import { onExit } from "./on-exit.ts";
 
 export { freePort };
 
-/** `REDIS_SERVER` names another program than Debian's Redis: a newer one, or Valkey (CONTRIBUTING.md). */
+/** The program of the server. `REDIS_SERVER` names another one than Debian's Redis: a newer Redis, or Valkey (CONTRIBUTING.md). */
 const SERVER = process.env.REDIS_SERVER ?? "redis-server";
 
 /** Returns the name and version of the server that the tests start, such as `Redis 7.0.15`. */
@@ -71,7 +71,7 @@ export class RedisServer {
     return this.#admin;
   }
 
-  /** Suspends the process without closing a connection. */
+  /** Suspends the process. Its connections stay open. */
   pause(): void {
     this.#process?.kill("SIGSTOP");
   }
@@ -80,7 +80,7 @@ export class RedisServer {
     this.#process?.kill("SIGCONT");
   }
 
-  /** Ends the process: with SIGKILL like a crash, with SIGTERM in good order. */
+  /** Ends the process, by SIGKILL like a crash, or by SIGTERM in an orderly way. */
   async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
@@ -126,10 +126,10 @@ async function onFreePorts<T>(start: () => Promise<T>, attempts = 5): Promise<T>
 }
 
 /**
- * Starts a sentinel that alone, and quickly, decides that the master named `main` is down.
+ * Starts a single sentinel, which quickly considers the master named `main` as down.
  *
- * @param more lines of its configuration
- * @param ofMaster lines about `main`
+ * @param more further lines of its configuration
+ * @param ofMaster further settings of `main`
  */
 export async function startSentinel(master: { readonly port: number }, more = "", ofMaster = ""): Promise<RedisServer> {
   const server = new RedisServer(await freePort(), ["--sentinel"]);

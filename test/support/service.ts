@@ -24,7 +24,7 @@ export type Service = Process & {
   readonly adminUrl: string;
   readonly adminToken: string;
   readonly dataDir: string;
-  /** The ready line, parsed. */
+  /** The content of the ready line. */
   readonly ready: Readonly<Record<string, unknown>>;
   /** Sends SIGTERM. Resolves when the process has ended. */
   stop(): Promise<Exit>;
@@ -93,7 +93,7 @@ export function spawnService(env: Readonly<Record<string, string>>, root?: strin
   };
 }
 
-/** Waits until `found` finds something in the output of the process. @throws if the process ends before */
+/** Waits until `found` returns a value for the output of the process. @throws if the process ends before */
 export function waitFor<T>(running: Process, found: () => T | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     let isOver = false;
@@ -125,7 +125,7 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
 /** Starts the service and waits for its ready line. It uses the embedded store and free ports, unless `env` sets something else. */
 export async function startService(env: Readonly<Record<string, string>> = {}, root?: string): Promise<Service> {
   const dataDir = env.DATA_DIR ?? join(scratch(), "data");
-  // There is no load balancer in tests, so the delay is 0. Tests of the drain set one.
+  // Without a load balancer no drain delay is needed. Tests of the drain set one.
   const given = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", ...env, DATA_DIR: dataDir };
   const running = spawnService(given, root);
   const line = await waitFor(running, () => {

@@ -1,4 +1,4 @@
-/** Steps that many tests of the listeners need: log somebody in, read a cookie, present a token. */
+/** Steps that many tests of the listeners have in common: logging in, reading a cookie, presenting a token. */
 import { randomUUID } from "node:crypto";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { type CreateSessionRequestSchema, SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
@@ -12,7 +12,7 @@ export type LoggedIn = {
   readonly accessToken: string;
   readonly refreshToken: string;
   readonly setCookie: string;
-  /** The challenge to register a key; empty unless device binding is on. */
+  /** The challenge for registering a key; empty unless device binding is on. */
   readonly secureSessionRegistration: string;
 };
 
@@ -24,9 +24,9 @@ export const cookie = (token: string) => ({ cookie: `refresh_token=${token}` });
 
 const anyProtocol = RPC_PROTOCOLS[0] as ProtocolClient;
 
-/** Opens a caller of the admin API, for tests of something else. */
+/** Opens a caller of the admin API, for tests whose protocol does not matter. */
 export const openAdmin = (service: { readonly adminUrl: string }): Caller => anyProtocol.open(service.adminUrl);
-/** Opens a caller of the public API, for tests of something else. */
+/** Opens a caller of the public API, for tests whose protocol does not matter. */
 export const openPublic = (service: { readonly publicUrl: string }): Caller => anyProtocol.open(service.publicUrl);
 
 export async function logIn(

@@ -1,9 +1,11 @@
-/** Measures how slow this machine is now. Limits of durations are stated for an idle machine, and multiplied by this factor. */
+/** Measures how slow this machine is at the moment. Time limits are stated for an idle machine, and multiplied by this factor. */
 
-/** The processor time, in ms, with which the speed is measured: more than a process gets in one slice of the scheduler. */
+/**
+ * The CPU time of the measurement, in ms. It is longer than a time slice of the scheduler, so that waits for the processor are included.
+ */
 const PROBE_MS = 30;
 
-/** Returns how many times longer work takes than the processor time that it needs, at least 1. */
+/** Returns the ratio of elapsed time to CPU time, at least 1. */
 export function slowness(): number {
   const begunMs = performance.now();
   const begun = process.cpuUsage();
@@ -15,8 +17,8 @@ export function slowness(): number {
 }
 
 /**
- * Returns how long `work` would take on an idle machine, in ms, without its waits of `waitMs`, such as a timeout, which take as long on
- * every machine.
+ * Returns how long `work` would take on an idle machine, in ms. Its waits of `waitMs`, such as a timeout, are subtracted first, because
+ * they take as long on every machine.
  */
 export async function quietMs(waitMs: number, work: () => Promise<unknown>): Promise<number> {
   const before = slowness();

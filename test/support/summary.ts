@@ -1,4 +1,4 @@
-/** Prints one screen at the end of a run: the results of each room, of those on Valkey, then one plain line for programs that watch the log. */
+/** Prints a summary at the end of a run: the results of each room, those on Valkey, and a plain line for programs that read the log. */
 import { relative } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -27,7 +27,7 @@ export default class Summary implements Reporter {
 function add(sum: Row, module: TestModule): void {
   sum.files++;
   sum.seconds += module.diagnostic().duration / 1000;
-  // A file that could not be loaded contains no test that could fail, so it counts as one.
+  // A file that could not be loaded has no tests that could fail, so the file itself counts as a failure.
   if (module.errors().length > 0) sum.failed++;
   for (const test of module.children.allTests()) {
     const { state } = test.result();

@@ -9,7 +9,7 @@ export const ISSUER = "https://auth.example";
 export const NOW = storeMs(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
 export const SID = "AAECAwQFBgcICQoLDA0ODxA" as SessionId;
 
-/** Returns a source of random values that counts up, so that a token is the same in every run. */
+/** Returns a source of "random" values that counts up, so that tokens are the same in every run. */
 export function countingEntropy(fraction = 0): Entropy {
   let calls = 0;
   return {
@@ -49,7 +49,7 @@ export function someSession(changes: Partial<Session> = {}): Session {
   };
 }
 
-/** Returns the store's time as a test sets it; the wall clock is ahead of it by `shiftMs`. */
+/** Returns the clock of a store, whose time a test sets. The wall clock is ahead of that time by `shiftMs`. */
 export function timeAt(now: () => number, shiftMs = 0): Pick<SessionStore, "now" | "shiftMs"> {
   return { now: () => storeMs(now()), shiftMs: () => shiftMs };
 }

@@ -1,4 +1,4 @@
-/** What OpenTelemetry must not do: cost anything while it is off, or harm requests while its collector is in trouble. */
+/** OpenTelemetry costs nothing while it is switched off, and does not affect requests while its collector fails. */
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ async function collect(stalls = false) {
   return collector;
 }
 
-/** Makes this many refreshes, which must all succeed. */
+/** Makes this many refreshes and checks that all of them succeed. */
 async function refreshes(
   service: Service,
   count: number,
@@ -42,7 +42,7 @@ async function refreshes(
 }
 
 describe("the modules of OpenTelemetry", () => {
-  /** Returns the service's modules, as the process loads them. */
+  /** Returns the list of the modules that the service loads. */
   async function loadedWith(env: Readonly<Record<string, string>>): Promise<string> {
     const directory = scratch();
     const [hooks, list] = [join(directory, "hooks.mjs"), join(directory, "loaded")];
@@ -52,7 +52,7 @@ describe("the modules of OpenTelemetry", () => {
 import { registerHooks } from "node:module";
 registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + "\\n"); return next(url, context); } });`,
     );
-    // The sources are run, since a bundle holds several modules in one file.
+    // The service runs from its sources, because a bundle would combine modules.
     const service = await start({ NODE_OPTIONS: `--import=${pathToFileURL(hooks)}`, ...env }, process.cwd());
     await refreshes(service, 1);
     expect((await service.stop()).code).toBe(0);
@@ -66,7 +66,7 @@ registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(list)
   ])("are not loaded %s", async (_, env) => {
     const loaded = await loadedWith(env);
     expect(loaded).toContain("/src/server/start.ts");
-    // prom-client loads the api package.
+    // The package @opentelemetry/api is excepted, because prom-client loads it.
     expect(loaded).not.toMatch(/@opentelemetry\/(?!api\/)|src\/telemetry\//);
   });
 
@@ -91,7 +91,7 @@ test("a collector that is away costs no request, and is logged", async () => {
 
 test("a collector that never responds costs no request, and does not hold up the end of the process", async () => {
   const collector = await collect(true);
-  // With this timeout, waiting for an export would take longer than a test may.
+  // If requests or the stop waited for an export, this timeout would exceed the time limit of the test.
   const timeout = { OTEL_EXPORTER_OTLP_TIMEOUT: String(2 * HANG_MS) };
   const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...timeout });
   await refreshes(service, 10);
@@ -106,9 +106,9 @@ test("no more requests are recorded than the limit, whatever their callers ask f
   const traceId = randomBytes(16).toString("hex");
   await refreshes(service, 20, { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });
   const { body } = await request(service.adminUrl, { path: "/metrics" });
-  // The service has had 21 requests, because a login came before the twenty of the test.
+  // The service served 21 requests: a login, and twenty refreshes of the test.
   expect(body).toMatch(/^session_traces_limited_total 18$/m);
-  await service.stop(); // Stopping exports the spans that wait.
+  await service.stop(); // A service that stops exports its outstanding spans first.
   const recorded = collector.spans.filter(({ kind, name }) => kind === 2 && name === "POST");
   expect(recorded).toHaveLength(3);
 });

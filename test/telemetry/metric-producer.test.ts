@@ -1,4 +1,4 @@
-/** Metrics of Prometheus as those of OpenTelemetry. */
+/** The conversion of Prometheus metrics to those of OpenTelemetry. */
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { expect, test } from "vitest";
 import type { MetricValues } from "../../src/observability/metrics.ts";

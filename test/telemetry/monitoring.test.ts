@@ -1,4 +1,4 @@
-/** The files of deploy/monitoring, against a real Prometheus that scrapes the real service under load. */
+/** The files of deploy/monitoring, used by a real Prometheus that scrapes the real service under load. */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ const { panels } = JSON.parse(readFileSync(join(FILES, "dashboard.json"), "utf8"
 type Rule = { readonly alert: string; readonly expr: string; readonly annotations: { readonly description: string } };
 const rules = (parse(alerts) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
 
-/** Queries of the dashboard, as Grafana sends them. */
+/** The queries of the dashboard, with their variables replaced as Grafana does. */
 const queries = panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => [title, expr.replaceAll("$__rate_interval", "15s").replaceAll("$job", ".*")] as const),
 );
@@ -45,7 +45,7 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     DATA_DIR: withKeys(),
     ADMIN_TOKENS: "monitoring".repeat(4),
-    // A token is used once: the next use is a reuse.
+    // Without a reuse interval, presenting a token a second time counts as reuse.
     REUSE_INTERVAL: "0",
     RATE_LIMIT_REFRESH: "5/1h",
     MAX_CONNECTIONS_PER_ADDRESS: String(SOCKETS_PER_ADDRESS),

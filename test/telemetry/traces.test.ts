@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 
 const { refresh, listSessions } = SessionService.method;
 
-/** Returns a caller's context, recorded or not. */
+/** Returns the trace context of a caller, sampled or not. */
 function aCaller(recorded = true) {
   const traceId = randomBytes(16).toString("hex");
   const spanId = randomBytes(8).toString("hex");
@@ -38,7 +38,7 @@ afterAll(async () => {
   await collector[Symbol.asyncDispose]();
 });
 
-/** The spans of a trace, once there are so many. */
+/** Resolves with the spans of a trace as soon as there are `count` of them. */
 const trace = (traceId: string, count: number): Promise<readonly CollectedSpan[]> =>
   until(async () => {
     const found = collector.spans.filter((span) => span.traceId === traceId);

@@ -1,4 +1,4 @@
-/** A trace goes on from the caller of another service, through its verifier, into this service and its store. */
+/** A trace continues from the caller of another service through its verifier into this service and its store. */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createClient } from "@connectrpc/connect";
@@ -28,7 +28,7 @@ test("the spans of all of them have the right parents", async () => {
     adminToken: service.adminToken,
     issuer: service.publicUrl,
     audience: service.publicUrl,
-    maxStalenessMs: 0, // With this setting every token is introspected.
+    maxStalenessMs: 0, // With this setting the verifier introspects every token.
     interceptors: [tracingClientInterceptor()],
   });
   const adapter = connectNodeAdapter({

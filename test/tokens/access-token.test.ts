@@ -33,7 +33,7 @@ function privateJwk() {
 
 const segment = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** Signs whatever header and payload, with the service's own key. */
+/** Signs any header and payload with the service's own key. */
 function forge(header: string, payload: string): string {
   const key = createPrivateKey({ key: privateJwk().jwk, format: "jwk" });
   const input = `${header}.${payload}`;
@@ -216,7 +216,7 @@ describe("the life of an access token", () => {
 
   test("of a session in its last second is over already", () => {
     const tokens = tokensOf();
-    const { token } = tokens.issue(someSession({ idleExpiresAt: storeMs(NOW + 300) }), NOW); // NOW is 678 ms into its second
+    const { token } = tokens.issue(someSession({ idleExpiresAt: storeMs(NOW + 300) }), NOW); // `exp` is rounded down to 678 ms before NOW.
     expect(tokens.verify(token)).toMatchObject({ ok: false, reason: "expired", claims: { sid: SID } });
   });
 
@@ -431,7 +431,7 @@ describe("a ring that changes", () => {
 });
 
 describe("a token that is presented again", () => {
-  /** Returns keys whose checks are counted. */
+  /** Returns keys that count the checks of signatures. */
   function counted(ring = someKeys()) {
     let checked = 0;
     const count =

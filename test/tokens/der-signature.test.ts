@@ -1,4 +1,4 @@
-/** Signatures of ECDSA in the form of JWS, beside Node's own conversion. */
+/** Converts ECDSA signatures to the form of JWS, compared with Node's own conversion. */
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { expect, test } from "vitest";
 import { joinedText } from "../../src/tokens/der-signature.ts";
@@ -6,7 +6,7 @@ import { createSigner } from "../../src/tokens/jws.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 
-/** Writes an integer as DER has it. */
+/** Encodes an integer in DER. */
 function integer(value: bigint): Buffer {
   const hex = value.toString(16);
   const bytes = Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, "hex");

@@ -157,7 +157,7 @@ describe("changing a ring file", () => {
 });
 
 describe("a running instance", () => {
-  const EVERY = 20; // The interval of readings in ms. The tests wait for events, however long that takes.
+  const EVERY = 20; // The interval of readings, in ms. No verdict depends on it, because the tests wait for events.
 
   /** Watches a ring and returns its events one by one. */
   function follow(ring: KeyRing) {
@@ -200,7 +200,7 @@ describe("a running instance", () => {
     const text = writeRing(other);
     for (let length = 0; length < text.length - 2; length += 40) {
       writeFileSync(path, text.slice(0, length));
-      await new Promise(setImmediate); // The watcher of the file notices the change within a turn of the event loop.
+      await new Promise(setImmediate); // The watcher of the file is called within a turn of the event loop.
       expect(ring.current.signing.kid).toBe(first.signing[0]?.kid);
     }
     writeFileSync(path, text);

@@ -124,7 +124,7 @@ describe("rotation of keys", () => {
     expect(() => step(due - 1)).toThrow(/may sign from 2026-01-02T03:10:05.678Z/);
     expect(kidOf(step(due).signing, "signing")).toBe(kidOf(ring.signing, "published"));
     expect(kidOf(step(due - 1, true).signing, "signing")).toBe(kidOf(ring.signing, "published"));
-    // MAC keys are no public matter: the instances alone must know them.
+    // MAC keys need no time for third parties to fetch them, because only the instances use them.
     expect(() => rotate(ring, ["mac"], generateAt(NOW), NOW + times.pickUpMs - 1, times, false)).toThrow(/mac key/);
     const now = NOW + times.pickUpMs;
     expect(kidOf(rotate(ring, ["mac"], generateAt(now), now, times, false).mac, "signing")).toBe(
@@ -133,7 +133,7 @@ describe("rotation of keys", () => {
   });
 
   test("changes neither kind when one is too young", () => {
-    const now = NOW + times.pickUpMs; // The MAC key may rotate now, but the signing key may not.
+    const now = NOW + times.pickUpMs; // The age of the MAC key allows its rotation, but that of the signing key does not.
     expect(() => rotate(ring, ["mac", "signing"], generateAt(now), now, times, false)).toThrow(/signing key/);
   });
 
@@ -145,7 +145,7 @@ describe("rotation of keys", () => {
       now += 7 * MINUTE;
       const signing = kidOf(at.signing, "signing");
       at = rotate(at, both, generateAt(now), now, times, false);
-      born.set(signing, now); // The key signs until now, so its last token is that old.
+      born.set(signing, now); // The key has signed until now, so its last token was issued now.
       for (const kind of both) {
         expect(inState(at[kind], "signing")).toHaveLength(1);
         expect(inState(at[kind], "published")).toHaveLength(1);
@@ -156,7 +156,7 @@ describe("rotation of keys", () => {
       }
       expect(parseRing(writeRing(at))).toEqual(at);
     }
-    expect(inState(at.mac, "retired")).toHaveLength(40); // 280 minutes: every refresh token may still be presented
+    expect(inState(at.mac, "retired")).toHaveLength(40); // 40 keys cover the life of refresh tokens, 280 minutes.
   });
 
   test("starts to publish where no successor is, and promotes no key that is unknown", () => {

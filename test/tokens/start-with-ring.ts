@@ -1,4 +1,4 @@
-// Stands for one start of a service, as a separate process: it waits for a line on standard input, then reports which keys it signs with.
+// Stands for the start of a service, in a separate process: it waits for a line on standard input, and then reports its signing keys.
 import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
 
 process.stdin.once("data", async () => {

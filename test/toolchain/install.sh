@@ -1,24 +1,24 @@
 #!/bin/sh
-# Puts a Node that starts here on the path of the npm scripts: the pinned one; or else the machine's own, if it is new enough; or
-# else the newest one that needs no libatomic. Idempotent.
+# Puts a Node on the path of the npm scripts that starts on this machine: the pinned one; or else the machine's own, if it is new enough;
+# or else the newest one that needs no libatomic. It may be run again.
 #
-# The pinned Node is no dependency of the root package: npm would link it, and run the install scripts of other packages on it,
-# before anything finds out that it does not start.
+# The pinned Node is not a dependency of the root package. Otherwise npm would run the install scripts of other packages on it before
+# anything could find out that it does not start.
 set -eu
 cd "$(dirname "$0")/../.."
 
-# The oldest Node that runs the sources: it removes types without a flag, and the tools accept it.
+# The oldest Node that can run the sources: it removes types without a flag, and the tools support it.
 OLDEST_MAJOR=24
 reason="npm has no Node for this platform"
 
-# Unpacks the Node of test/toolchain/$1 and links it. When it does not start, fails and sets $reason.
+# Unpacks the Node of test/toolchain/$1 and links it. If that Node does not start, the function fails and sets $reason.
 link() {
   lock=test/toolchain/$1/package-lock.json
   to=node_modules/.toolchain/$1
   if ! cmp -s "$lock" "$to/package-lock.json" || [ ! -x "$to/bin/node" ]; then
     node test/toolchain/unpack.js "$lock" "$to" >&2 || exit 1
     [ -x "$to/bin/node" ] || return 1
-    # The lock file is copied last, so that an installation which was interrupted before is done again.
+    # The lock file marks a complete installation, so it is copied last.
     cp "$lock" "$to"
   fi
   if ! reason=$("$to/bin/node" --version 2>&1); then return 1; fi

@@ -1,4 +1,4 @@
-/** What `npm ci` installs for whoever works on this repository: little enough to take seconds, and nothing that reports it. */
+/** The packages that `npm ci` installs: few enough for an installation in seconds, and none whose install script reports usage data. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ type Lock = { readonly packages: Readonly<Record<string, { readonly hasInstallSc
 test("the scripts of two packages run, which report nothing", () => {
   const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8")) as Lock;
   const paths = Object.keys(packages).filter((path) => path !== "" && packages[path]?.hasInstallScript);
-  // buf puts the program of the platform in place; protobufjs compares the version with the one that its user asks for.
+  // The script of buf selects the program for the platform; that of protobufjs compares version numbers.
   expect(paths).toEqual(["node_modules/@bufbuild/buf", "node_modules/protobufjs"]);
 });
 

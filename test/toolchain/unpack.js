@@ -1,7 +1,6 @@
 /**
- * Unpacks the Node that a lock file has for this platform: `node unpack.js <package-lock.json> <directory>`. Does nothing when it has none.
- *
- * `npm ci` would do the same, and write the headers that native modules are compiled with: a fifth of all files of an installation.
+ * Unpacks the Node that a lock file has for this platform: `node unpack.js <package-lock.json> <directory>`. It does nothing if there is
+ * none. `npm ci` could do the same, but would also write the headers for compiling native modules, a fifth of all installed files.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -1,7 +1,6 @@
 /**
- * Walks docs/operations.md#upgrade with live sessions: from the last release to this tree and back, on both stores. `npm run test:upgrade`.
- *
- * The release is its own code, from this repository's history, with its own dependencies.
+ * `npm run test:upgrade` follows docs/operations.md#upgrade with live sessions: from the last release to this tree and back, on both
+ * stores. It runs the release from this repository's history, with the dependencies of that release.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -11,11 +10,11 @@ import { startRedis } from "../support/redis.ts";
 import { type Service, scratch, spawnService, startService } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-/** The commit of each release that an upgrade is promised from; later ones have a tag. */
+/** The releases from which an upgrade is supported, with their commits. Later releases have tags. */
 const RELEASES = { "0.1.0": "558fe80" } as const;
 const SESSIONS = 20;
 
-/** Returns the tree of a release, with what it needs to run. */
+/** Checks out a release and installs its dependencies. Returns the directory. */
 function checkOut(commit: string): string {
   const tree = join(scratch(), "release");
   mkdirSync(tree);
@@ -27,7 +26,7 @@ function checkOut(commit: string): string {
   return tree;
 }
 
-/** A browser's half of a session: its cookie and its access token. */
+/** What a browser holds of a session: its cookie and its access token. */
 class Holder {
   cookie = "";
   accessToken = "";
@@ -71,7 +70,7 @@ async function eachRefreshes(holders: readonly Holder[], service: Service, where
 const logIn = (service: Service) =>
   Promise.all(Array.from({ length: SESSIONS }, (_, i) => Holder.login(service, `user-${i}`)));
 
-/** Runs a rolling upgrade with both versions at once, and the way back. */
+/** Upgrades one instance after the other while both versions run, and then goes back. */
 async function onRedis(version: string, tree: string): Promise<void> {
   console.log(`Redis, ${version} → this version → ${version}`);
   const redis = await startRedis();
@@ -107,7 +106,7 @@ async function onRedis(version: string, tree: string): Promise<void> {
   await redis.stop();
 }
 
-/** Upgrades the embedded store, which has one process: it is stopped and started. The way back uses the copy from before. */
+/** Upgrades a service on the embedded store, whose only process is stopped and started. Going back uses a copy of the data from before. */
 async function onEmbedded(version: string, tree: string): Promise<void> {
   console.log(`embedded store, ${version} → this version → ${version}`);
   const old = await startService({}, tree);

@@ -1,4 +1,4 @@
-/** Cases of the claims of a token, of its times, and of the order in which faults are reported. */
+/** Cases about the claims of a token, its times, and the order in which faults are reported. */
 import { AUDIENCE, CLAIMS, casesOf, type Forge, ISSUER, NOW, NOW_MS, type Row, type VectorCase } from "./format.ts";
 
 const STRANGE = [null, true, false, 0, 1.5, {}, [], ["x"], "", undefined];
@@ -109,7 +109,7 @@ function deviceCases({ token }: Forge): VectorCase[] {
   ];
 }
 
-/** Faults in the order in which they are reported; those with the same subject cannot be in one token. */
+/** Faults in the order in which they are reported. Two faults with the same subject change the same claim, so no token has both. */
 const FAULTS: readonly (readonly [name: string, subject: string, claims: object, verdict: VectorCase["verdict"]])[] = [
   ["no sub", "sub", { sub: undefined }, "malformed"],
   ["exp as text", "exp", { exp: "1" }, "malformed"],

@@ -1,4 +1,4 @@
-/** Cases of the encoding of a token: its segments, its JSON, its signature. */
+/** Cases about the encoding of a token: its segments, its JSON, its signature. */
 import { CLAIMS, casesOf, claimsAfter, type Forge, HEAD, json, type Row, raw, type VectorCase } from "./format.ts";
 import { EDWARDS } from "./keys.ts";
 
@@ -6,14 +6,14 @@ import { EDWARDS } from "./keys.ts";
 const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 const ED25519_ORDER = 2n ** 252n + 27742317777372353535851937790883648493n;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/** The greatest number of nested objects and lists in claims, and the greatest length of a token. */
+/** The greatest depth of nested objects and lists in claims. `MAX_LENGTH` is the greatest length of a token. */
 const MAX_DEPTH = 128;
 const MAX_LENGTH = 16_384;
 
 const text = JSON.stringify(CLAIMS);
 const toHex = (value: bigint) => value.toString(16).padStart(64, "0");
 const withBytes = (token: string, bytes: Uint8Array) => `${token.slice(0, token.lastIndexOf(".") + 1)}${raw(bytes)}`;
-/** Returns the same bits in another character: the last character of a segment has spare bits. */
+/** Encodes the same bytes differently, by setting unused bits in the last character of a segment. */
 const withSpareBit = (segment: string) =>
   segment.slice(0, -1) + ALPHABET[ALPHABET.indexOf(segment.at(-1) as string) ^ 1];
 
@@ -33,7 +33,7 @@ function signatureRows({ token }: Forge): Row[] {
   const edBytes = Buffer.from(edwards.slice(edwards.lastIndexOf(".") + 1), "base64url");
   const edS = BigInt(`0x${Buffer.from(edBytes.subarray(32)).reverse().toString("hex")}`) + ED25519_ORDER;
   const both = (first: Uint8Array, second: Uint8Array) => withBytes(good, Buffer.concat([first, second]));
-  // The signature is refused for its form (DER), so r and s may be any numbers of the right length.
+  // The signature is refused because of its form (DER), so r and s may be any numbers of the right length.
   const der = Buffer.concat([Buffer.from("30440220", "hex"), r, Buffer.from("0220", "hex"), s]);
   return [
     ["the mirrored signature, s → n − s, which is as valid", both(r, mirrored), "accepted"],

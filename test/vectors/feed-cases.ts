@@ -1,4 +1,4 @@
-/** Cases of the revocation feed: sessions, all sessions until a time, keys, and the age of what is known. */
+/** Cases about the revocation feed: the end of sessions and of all sessions before a time, revoked keys, and the age of the feed's data. */
 import { CLAIMS, type FeedEvent, type Forge, NOW, NOW_MS, SID, type VectorCase } from "./format.ts";
 import { MAIN, NEXT, UNPUBLISHED } from "./keys.ts";
 
@@ -14,7 +14,7 @@ const expired = (sessionId: string) => ({
 const CAUGHT_UP = { cursor: "1", caughtUp: true };
 const OTHER_SID = "BBECAwQFBgcICQoLDA0ODxA";
 
-/** A batch that arrived `agoMs` before the verification. */
+/** Returns a batch that arrived `agoMs` before the verification. */
 const batch = (agoMs: number, content: object): FeedEvent => ({
   atMs: NOW_MS - agoMs,
   batch: { ...CAUGHT_UP, ...content },

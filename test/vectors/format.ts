@@ -1,11 +1,11 @@
-/** The format of verifier.json, and what all its cases have in common. docs/verifier-protocol.md explains it. */
+/** The format of verifier.json, and the data that all its cases share. docs/verifier-protocol.md explains the format. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ProofRefusal, Refusal } from "../../src/verifier/index.ts";
 import { MAIN, type Sign, type VectorKey } from "./keys.ts";
 
 /**
- * The version of the file. It grows when a verifier that reads the file has to change: for a new member that changes verdicts, or a
- * member with a new meaning.
+ * The version of the file. It increases when programs that read the file have to change, because of a new member that changes verdicts,
+ * or a member with a new meaning.
  */
 export const VERSION = 2;
 
@@ -17,7 +17,7 @@ export type VectorOptions = {
   readonly maxStalenessMs?: number;
 };
 
-/** A batch of the feed (WatchRevocationsResponse in JSON), and when it arrived by both local clocks. */
+/** A batch of the feed (WatchRevocationsResponse in JSON), and the time of its arrival by both local clocks. */
 export type FeedEvent = { readonly atMs: number; readonly batch: JsonObject };
 
 /** A request that presents the token with the scheme DPoP. */
@@ -28,18 +28,18 @@ export type VectorCase = {
   readonly token: string;
   /** The time of the verification, by both local clocks. */
   readonly nowMs: number;
-  /** Options that differ from those of the file. */
+  /** Options that replace those of the file. */
   readonly options?: Partial<VectorOptions>;
-  /** The body of the key set, where it is not that of the file; null: it cannot be read. */
+  /** The body of the key set if it differs from that of the file; null if it cannot be read. */
   readonly keys?: unknown;
   /** When the key set was read, if that was before the first batch or `nowMs`. */
   readonly keysReadAtMs?: number;
-  /** The batches of one stream, before the verification. Without it, the verifier follows no feed. */
+  /** The batches of one stream before the verification. If absent, the verifier follows no feed. */
   readonly feed?: readonly FeedEvent[];
-  /** The requests that present the token with proofs, one after the other; the verdict is that of the last one. */
+  /** The requests that present the token with proofs, one after the other. The verdict of the case is that of the last one. */
   readonly requests?: readonly ProvenRequest[];
   readonly verdict: "accepted" | Refusal | ProofRefusal;
-  /** The claims of an accepted token, where JSON can express them. */
+  /** The claims of an accepted token, if JSON can express them. */
   readonly claims?: Readonly<Record<string, unknown>>;
 };
 
@@ -70,7 +70,7 @@ export const CLAIMS = {
 };
 
 export const raw = (text: string | Uint8Array) => Buffer.from(text as string).toString("base64url");
-/** Returns the signed texts of a file, so that their signatures are used again. */
+/** Returns the signed texts of a file, whose signatures are used again. */
 export const signedTexts = (cases: readonly VectorCase[]) =>
   cases.flatMap(({ token, requests = [] }) => [token, ...requests.map(({ proof }) => proof)]);
 export const json = (value: unknown) => raw(JSON.stringify(value));

@@ -1,4 +1,4 @@
-/** Writes verifier.json again: `npm run vectors`. What has not changed stays byte for byte. */
+/** `npm run vectors` writes verifier.json again. Cases that have not changed keep the same bytes. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { signedTexts, type VectorFile } from "./format.ts";

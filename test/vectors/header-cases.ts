@@ -1,4 +1,4 @@
-/** Cases of the header of a token, and of the key that it names. */
+/** Cases about the header of a token, and the key that it names. */
 import { createHmac, createPublicKey } from "node:crypto";
 import { CLAIMS, casesOf, type Forge, HEAD, json, type Row, raw, type VectorCase } from "./format.ts";
 import { ATTACKER, EDWARDS, MAIN, NEXT, publicJwk, UNPUBLISHED } from "./keys.ts";

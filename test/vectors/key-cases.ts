@@ -1,4 +1,4 @@
-/** Cases of the key set: which keys are used, and when a set is not read. */
+/** Cases about the key set: which keys are used, and when the set as a whole is refused. */
 import { type Forge, NOW_MS, type VectorCase } from "./format.ts";
 import { EDWARDS, MAIN, NEXT, publicJwk } from "./keys.ts";
 

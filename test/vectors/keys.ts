@@ -1,4 +1,4 @@
-/** The keys of the vectors: derived from fixed texts, so that they are the same in every run. They protect nothing. */
+/** The keys of the vectors. They are derived from fixed texts, so that they are the same in every run, and protect nothing. */
 import { createECDH, createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import type { Jwk } from "../../src/tokens/ring.ts";
@@ -22,7 +22,7 @@ export function createEcKey(kid: string): VectorKey {
   return { kid, alg: "ES256", privateJwk, privateKey: createPrivateKey({ key: privateJwk, format: "jwk" }) };
 }
 
-/** The beginning of an Ed25519 key in PKCS #8 (RFC 8410 section 7); the 32 bytes of the secret follow. */
+/** The first bytes of an Ed25519 key in PKCS #8 (RFC 8410 section 7), before the 32 bytes of the secret. */
 const PKCS8_START = Buffer.from("302e020100300506032b657004220420", "hex");
 
 export function createEdKey(kid: string): VectorKey {
@@ -31,7 +31,7 @@ export function createEdKey(kid: string): VectorKey {
   return { kid, alg: "EdDSA", privateJwk: privateKey.export({ format: "jwk" }) as Jwk, privateKey };
 }
 
-/** The key that signs, its published successor, a key of the other algorithm, and two that are not in the key set. */
+/** The key that signs. The others are its published successor, a key of the other algorithm, and two keys outside the key set. */
 export const MAIN = createEcKey("es256-signing");
 export const NEXT = createEcKey("es256-next");
 export const EDWARDS = createEdKey("eddsa");
@@ -65,8 +65,8 @@ export type SigningKey = { readonly alg: string; readonly privateKey: KeyObject 
 export type Sign = (input: string, key: SigningKey) => string;
 
 /**
- * Returns a function that makes the signature segment of a signing input. A signature of ECDSA is random: one that is already in a known
- * token, or was made before, is used again, so that the same inputs make the same file.
+ * Returns a function that makes the signature segment for a signing input. ECDSA signatures are random. To get the same file from the
+ * same inputs, it uses the signature again that a known token or an earlier call has for the input.
  */
 export function createSign(knownTokens: readonly string[]): Sign {
   const known = new Map<string, string[]>();

@@ -97,12 +97,12 @@ export function createMutations(random: Random, sign: Sign, cases: readonly Vect
     return change(random.pick(tokens), pieces);
   }
 
-  /** Puts segments of different tokens together. */
+  /** Combines segments of different tokens. */
   function splice(): string {
     return [0, 1, 2].map((index) => random.pick(tokens).split(".")[index] ?? "").join(".");
   }
 
-  /** Changes claims or header as values, or their JSON text, and signs the result. */
+  /** Changes the claims or the header, as values or as JSON text, and signs the result. */
   function signAgain(): string {
     const key: VectorKey = random.pick([MAIN, MAIN, MAIN, EDWARDS]);
     const head = { ...HEAD, alg: key.alg, kid: key.kid };

@@ -1,4 +1,4 @@
-/** Cases of a proof: its form, its claims, its token, its replay, and the order in which faults are reported. */
+/** Cases about a proof: its form, its claims, its token, its replay, and the order in which faults are reported. */
 import { AUDIENCE, json, NOW, NOW_MS, raw, SID, type VectorCase } from "./format.ts";
 import { CLIENT, OTHER_CLIENT, type ProofChange, type Prover, URL_OF_REQUEST } from "./prover.ts";
 

@@ -1,4 +1,4 @@
-/** Cases of the key of a proof: its form, its size and its algorithm. */
+/** Cases about the key of a proof: its form, its size and its algorithm. */
 import { createHash } from "node:crypto";
 import { raw, type VectorCase } from "./format.ts";
 import {
@@ -15,7 +15,7 @@ type Verdict = VectorCase["verdict"];
 const show = (value: unknown) => JSON.stringify(value) ?? "absent";
 const bytesOf = (text = "") => Buffer.from(text, "base64url");
 
-/** Returns an odd number of this many bits, which is the modulus of no real key. */
+/** Returns an odd number with this many bits. As a modulus it has the right form, but belongs to no real key. */
 function fakeModulus(bits: number): string {
   const bytes = Buffer.concat(Array.from({ length: 17 }, (_, at) => createHash("sha256").update(`${at}`).digest()));
   const kept = bytes.subarray(0, Math.ceil(bits / 8));

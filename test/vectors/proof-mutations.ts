@@ -66,7 +66,7 @@ const PROOF_PIECES = [
   ...["dpop+jwt", "P-256", "Ed25519", "AQAB", "POST", "https://api.example/"],
 ];
 
-/** @returns a function that makes a token with one or two requests that present it */
+/** @returns a function that makes a random case: a token, and one or two requests that present it */
 export function createProofMutations(random: Random, prover: Prover, cases: readonly VectorCase[]) {
   const { bound, signed, headerOf, payloadOf, forge } = prover;
   const proofs = cases.flatMap(({ requests = [], feed }) => (feed ? [] : requests.map(({ proof }) => proof)));
@@ -90,7 +90,7 @@ export function createProofMutations(random: Random, prover: Prover, cases: read
     ]);
   const splice = () => [0, 1, 2].map((index) => random.pick(pool).split(".")[index] ?? "").join(".");
 
-  /** Changes a segment as a value or as JSON text. */
+  /** Changes a segment, as a value or as JSON text. */
   function changeSegment(segment: string, names: readonly string[]): string {
     let text = Buffer.from(segment, "base64url").toString();
     if (random.chance(0.3)) {

@@ -1,4 +1,4 @@
-/** Cases of the URL of a proof, and of its method. */
+/** Cases about the URL and the method of a proof. */
 import type { VectorCase } from "./format.ts";
 import { METHOD, type Prover, URL_OF_REQUEST } from "./prover.ts";
 
@@ -26,7 +26,7 @@ const SAME: readonly (readonly [htu: string, url: string])[] = [
   ["https://api.example/%", "https://api.example/%"],
   ["https://api.example/%%37e", "https://api.example/%%37e"],
   ["https://api.example/a!$&'()*+,;=:@b", "https://api.example/a!$&'()*+,;=:@b"],
-  // The interceptors of gRPC are tested with these two.
+  // The tests of the gRPC interceptors use these two paths.
   ["https://api.example/grpc.health.v1.Health/Check", "https://api.example/grpc.health.v1.Health/Check"],
   ["https://api.example/grpc.health.v1.Health/Watch", "https://api.example/grpc.health.v1.Health/Watch"],
   ["https://api.example/\t", "https://api.example/%09"],

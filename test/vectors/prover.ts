@@ -35,14 +35,14 @@ export const URL_OF_REQUEST = "https://api.example/things/1";
 export type ProofChange = {
   readonly header?: object;
   readonly claims?: object;
-  /** The key whose public part is in the header of the proof. The key `by` signs the proof; by default it is the same. */
+  /** The key in the header of the proof. The key `by` signs the proof; by default both are the same. */
   readonly key?: ClientKey;
   readonly by?: SigningKey;
-  /** The access token of `ath`. */
+  /** The access token whose hash is the claim `ath`. */
   readonly token?: string;
 };
 
-/** Functions that make proofs, and cases of them. */
+/** Returns functions that make proofs and test cases with them. */
 export function createProver(sign: Sign, forge: Forge) {
   const bound = (key: ClientKey = CLIENT, claims: object = {}) =>
     forge.token({}, { cnf: { jkt: key.thumbprint }, ...claims });
@@ -56,7 +56,7 @@ export function createProver(sign: Sign, forge: Forge) {
     return json({ htm: METHOD, htu: URL_OF_REQUEST, iat: NOW, jti, ath, ...claims });
   };
 
-  /** Makes a proof for the request. `jti` is the name of its case, so that no other case has the same. */
+  /** Makes a proof for the request. Its `jti` is the name of the case, and thus unique. */
   function proof(
     jti: string,
     { header, claims, key = CLIENT, by = key, token = bound(key) }: ProofChange = {},
@@ -64,7 +64,7 @@ export function createProver(sign: Sign, forge: Forge) {
     return signed(headerOf(key, header), payloadOf(token, jti, claims), by);
   }
 
-  /** Returns a case of a request with proofs, which are for the method and URL that all cases share. */
+  /** Returns a case of a request with these proofs. All such cases have the same method and URL. */
   function presented(
     name: string,
     proofs: readonly string[],

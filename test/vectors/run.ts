@@ -6,8 +6,8 @@ import type { createVerifier, ProofRefused, Verdict, Verifier } from "../../src/
 import type { FeedEvent, VectorCase, VectorFile } from "./format.ts";
 
 /**
- * Returns the verdict of a verifier that read the keys, then the feed, each at its time.
- * @param create that of the runtime
+ * Runs a case: the verifier reads the keys, then the feed, each at its time in the case. Returns the verdict.
+ * @param create the function `createVerifier` of the runtime
  */
 export async function runCase(
   create: typeof createVerifier,
@@ -53,7 +53,7 @@ export async function verdictOf(
   return last;
 }
 
-/** Returns a transport whose feed delivers the batches once, each at its time, and is silent then. */
+/** Returns a transport whose feed delivers each batch at its time, and then nothing more. */
 function deliver(events: readonly FeedEvent[], setTime: (atMs: number) => void) {
   const started = Promise.withResolvers<void>();
   const over = Promise.withResolvers<void>();

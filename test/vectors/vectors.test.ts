@@ -1,4 +1,4 @@
-/** The vectors that verifiers in every language run: docs/verifier-protocol.md. */
+/** The vectors that verifiers in every language are tested with (docs/verifier-protocol.md). */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -23,7 +23,7 @@ describe.each([
 });
 
 test("every verdict is in the vectors", () => {
-  // Only the service asks for nonces.
+  // The reason `proof_nonce` is left out, because only the service demands nonces.
   const proofRefusals = PROOF_REFUSALS.filter((reason) => reason !== "proof_nonce");
   const expected = new Set(["accepted", ...REFUSALS, ...proofRefusals]);
   expect(new Set(file.cases.map(({ verdict }) => verdict))).toEqual(expected);

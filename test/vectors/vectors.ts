@@ -1,4 +1,4 @@
-/** Makes the vectors of a verifier: tokens, keys, feed, clock and verdicts. */
+/** Makes the test vectors of a verifier: tokens, keys, batches of the feed, times and verdicts. */
 import type { Session } from "../../src/session/model.ts";
 import { parseSessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
@@ -16,7 +16,7 @@ import { proofKeyCases } from "./proof-key-cases.ts";
 import { proofUrlCases } from "./proof-url-cases.ts";
 import { createProver } from "./prover.ts";
 
-/** @param knownTokens tokens and proofs whose signatures are used again, so that the same cases make the same text */
+/** @param knownTokens tokens and proofs whose signatures are used again, so that unchanged cases keep their bytes */
 export function createVectors(knownTokens: readonly string[]): VectorFile {
   const sign = createSign(knownTokens);
   const forge = createForge(sign);
@@ -34,7 +34,7 @@ export function createVectors(knownTokens: readonly string[]): VectorFile {
   };
 }
 
-/** Adds the claims of an accepted token, unless a number in them is beyond what JSON can express. */
+/** Adds the claims of an accepted token, unless they contain a number that JSON cannot express. */
 function withClaims(one: VectorCase): VectorCase {
   if (one.verdict !== "accepted") return one;
   const payload = Buffer.from(one.token.split(".")[1] ?? "", "base64url").toString();
@@ -43,7 +43,7 @@ function withClaims(one: VectorCase): VectorCase {
   return isExpressible && payload.length < 4096 ? { ...one, claims } : one;
 }
 
-/** Returns tokens that the service itself issues. */
+/** Returns tokens that were made by the service's own code. */
 function serviceCases(sign: Sign): VectorCase[] {
   const day = 86_400_000;
   const session: Session = {

@@ -31,7 +31,7 @@ async function viaHttp(url: string, authorization: string | undefined): Promise<
   };
 }
 
-/** A service of each kind that returns the subject of its caller. */
+/** Services that each use one adapter of the verifier, and return the subject of the caller. */
 const SERVICES: Record<string, (verifier: Verifier) => Promise<Call>> = {
   async middleware(verifier) {
     const guard = accessTokenMiddleware(verifier);

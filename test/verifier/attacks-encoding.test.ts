@@ -1,4 +1,4 @@
-/** Attacks by the signature of a token and the encoding of its parts. */
+/** Attacks with the signature of a token and the encoding of its parts. */
 import { sign } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/verifier/index.ts";

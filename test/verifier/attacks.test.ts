@@ -1,4 +1,4 @@
-/** Valid tokens, and attacks on the signature: published ones (RFC 8725, CVE lists, cheat sheets), with the issuer's own key. */
+/** Valid tokens, and published attacks on the signature (RFC 8725, CVE lists, cheat sheets). Some attacks use the issuer's own key. */
 import { SignJWT } from "jose";
 import { afterAll, describe, expect, test } from "vitest";
 import { parseSessionId } from "../../src/session/model.ts";
@@ -61,7 +61,7 @@ test("the mirrored signature (s → n − s) of a revoked session is rejected li
   const mirrored = Buffer.concat([bytes.subarray(0, 32), Buffer.from(s.toString(16).padStart(64, "0"), "hex")]);
   const second = `${header}.${payload}.${mirrored.toString("base64url")}`;
   expect(await verdictNow(first)).toBe("ok");
-  expect(await verdictNow(second)).toBe("ok"); // The changed signature is as valid as the original, because ECDSA is malleable.
+  expect(await verdictNow(second)).toBe("ok"); // The changed signature is also valid, because ECDSA signatures are malleable.
   expect(parseSessionId(sid)).toBe(sid);
   issuer.revoke(sid);
   await expect.poll(() => verdictNow(first)).toBe("revoked");

@@ -9,7 +9,7 @@ test.each<[string | null, string | undefined]>([
   ["BEARER   a.b-c_d~e+f/g==", "a.b-c_d~e+f/g=="],
   ["Bearerabc", undefined],
   ["Basic YTpi", undefined],
-  // The scheme without a valid token is malformed, which is not the same as absent.
+  // A header with the scheme but no valid token is malformed ("") and does not count as absent (undefined).
   ["Bearer", ""],
   ["Bearer ", ""],
   ["Bearer a b", ""],

@@ -1,4 +1,4 @@
-/** Access tokens that are bound to a key (DPoP, RFC 9449 section 7): accepted with a proof of their request, and in no other way. */
+/** Access tokens that are bound to a key (DPoP, RFC 9449 section 7) are accepted only with a proof for the request. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -113,7 +113,7 @@ describe.each([
   });
 });
 
-/** A service of each kind, at the path `/things` of its own URL. */
+/** Services that each use one adapter of the verifier, at the path `/things`. */
 const SERVICES: Record<string, (verifier: Verifier, options: { origin?: string }) => Promise<string>> = {
   async middleware(verifier, options) {
     const guard = accessTokenMiddleware(verifier, options);

@@ -1,4 +1,4 @@
-/** The limits of a token, exactly where they are. */
+/** Tokens at the exact limits of what is accepted. */
 import { createPrivateKey, sign } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { generateRing } from "../../src/tokens/generate-key.ts";
@@ -89,7 +89,7 @@ test.each<[what: string, claims: object, verdict: string]>([
 test("a token of the longest length is read, a longer one is not", () => {
   const LONGEST = 16_384;
   const padding = LONGEST - token({ x: "" }).length;
-  // Four characters of base64url hold three bytes.
+  // Three more characters of text make the token four characters longer (base64url), so several lengths are tried.
   const lengths = Array.from({ length: 9 }, (_, more) =>
     token({ x: "x".repeat(Math.floor((padding * 3) / 4) - 4 + more) }),
   );
@@ -139,6 +139,6 @@ test("a token that is refused again and again is verified once", async () => {
     expect([verdictOf(expired, NOW_MS, keys), verdictOf(forged, NOW_MS, keys)]).toEqual(["expired", "forged"]);
   }
   expect(verified).toBe(2);
-  // The clock was set back: what is remembered is the signature, not the refusal.
+  // Once the clock is set back the token is accepted, because only its signature is remembered, not the refusal.
   expect(verdictOf(expired, NOW_MS - 1, keys)).toBe("ok");
 });

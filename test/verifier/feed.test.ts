@@ -34,7 +34,7 @@ describe("revocation", () => {
     await eventually(async () => (await verdictOf(known.token)) === "revoked");
     expect(await verdictOf(onTime.token)).toBe("revoked");
     expect(await verdictOf(late.token)).toBe("ok");
-    issuer.revokeAll(until - 10_000); // An earlier time does not undo a later one.
+    issuer.revokeAll(until - 10_000); // A revocation of sessions before an earlier time does not undo that of a later time.
     issuer.revoke(late.sid);
     await eventually(async () => (await verdictOf(late.token)) === "revoked");
     expect(await verdictOf(known.token)).toBe("revoked");
@@ -68,7 +68,7 @@ describe("revocation", () => {
     const issuer = await startIssuer();
     const dead = Array.from({ length: 5 }, () => issuer.issue());
     for (const { sid } of dead) issuer.revoke(sid);
-    issuer.state.maxBatches = 2; // The issuer sends two batches of two entries each, so the fifth entry is missing.
+    issuer.state.maxBatches = 2; // The issuer has sent two batches of two entries, so the fifth entry is missing.
     const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
     for (const { token } of dead.slice(0, 4)) await eventually(async () => (await verdictOf(token)) === "revoked");
     expect(verifier.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
@@ -98,7 +98,7 @@ describe("revocation", () => {
     const { sid, token } = issuer.issue();
     issuer.revoke(sid, Date.now() + 300_000);
     await eventually(async () => (await verdictOf(token)) === "revoked");
-    moved.monotonic += 60_000; // After this time the next batch causes a sweep.
+    moved.monotonic += 60_000; // The next batch removes expired entries, because a minute has passed.
     const { sid: another, token: anotherToken } = issuer.issue();
     issuer.revoke(another);
     await eventually(async () => (await verdictOf(anotherToken)) === "revoked");
@@ -150,7 +150,7 @@ describe("a feed that is cut", () => {
     const { verifier, next } = follow(issuer);
     await verifier.ready;
     const lost = next("feed_lost");
-    issuer.state.sendsHeartbeats = false; // No heartbeats arrive, as when a connection dies unnoticed.
+    issuer.state.sendsHeartbeats = false; // The connection stays open without heartbeats, as if it had died unnoticed.
     expect(await lost).toMatchObject({ error: { message: expect.stringContaining("silent") } });
     const following = next("feed_following");
     issuer.state.sendsHeartbeats = true;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Freshness } from "../../src/verifier/freshness.ts";
 
-/** The local clocks at the start. The store's clock starts at 1,000,000. */
+/** The local monotonic and wall clocks at the start. The clock of the store starts at 1,000,000. */
 const [M, W] = [5_000, 70_000_000];
 const followed = () => {
   const freshness = new Freshness();

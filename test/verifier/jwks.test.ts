@@ -1,4 +1,4 @@
-/** For how long a key set is used. */
+/** The time for which a key set is used. */
 import { expect, test } from "vitest";
 import { readMaxAgeMs } from "../../src/verifier/jwks.ts";
 

@@ -1,4 +1,4 @@
-/** Key sets that are broken, too large or elsewhere. */
+/** Key sets that are broken, too large or at another URL. */
 import { describe, expect, test } from "vitest";
 import { generateSigningKey } from "../../src/tokens/generate-key.ts";
 import { follow } from "../support/verifier/follow.ts";

@@ -1,4 +1,4 @@
-/** Keys rotate, are withdrawn and revoked. */
+/** Keys that are rotated, withdrawn or revoked. */
 import { describe, expect, test } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import type { Ring, RingKey } from "../../src/tokens/ring.ts";
@@ -34,7 +34,7 @@ describe("keys", () => {
     await verifier.ready;
     const reads = issuer.seen.jwks;
     issuer.setRing(generateRing("EdDSA", Date.now()));
-    moved.monotonic += 1000; // The cooldown since the first read is over.
+    moved.monotonic += 1000; // After a second, the verifier may read the keys again.
     const { token } = issuer.issue();
     expect(await Promise.all(Array.from({ length: 50 }, () => verdictOf(token)))).toEqual(Array(50).fill("ok"));
     expect(issuer.seen.jwks).toBe(reads + 1);
@@ -53,7 +53,7 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("ok");
     issuer.setRing(generateRing("ES256", Date.now()));
     moved.monotonic += 1000;
-    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // The kid is unknown, so the keys are read.
+    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // The key id is unknown, so the verifier reads the keys again.
     expect(await verdictOf(token)).toBe("unknown_key");
   });
 
@@ -65,9 +65,9 @@ describe("keys", () => {
     const { token } = issuer.issue();
     const verdict = await verifier.verify(token);
     expect(verdict.ok).toBe(true);
-    // The verifier has read the key set again when the issuer has seen three requests for it.
+    // The third request shows that the verifier has processed the second response.
     await eventually(() => issuer.seen.jwks === 3);
-    expect(await verifier.verify(token)).toBe(verdict); // The key is still published.
+    expect(await verifier.verify(token)).toBe(verdict); // The verdict is cached, because the key is still published.
     issuer.setRing(generateRing("ES256", Date.now()));
     await eventually(async () => (await verdictOf(token)) === "unknown_key");
   });
@@ -105,7 +105,7 @@ describe("keys", () => {
     issuer.setRing(revoke(issuer.state.ring, signingKid(issuer.state.ring), generate, Date.now()));
     await eventually(async () => (await verdictOf(token)) === "revoked_key");
     moved.monotonic += 1000;
-    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // The token is signed with the published successor.
+    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // The token is signed by the successor, which was already published.
     issuer.state.jwksBody = undefined;
     expect(await verdictOf(token)).toBe("revoked_key");
   });

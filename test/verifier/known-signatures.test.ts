@@ -4,7 +4,7 @@ import { KnownSignatures } from "../../src/verifier/known-signatures.ts";
 
 type Key = { readonly accepts: ReadonlySet<string> };
 
-/** Returns a memory that counts how often a signature is verified. */
+/** Returns a cache of verified signatures, with a count of the verifications. */
 function counting() {
   const known = new KnownSignatures<Key>();
   let verified = 0;

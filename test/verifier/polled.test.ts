@@ -1,4 +1,4 @@
-/** A verifier that polls: it reads keys and revocations when a token needs them, and at no other time. */
+/** A verifier that polls reads keys and revocations only when a token needs them. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { takeTurns } from "../../src/verifier/one-at-a-time.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
@@ -71,7 +71,7 @@ describe("a verifier that polls", () => {
     expect(await verdictOf(live.token)).toBe("unavailable");
     issuer.state.isUp = true;
     moved.monotonic += 1000;
-    // The second verification of each token causes no poll, because the first one has begun a poll.
+    // Each token is verified twice, but the first verification has already begun a poll, so the second begins none.
     const verdicts = [live, ended, live, ended].map(({ token }) => verdictOf(token));
     expect(await Promise.all(verdicts)).toEqual(["ok", "revoked", "ok", "revoked"]);
     expect(issuer.seen.cursors).toHaveLength(3);

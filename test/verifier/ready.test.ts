@@ -1,4 +1,4 @@
-/** `ready` of a verifier: it always settles, and leaves nothing behind. */
+/** The promise `ready` of a verifier always settles, and leaves no timer or listener behind. */
 import { expect, test } from "vitest";
 import { VerifierClosedError } from "../../src/verifier/index.ts";
 import { holdProcess } from "../../src/verifier/ready.ts";

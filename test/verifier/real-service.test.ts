@@ -61,7 +61,7 @@ test("a logout reaches every verifier within milliseconds of its acknowledgement
     await over;
     roundTrips.push(count);
   }
-  // The revocation is pushed at once: the next heartbeat would be hundreds of requests later. The goal of 25 ms is measured by the bench.
+  // The revocation is pushed at once: hundreds of requests would fit before the next heartbeat. A benchmark measures the goal of 25 ms.
   expect(median(roundTrips)).toBeLessThan(25);
 });
 

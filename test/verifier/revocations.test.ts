@@ -41,7 +41,7 @@ test("forgets a session when its last token has expired, so that memory is bound
     now += 60_000;
     sendNext();
     await eventually(() => delivered === minute && revocations.has(`${minute}/9`, 0));
-    expect(revocations.has(`${minute - 4}/0`, 0)).toBe(minute >= 4); // The revocation has not expired yet.
+    expect(revocations.has(`${minute - 4}/0`, 0)).toBe(minute >= 4); // This revocation has not expired yet, and the next one has.
     expect(revocations.has(`${minute - 5}/0`, 0)).toBe(false);
   }
 });
@@ -163,7 +163,7 @@ test("keeps a session that was delivered twice until the later expiry", async ()
   await eventually(() => waiting === 1);
   sendNext();
   await eventually(() => waiting === 2);
-  now += 120_000; // The next batch causes a sweep.
+  now += 120_000; // The next batch removes expired entries, because two minutes have passed.
   sendNext();
   await eventually(() => revocations.has("c", 0));
   expect(revocations.has("a", 0)).toBe(true);

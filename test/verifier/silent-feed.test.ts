@@ -1,4 +1,4 @@
-/** When a stream of the feed is given up: after three seconds without a batch, and not before. */
+/** A stream of the feed is given up after three seconds without a batch, and not earlier. */
 import { create } from "@bufbuild/protobuf";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -8,7 +8,7 @@ import {
 import { afterReading } from "../../src/clock/after-reading.ts";
 import { Revocations } from "../../src/verifier/revocations.ts";
 
-/** Starts a feed that sends a batch on demand, and follows the signal of its caller. */
+/** Starts a feed that sends a batch on demand and records whether its caller gives up. */
 function startFeed() {
   let signal: AbortSignal | undefined;
   let send = () => {};
@@ -55,7 +55,7 @@ test("a feed that keeps sending is kept; one that is silent for three seconds is
   await revocations.ready;
   expect(feed.isGivenUp()).toBe(false);
   await vi.advanceTimersByTimeAsync(200);
-  expect(feed.isGivenUp()).toBe(false); // The feed is not given up before what has arrived is read.
+  expect(feed.isGivenUp()).toBe(false); // The feed is given up only after data that has already arrived was read.
   await new Promise<void>(afterReading);
   expect(feed.isGivenUp()).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** A token is never accepted on knowledge older than the limit. */
+/** A token is never accepted by data that is older than the limit. */
 import { describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { eventually, follow } from "../support/verifier/follow.ts";
@@ -50,7 +50,7 @@ describe("a feed that is older than the limit", () => {
 
   test("causes another call while the one under way is too old", async () => {
     const { issuer, known, verdictOf, moved } = await stale("introspect");
-    expect(await verdictOf(known.token)).toBe("ok"); // From now on the verifier knows that the feed is stale.
+    expect(await verdictOf(known.token)).toBe("ok"); // This verification makes the verifier notice that the feed is stale.
     const early = verdictOf(known.token);
     moved.monotonic += LIMIT_MS + 1;
     expect(await Promise.all([early, verdictOf(known.token)])).toEqual(["ok", "ok"]);

@@ -1,4 +1,4 @@
-/** A verifier that lives on status lists alone, in Node and on WebCrypto. */
+/** A verifier that uses only status lists, on Node and by WebCrypto. */
 import { deflateSync } from "node:zlib";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -28,7 +28,7 @@ async function createWorld(create: typeof createVerifier, options: Partial<Verif
     changes: {} as Readonly<Record<string, unknown>>,
     etag: undefined as string | undefined,
     status: 200,
-    /** The response of the list waits for this. */
+    /** The response with the list is delayed until this promise resolves. */
     held: Promise.resolve(),
   };
   const requests: Headers[] = [];
@@ -222,7 +222,7 @@ describe.each([
     expect(await verdictOf(tokenAt(1))).toBe("ok");
     issuer.setRing(generateRing("ES256", Date.now()));
     list.ring = old;
-    // The old key still signs the list, and the key set does not have it any more.
+    // The list is still signed by the old key, which the key set no longer contains.
     advance(300_000);
     expect([await verdictOf(tokenAt(1)), requests.length]).toEqual(["unavailable", 2]);
     list.ring = undefined;

@@ -1,4 +1,4 @@
-/** The cache, the options and the report of a verifier. */
+/** The cache, the options and the reports of a verifier. */
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";

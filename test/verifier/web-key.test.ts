@@ -1,4 +1,4 @@
-/** A runtime whose WebCrypto fails: nothing is found to be forged, and no key is dropped. */
+/** In a runtime whose WebCrypto fails, no token is reported as forged, and no key is dropped. */
 import { afterEach, expect, test, vi } from "vitest";
 import { createVerifier } from "../../src/verifier/web/index.ts";
 import { AUDIENCE, createForge, ISSUER, NOW_MS } from "../vectors/format.ts";

@@ -1,5 +1,5 @@
 /**
- * Random tokens in every verifier, half of them with random proofs: all of them have the same verdict, reason and claims.
+ * Random tokens, half of them with random proofs, have the same verdict, reason and claims in every verifier.
  *
  * `npm run test:differential` runs 100,000 of them; SEED repeats a run.
  */
@@ -21,7 +21,7 @@ import { verdictOf } from "../vectors/run.ts";
 const COUNT = process.env.DIFFERENTIAL === "long" ? 100_000 : 1000;
 const SEED = Number(process.env.SEED ?? (COUNT > 1000 ? Date.now() % 2 ** 31 : 1));
 const BATCH = 5000;
-/** The reasons concerning proofs that the mutations often cause. */
+/** The reasons for refusing proofs that random changes cause often. */
 const PROVEN = PROOF_REFUSALS.filter((reason) => reason !== "proof_nonce");
 
 const file: VectorFile = JSON.parse(readFileSync(join(import.meta.dirname, "../vectors/verifier.json"), "utf8"));
@@ -86,12 +86,12 @@ test(`${COUNT} random tokens have the same verdicts in every verifier (SEED=${SE
         expected: expected[index],
         found: found[index],
       }));
-      // A number that is infinite is null in JSON.
+      // The results are compared as JSON, because in the output of other languages an infinite number is null.
       const differing = pairs.filter((pair) => JSON.stringify(pair.expected) !== JSON.stringify(pair.found));
       expect(differing, `${name} differs`).toEqual([]);
     }
   }
-  // Mutations that are all malformed, or all accepted, would compare nothing.
+  // Each of these verdicts must occur often, because otherwise the comparison would show little.
   for (const verdict of ["accepted", "malformed", "forged", "wrong_issuer", "not_bearer", "expired", ...PROVEN]) {
     expect(seen.get(verdict) ?? 0, verdict).toBeGreaterThan(COUNT / 2000);
   }

@@ -1,4 +1,4 @@
-/** The contract with verifiers that are in use: what was released stays valid for every later verifier, and for every later service. */
+/** The contract with deployed verifiers: released rules stay valid for every later verifier and service. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
@@ -18,7 +18,7 @@ test("each version of the vectors is kept, up to that of today", () => {
   expect(versions.toSorted()).toEqual(Array.from({ length: VERSION }, (_, index) => `${index + 1}.json`));
 });
 
-// All verifiers pass today's vectors (vectors.test.ts), and so the frozen vectors that are among them.
+// vectors.test.ts runs today's vectors in all verifiers. If these contain the frozen ones, all verifiers pass those as well.
 test.each(versions)("the vectors of today contain those of frozen/%s, with their verdicts", (name) => {
   const { version, options, keys, cases } = read(`frozen/${name}`);
   expect(`${version}.json`).toBe(name);

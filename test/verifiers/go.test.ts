@@ -1,4 +1,4 @@
-/** The Go module: its form, and its own tests. */
+/** The layout of the Go module, and its own tests. */
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -34,7 +34,7 @@ test("has an example in its README that compiles, from another module", async ()
 });
 
 test("has interceptors for gRPC, which pass their tests with Debian's gRPC", async () => {
-  // Debian has the sources of gRPC without a module proxy, in the form that preceded modules.
+  // Debian installs the sources of gRPC in a GOPATH, the layout from before Go modules.
   const path = scratch();
   const here = join(path, "src/session-service.example/verifier");
   cpSync(GO, here, { recursive: true });

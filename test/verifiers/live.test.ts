@@ -1,4 +1,4 @@
-/** The verifiers in other languages follow a real service, and its faults. */
+/** The verifiers in other languages follow a real service through its faults. */
 import { execFileSync } from "node:child_process";
 import { decodeProtectedHeader } from "jose";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
@@ -11,7 +11,7 @@ import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../
 
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
-/** Options with a limit longer than any pause of this machine. Only tests of staleness make a feed stale. */
+/** The maximum staleness is longer than any pause of this machine, so that feeds become stale only in tests of that. */
 const PATIENT = { policy: "refuse", maxStalenessMs: 600_000 } as const;
 
 let commands: readonly (readonly [string, ...string[]])[] = [];
@@ -40,7 +40,7 @@ async function follow(service: Service, options: Partial<FollowOptions> = PATIEN
 const verdictsOf = (followers: readonly Follower[], token: string) =>
   Promise.all(followers.map((follower) => follower.verdictOf(token)));
 
-/** Returns the verdicts that all verifiers are expected to give. */
+/** Returns the expected verdicts if all verifiers agree. */
 const all = (verdict: string) => LANGUAGES.map(() => verdict);
 
 const eventuallyAll = (followers: readonly Follower[], { accessToken }: LoggedIn, verdict: string) =>

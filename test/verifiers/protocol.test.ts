@@ -20,7 +20,7 @@ test("it lists the reasons of the code", () => {
 
 test("each reason has its rule", () => {
   const rules = [...page.matchAll(/^\| \d+ \|.*\| `(\w+)` \|$/gm)].map(([, reason]) => reason);
-  // Only the service asks for nonces.
+  // The reason `proof_nonce` is left out, because only the service demands nonces.
   const proofRefusals = PROOF_REFUSALS.filter((reason) => reason !== "proof_nonce");
   expect(new Set(rules)).toEqual(new Set([...REFUSALS, ...proofRefusals]));
 });

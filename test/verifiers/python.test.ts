@@ -7,7 +7,7 @@ import { scratch } from "../support/service.ts";
 import { PYTHON, PYTHON_PROGRAM, run } from "../support/verifier/languages.ts";
 
 const PACKAGE = join(PYTHON, "session_verifier");
-/** The cache of mypy. Without it, reading the types of the standard library takes half of the time of each run. */
+/** The cache of mypy. Without it, half of each run is spent on the types of the standard library. */
 const CACHE = scratch();
 const sources = readdirSync(PACKAGE)
   .filter((name) => name.endsWith(".py"))

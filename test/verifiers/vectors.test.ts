@@ -1,4 +1,4 @@
-/** The verifiers in other languages decide as the vectors say. */
+/** The verifiers in other languages give the verdicts of the vectors. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ describe.each(LANGUAGES)("$name", ({ build }) => {
     const found = cases.map(({ name, claims }, index) => ({
       name,
       verdict: results[index]?.verdict,
-      // Claims that JSON.stringify cannot express are not in the vectors, and it writes -0 as 0.
+      // JSON.stringify writes -0 as 0. Other claims that it cannot express are not in the vectors.
       claims: claims && JSON.parse(JSON.stringify(results[index]?.claims ?? null)),
     }));
     expect(found).toEqual(expected);

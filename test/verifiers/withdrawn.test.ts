@@ -1,4 +1,4 @@
-/** A key that is revoked while a verdict waits: the token is refused, in every verifier. */
+/** A key is revoked while a verdict waits. Every verifier then refuses the token. */
 import { setTimeout as delay } from "node:timers/promises";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
@@ -56,7 +56,7 @@ test("while the token is introspected", async () => {
   admin.send({ revokedKeyIds: [MAIN.kid], caughtUp: true });
   await eventually(async () => (await verdictsOf(other)).every((verdict) => verdict === "revoked_key"));
   revoked.resolve();
-  // A verifier waits a second for an introspection, which is not enough on a busy machine.
+  // A verifier waits for an introspection for only a second, which may be too short on a busy machine.
   const isLate = performance.now() - start > 1_000;
   const verdicts = (await found).filter((verdict) => !isLate || verdict !== "unavailable");
   expect(verdicts).toEqual(Array(isLate ? verdicts.length : count).fill("revoked_key"));
@@ -67,7 +67,7 @@ test("while batches are read that had arrived", async () => {
   for (const key of [MAIN, NEXT, EDWARDS]) {
     const token = admin.issue(key, key.kid);
     const found: Promise<string[]>[] = [];
-    // Incomplete batches let a verdict wait for further ones, as long as the feed is stale.
+    // While batches are incomplete, a verdict waits for further ones until the feed is stale.
     for (let batches = 0; batches < 60; batches++) {
       admin.send({ caughtUp: false });
       await delay(5);

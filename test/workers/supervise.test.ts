@@ -1,4 +1,4 @@
-/** The supervisor and its workers, which are processes without a service. */
+/** The supervisor with workers that are processes without a service. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
@@ -16,7 +16,7 @@ function startReady(): ChildProcess {
   return worker;
 }
 
-/** Starts two workers. Returns them with the function that starts the next ones. */
+/** Starts two workers. `next.start` is the function that starts further ones. */
 async function startTwo() {
   const workers: ChildProcess[] = [];
   const lines: Line[] = [];
@@ -79,7 +79,7 @@ test("a report that arrives after the end of its worker adds nothing to the metr
   victim?.emit("message", { type: "metrics", id: 1, values: [] });
   const exited = asking && once(asking, "exit");
   asking?.send({ type: "ask" });
-  // The worker that asked ends with the number of reports: of all that have ended, of itself, and of the new worker if that is ready.
+  // The exit code of this worker is the number of reports: the sum of ended workers, its own, and that of the new worker if it is ready.
   const [code] = (await exited) ?? [];
   expect([2, 3]).toContain(code);
 });

@@ -1,4 +1,4 @@
-/** The contract of every store for creating a session, alone or in place of another. */
+/** Tests that every store has to pass: creating a session, alone or in place of another. */
 import { describe, expect, test } from "vitest";
 import { firstState } from "../../../src/session/rotation.ts";
 import { CAP, type Context } from "../../support/store/context.ts";

@@ -1,4 +1,4 @@
-/** Which refreshes every store serves for a session that has a device key, or requires one. */
+/** Tests that every store has to pass: which refreshes are served for a session that has a device key, or requires one. */
 import { describe, expect, test } from "vitest";
 import type { Context } from "../../support/store/context.ts";
 import { boundSession, LIFE, present, SKIPPED, someKey, WITHOUT, withCookie } from "../../support/store/device.ts";
@@ -48,7 +48,7 @@ export function deviceCookiesContract(context: () => Context): void {
         "device_proof_missing",
       );
       expect(await present(context().store, sid, next.child, withCookie(key, 0))).toBe("device_proof_missing");
-      // The call comes from an instance that knows nothing of device binding.
+      // The call comes from an instance that does not support device binding.
       expect(await present(context().store, sid, next.child)).toBe("device_proof_missing");
       expect({ ...(await store.find(sid)) }).toEqual(before);
     });
@@ -121,7 +121,7 @@ export function deviceCookiesContract(context: () => Context): void {
       await store.unbind(sid);
       expect(await store.find(sid)).toMatchObject({ session: { deviceRequired: true } });
       expect(await present(context().store, sid, served.child, WITHOUT)).toBe("device_required");
-      // An instance whose device binding is switched off calls without a device cookie.
+      // An instance with device binding switched off makes calls without a device cookie.
       expect(await present(context().store, sid, served.child)).toBe("repeat");
     });
   });

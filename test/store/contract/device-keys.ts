@@ -1,4 +1,4 @@
-/** How every store keeps the key of a device: registered, used for the first time, taken away. */
+/** Tests that every store has to pass: the key of a device is registered, used for the first time, and removed. */
 import { describe, expect, test } from "vitest";
 import { wallMs } from "../../../src/session/time.ts";
 import type { Context } from "../../support/store/context.ts";
@@ -49,7 +49,7 @@ export function deviceKeysContract(context: () => Context): void {
   test("a session without claims and one with an authentication that begins with the bytes of a key stay apart", async () => {
     const { store, login } = context();
     const key = someKey();
-    const bytes = Uint8Array.from(key.bytes).fill(1, 0, 1); // An authentication in a record begins with this byte.
+    const bytes = Uint8Array.from(key.bytes).fill(1, 0, 1); // In records an authentication begins with this byte.
     const { sid, first } = await login(subject());
     await store.registerKey(sid, first, { ...key, bytes });
     const authentication = { time: wallMs(5 * SECOND), methods: ["otp"], contextClass: "" };

@@ -1,4 +1,4 @@
-/** The contract of every store for the authentication of a session. */
+/** Tests that every store has to pass: the authentication of a session. */
 import { describe, expect, test } from "vitest";
 import { firstState } from "../../../src/session/rotation.ts";
 import { storeMs, wallMs } from "../../../src/session/time.ts";
@@ -27,7 +27,7 @@ export function elevateContract(context: () => Context): void {
           ok: true,
           session: { ...created, authentication: second },
         });
-        // The second call repeats the step, as after a lost reply.
+        // The second call is a repetition, as after a lost reply.
         expect(await store.elevate(session.sid, second)).toMatchObject({ ok: true });
         const found = await store.find(session.sid);
         expect(found).toMatchObject({

@@ -1,4 +1,4 @@
-/** What every store does when all sessions of a subject end. */
+/** Tests that every store has to pass: the end of all sessions of a subject. */
 import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { Context } from "../../support/store/context.ts";

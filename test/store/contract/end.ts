@@ -1,4 +1,4 @@
-/** What every store does when one session ends. */
+/** Tests that every store has to pass: the end of one session. */
 import { describe, expect, test } from "vitest";
 import type { Context } from "../../support/store/context.ts";
 import {

@@ -1,4 +1,4 @@
-/** What every store keeps of the events of sessions. */
+/** Tests that every store has to pass: the events of sessions that are kept. */
 import { expect, test } from "vitest";
 import {
   type EventRecord,

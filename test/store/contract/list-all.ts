@@ -1,4 +1,4 @@
-/** The contract of every store for the list of the sessions of all subjects. */
+/** Tests that every store has to pass: the list of the sessions of all subjects. */
 import { expect, test } from "vitest";
 import { EVERY_SESSION, type SessionFilter } from "../../../src/session/filter.ts";
 import type { Session, SessionId } from "../../../src/session/model.ts";

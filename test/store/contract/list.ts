@@ -1,4 +1,4 @@
-/** How every store lists the sessions of a subject. */
+/** Tests that every store has to pass: the list of the sessions of a subject. */
 import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { InvalidCursor } from "../../../src/session/ports.ts";

@@ -1,4 +1,4 @@
-/** The contract of every store for a subject with more sessions than one script or transaction may process. */
+/** Tests that every store has to pass: a subject with more sessions than one script or transaction may process. */
 
 import { expect, test } from "vitest";
 import type { NewSession, SessionId } from "../../../src/session/model.ts";
@@ -64,7 +64,7 @@ export function manySessionsContract(context: () => Context): void {
     expect(await next()).toEqual([]);
     for (let at = 0; at < 3; at++) {
       const [oldest] = await next();
-      expect(sidsOf(created.slice(0, 50))).toContain(oldest); // Any session of the first millisecond may be the oldest.
+      expect(sidsOf(created.slice(0, 50))).toContain(oldest); // Sessions of one millisecond have no order.
       expect(await store.find(oldest as SessionId)).toEqual({ ok: false, reason: "revoked" });
     }
     expect(await listed(user, 100)).toHaveLength(MANY);
@@ -130,11 +130,11 @@ export function manySessionsContract(context: () => Context): void {
     const outcome = await store.endAll(user, "revoked_subject", { origin: { admin: "support" } });
     expect(outcome).toMatchObject({ count: sids.length });
     const own = await due(sids);
-    expect(own.length).toBeGreaterThan(0); // A reading returns as many as one call allows.
+    expect(own.length).toBeGreaterThan(0); // One call returns only a limited number of records.
     expect(new Set(own.map(({ event }) => `${event.subject} ${event.reason} ${event.admin}`))).toEqual(
       new Set([`${user} revoked_subject support`]),
     );
-    /** Records the due records of these sessions, again and again while some are returned. Returns what they contained. */
+    /** Writes the events of these sessions until no record is due any more. Returns the keys of the records. */
     const record = async (wanted: readonly SessionId[]) => {
       const recorded: string[] = [];
       for (let left = await due(wanted); left.length > 0; left = await due(wanted)) {
@@ -190,7 +190,7 @@ export function manySessionsContract(context: () => Context): void {
       expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await store.rotate(sid, first, nonce())).toEqual({ ok: false, reason: "revoked" });
     }
-    const fresh = await login(user); // The new session is created in the same millisecond as the end began.
+    const fresh = await login(user); // The session is created in the millisecond in which the end began, and is not part of that end.
     expect(await listed(user, 10)).toEqual([fresh.sid, spared.sid]);
 
     const mine = new Set(sidsOf(created));

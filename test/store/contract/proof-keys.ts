@@ -1,4 +1,4 @@
-/** Which requests every store serves, and which may end it, for a session that is bound to a key which each request proves. */
+/** Tests that every store has to pass: which requests may refresh or end a session that is bound to a key which each request proves. */
 import { describe, expect, test } from "vitest";
 import type { DevicePresentation } from "../../../src/session/device-binding.ts";
 import { thumbprintBytes } from "../../../src/session/device-key.ts";
@@ -53,7 +53,7 @@ export function proofKeysContract(context: () => Context): void {
       const before = await store.find(sid);
       for (const token of tokens.slice(1)) {
         expect(await present(store, sid, token, WITHOUT)).toBe("proof_missing");
-        expect(await present(store, sid, token)).toBe("proof_missing"); // The call comes from an instance that knows nothing of proofs.
+        expect(await present(store, sid, token)).toBe("proof_missing"); // The call comes from an instance that does not support proofs.
         expect(await present(store, sid, token, withOther)).toBe("other_key");
       }
       expect(await store.find(sid)).toEqual(before);
@@ -135,7 +135,7 @@ export function proofKeysContract(context: () => Context): void {
       expect(await store.find(sid)).toEqual({ ...before, now: backend.now() });
       const own = { ...withOwn, clientId };
       expect(await store.rotate(sid, first, nonce(), own)).toMatchObject({ ok: true, device: "first_use" });
-      // The proof of the key counts, whichever client presents it: the caller of the store compares the client.
+      // The store accepts the proof with any client id, because its caller has compared the client.
       expect(await present(store, sid, first, { ...withOwn, clientId: "x" })).toBe("repeat");
     },
   );

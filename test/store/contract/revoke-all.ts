@@ -1,4 +1,4 @@
-/** What every store does when all sessions of all subjects end. */
+/** Tests that every store has to pass: the end of all sessions of all subjects. */
 import { describe, expect, test } from "vitest";
 import { storeMs } from "../../../src/session/time.ts";
 import type { Context } from "../../support/store/context.ts";
@@ -28,7 +28,7 @@ export function revokeAllContract(context: () => Context): void {
         expect(await refresh(fresh.sid, fresh.first)).toMatchObject({ outcome: "rotate" });
         expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([fresh.sid]);
       }
-      // The log has one entry for all of these sessions, and none of their own.
+      // The log has a single entry for the end of all sessions, and none for each session.
       for (const { sid } of before) expect(await logged(sid)).toEqual([]);
       expect((await store.revocations(undefined)).revokedUntil).toBe(until);
     });
@@ -48,7 +48,7 @@ export function revokeAllContract(context: () => Context): void {
     test("of a time, those that were created before it end, to the millisecond, whenever they were refreshed", async () => {
       const { backend, store, login, refresh } = context();
       const [a, b, c] = [subject(), subject(), subject()];
-      await backend.advance(SECOND); // The logout of everyone of the previous test is in the past then.
+      await backend.advance(SECOND); // From now on, the previous test's logout of everyone is past.
       const early = await login(a);
       await backend.advance(1);
       const time = backend.now();
@@ -60,7 +60,7 @@ export function revokeAllContract(context: () => Context): void {
       expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
       expect((await store.find(onTime.sid)).ok).toBe(true);
       expect((await store.find(late.sid)).ok).toBe(true);
-      const nothingMore = await store.revokeAll(storeMs(time - 500)); // A call with an earlier time revives no session.
+      const nothingMore = await store.revokeAll(storeMs(time - 500)); // An earlier time does not make ended sessions live again.
       expect(nothingMore).toBe(time - 501);
       expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
     });

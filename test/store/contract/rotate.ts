@@ -1,4 +1,4 @@
-/** The contract of every store for presented tokens. */
+/** Tests that every store has to pass: the outcomes of presented tokens. */
 import { describe, expect, test } from "vitest";
 import { storeMs } from "../../../src/session/time.ts";
 import type { Context } from "../../support/store/context.ts";

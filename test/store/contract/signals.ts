@@ -1,4 +1,4 @@
-/** The contract of every store for signals: the log of endings, its readers, and the subscriptions. */
+/** Tests that every store has to pass for signals: the log of endings, its readers, and the subscriptions. */
 import { hash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
@@ -46,7 +46,7 @@ function toolsOf({ store, login }: Context) {
       if (cursor === undefined) throw new Error("no cursor");
       return cursor;
     },
-    /** Returns all signals of a partition after a cursor, read in pieces. */
+    /** Returns all signals of a partition after a cursor, which it reads in several calls. */
     async readAll(sid: SessionId, after: Cursor, limit = 100) {
       const found: { readonly signal: Signal; readonly cursor: Cursor }[] = [];
       for (;;) {
@@ -285,7 +285,7 @@ function readersContract(context: () => Context): void {
       expect(await leaseOf(sid, one)).toBeUndefined();
       if (second !== undefined) await log.release([second]);
       expect((await leaseOf(sid, one))?.fence).toBeGreaterThan(second?.fence ?? 0);
-      // The first instance leases the partition again, but its work under its first lease no longer counts.
+      // Although the first instance holds a lease again, calls with its former lease are refused.
       if (first === undefined) throw new Error("no lease");
       expect(await log.advance(first, id, await cursorOf(id, sid), NONE)).toEqual({ ok: false, reason: "lost" });
     });
@@ -334,7 +334,7 @@ function readersContract(context: () => Context): void {
       await store.end(one.sid, "logout");
       await backend.advance(SECOND);
       await store.end(two.sid, "logout");
-      await store.end((await login(subject())).sid, "logout"); // The session of another subject is in another partition of the store.
+      await store.end((await login(subject())).sid, "logout"); // Another subject is in another partition.
       expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first });
       const lease = await leaseOf(one.sid, newHolder());
       const [read] = await readAll(one.sid, await cursorOf(quick, one.sid));

@@ -1,4 +1,4 @@
-/** How every store treats a session whose refresh token may be presented in one way only. */
+/** Tests that every store has to pass: a session whose refresh token may be presented in one way only. */
 import { expect, test } from "vitest";
 import type { Context } from "../../support/store/context.ts";
 import { LIFE, present, someKey, WITHOUT, withCookie } from "../../support/store/device.ts";

@@ -1,4 +1,4 @@
-/** What is acknowledged is on the disk, seen from outside: in the system calls of a process that runs every step. */
+/** Acknowledged writes are on the disk. The test traces the system calls of a process that runs every step. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 let directory: string;
-/** The system calls in their order: writes to the store's files, syncs of them, and the reports of the process about its steps. */
+/** The system calls in their order: writes to the store's files, their syncs, and the lines that the process prints. */
 let calls: readonly string[];
 
 beforeAll(() => {
@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Returns the calls between the line before a step and the line after its acknowledgement. */
+/** Returns the calls between the lines that the process prints before a step and after its acknowledgement. */
 function callsOf(step: string): readonly string[] {
   const at = (line: string) => calls.findIndex((call) => call.includes(`"<${line}>\\n"`));
   const [start, end] = [at(step), at(`/${step}`)];

@@ -1,4 +1,4 @@
-/** The embedded store's work is small however many sessions there are: refreshes do not write expiries, and limits are effective. */
+/** The work of the embedded store is limited however many sessions there are: refreshes do not write expiries, and steps have limits. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, subject } from "../../support/store/sessions.ts";
 
 const SHORT = 100 * SECOND;
-/** The number of sessions to create. It is more than one step examines. */
+/** The number of sessions to create, which is more than one step examines. */
 const MANY = 250;
 
 let directory: string;
@@ -41,7 +41,7 @@ async function login() {
 
 const tokenOf = (first: string) => ({ generation: 1, nonce: first, issuedAt: storeMs(0) });
 
-/** Returns the sessions that each step ends, until no step has anything left to do. */
+/** Runs steps until nothing is left to do. Returns the sessions that each of them has ended. */
 async function steps(): Promise<SessionId[][]> {
   const ended: SessionId[][] = [];
   for (let isDone = false; !isDone; ) {
@@ -65,7 +65,7 @@ test("sessions that were refreshed are examined again when they would expire, an
   const createdAt = now;
   now += SHORT / 2;
   for (const { refresh } of logins) expect((await refresh()).ok).toBe(true);
-  expect(toExamine(createdAt + SHORT)).toBe(MANY); // The refreshes have not changed that.
+  expect(toExamine(createdAt + SHORT)).toBe(MANY); // Refreshes do not change when a session is examined.
   now = createdAt + SHORT;
   expect(await steps()).toEqual([[], []]);
   expect(toExamine(now)).toBe(0);

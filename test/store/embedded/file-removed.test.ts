@@ -1,4 +1,4 @@
-/** The embedded store's file is removed or replaced while it is in use: nothing more is acknowledged. */
+/** If the file of the embedded store is removed or replaced while it is in use, the store acknowledges nothing more. */
 import { cpSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,7 +75,7 @@ describe.each(REMOVALS)("without %s", (_, remove) => {
     remove();
     const removed = performance.now();
     const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(NOW) };
-    // Every step that begins a tenth of a second after the removal is refused, however long it takes.
+    // The store notices the removal within a tenth of a second, and refuses every step that begins later.
     for (const verb of [
       () => store.rotate(session.sid, token, nonce()),
       () => store.find(session.sid),

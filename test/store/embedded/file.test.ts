@@ -1,4 +1,4 @@
-/** The embedded store's file: its permissions, and what happens when it cannot be used. */
+/** The file of the embedded store: its permissions, and what happens when the file cannot be used. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -90,7 +90,7 @@ test("a file of an older version keeps its sessions, and learns what the newer o
   db.exec("CREATE INDEX sessions_by_expiry ON sessions (idle_expires_at)");
   db.close();
 
-  now -= SECOND; // The clock was set back, but sessions end nevertheless.
+  now -= SECOND; // Sessions end even though the clock is set back.
   const after = open();
   expect((await after.listAll(1, undefined, {})).sessions).toMatchObject([{ sid: session.sid }]);
   expect(await after.rotate(session.sid, token, nonce())).toMatchObject({ outcome: "rotate" });
@@ -146,7 +146,7 @@ describe("is unavailable", () => {
     await open().close();
     const holder = new DatabaseSync(path);
     holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
-    // The lock is released during the second wait between two attempts to open the file.
+    // The store waits between attempts to open the file. During the second wait the other process releases its lock.
     let waits = 0;
     const between = vi.spyOn(Atomics, "wait").mockImplementation(() => {
       if (++waits === 2) holder.close();
@@ -171,7 +171,7 @@ describe("is unavailable", () => {
     await store.close();
     const page = 4096;
     const size = statSync(path).size;
-    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // The pages at the end have neither schema nor data.
+    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // The last page has neither schema nor data, and stays.
     expect(open).toThrow(StoreUnavailable);
   });
 

@@ -27,7 +27,7 @@ while (failure === "") {
     failure = error instanceof Error ? error.name : String(error);
   }
 }
-// A small write may still fit where a large one did not, so it is repeated until it fails as well.
+// A small write may still fit after a large one has failed, so small writes are repeated until one fails as well.
 let ready = "";
 for (let at = 0; at < 100 && ready === ""; at++) {
   ready = await store.ping().then(

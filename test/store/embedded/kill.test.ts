@@ -1,4 +1,4 @@
-/** A process that is killed in mid-write loses nothing that it has acknowledged. */
+/** A process that is killed during a write loses nothing that it has acknowledged. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -37,7 +37,7 @@ function open() {
   return createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE });
 }
 
-/** Runs writers on the file until they have reported this many facts, kills them, and returns all reported facts. */
+/** Runs writers on the file until they have reported this many acknowledgements, kills them, and returns all reports. */
 async function writeAndKill(writers: number, enough: number): Promise<Fact[]> {
   const facts: Fact[] = [];
   await Promise.all(
@@ -48,7 +48,7 @@ async function writeAndKill(writers: number, enough: number): Promise<Fact[]> {
         try {
           facts.push(JSON.parse(line) as Fact);
         } catch {
-          // The process was killed while it wrote this line.
+          // The line is incomplete, because the process was killed while writing it.
         }
         if (facts.length >= enough) child.kill("SIGKILL");
       }
@@ -66,7 +66,7 @@ async function expectKept(facts: readonly Fact[]): Promise<void> {
   for (const { created, refreshed, child } of facts) {
     if (created !== undefined) {
       const found = await store.find(created);
-      // The end may have been written without its acknowledgement.
+      // The session may have ended although the acknowledgement was not reported any more.
       if (ended.has(created)) expect(found).toEqual({ ok: false, reason: "revoked" });
       else expect(found.ok || logged.has(created)).toBe(true);
       if (ended.has(created)) expect(logged).toContain(created);

@@ -1,7 +1,6 @@
 /**
- * A process that writes to an embedded store until it is killed, and reports on standard output what has been
- * acknowledged to it, one JSON line each. Where another process keeps the file for too long, it tries again, as a
- * caller would. Usage: node writer.ts <file>
+ * A process that writes to an embedded store until it is killed. It prints each acknowledged write as a line of JSON. If another process
+ * locks the file for too long, it tries again, as a caller would. Usage: node writer.ts <file>
  */
 import { writeSync } from "node:fs";
 import { storeMs, systemClock } from "../../../src/session/time.ts";
@@ -16,7 +15,7 @@ const store = createEmbeddedStore({
   reuseIntervalMs: REUSE_INTERVAL,
   markerLifeMs: MARKER_LIFE,
 });
-/** The fact is written before the next step: what the reader has not received was not acknowledged. */
+/** Prints an acknowledged write before the next one begins, so that what was not printed was not acknowledged. */
 const acknowledge = (fact: object) => writeSync(1, `${JSON.stringify(fact)}\n`);
 
 for (let round = 0; ; round++) {

@@ -1,6 +1,6 @@
 /**
- * No script does more for a subject with thousands of sessions than for one with hundreds: counted in the commands that it runs and
- * in what these name, not in time, which is that of the machine.
+ * The work of a script for a subject does not grow with the number of its sessions, from hundreds to thousands. Work is counted as
+ * commands and their arguments, because times depend on the machine.
  */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -29,9 +29,9 @@ afterAll(async () => {
 const HUNDREDS = 300;
 const THOUSANDS = 3_000;
 const CAP = 10_000;
-/** How many entries of the log a script returns. */
+/** The greatest number of entries of the log that a script returns. */
 const MOST_ENTRIES = 500;
-/** How many sessions a script may process, and how many commands and words it needs for each. */
+/** The greatest number of sessions that a script processes, and of commands and words that it needs for each. */
 const MOST = 128 + 1;
 const MOST_WORDS = MOST * 40;
 
@@ -39,14 +39,14 @@ const names = new Map(Object.entries(loadScripts()).map(([name, { sha }]) => [sh
 
 type Work = { commands: number; words: number };
 
-/** ioredis fails if Redis reports a command in the packet that confirms MONITOR: then it is tried again. */
+/** Opens a connection that monitors Redis. It tries again if ioredis fails because a command is reported together with the confirmation. */
 function openMonitor(): Promise<Redis> {
-  // The client only creates the connection that monitors. It never connects itself.
+  // Only the monitoring connection that this client creates is opened.
   const never = { enableReadyCheck: false, lazyConnect: true };
   return redis.admin.duplicate(never).monitor().catch(openMonitor);
 }
 
-/** Returns the most work of any run of each script during an action, as reported by Redis. */
+/** Returns the work of each script during an action, for the run of the script with the most work, as reported by Redis. */
 async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> {
   const monitor = await openMonitor();
   const most = new Map<string, Work>();
@@ -75,7 +75,7 @@ async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> 
   return most;
 }
 
-/** Returns how many elements a command may return at most: its LIMIT, or if it names ranks, the number of ranks. */
+/** Returns how many elements a command may return: its LIMIT, or the size of its range of ranks. */
 function rangeLimit([command, , from, to, ...options]: readonly string[]): number {
   const args = options.map(String);
   const at = args.indexOf("LIMIT");

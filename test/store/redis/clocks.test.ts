@@ -1,4 +1,4 @@
-/** Several instances whose own clocks are not what they should be, on one Redis. */
+/** Several instances with wrong clocks on one Redis. */
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionStore } from "../../../src/session/ports.ts";
@@ -56,7 +56,7 @@ test("an instance whose machine was stopped does not turn back the time of the o
   const next = await awake.rotate(session.sid, rotated.child, nonce());
   expect(next).toMatchObject({ outcome: "rotate", now: wall });
   await awake.ping();
-  // The machine wakes up, and has missed all of that.
+  // The machine of `sleeper` wakes up. It was suspended during the steps above.
   frozen += 1;
   expect(await sleeper.rotate(session.sid, rotated.child, nonce())).toMatchObject({ outcome: "repeat", now: wall });
   const { child } = next as typeof rotated;

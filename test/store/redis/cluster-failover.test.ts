@@ -41,7 +41,7 @@ afterEach(async () => {
 const node = (at: number) => cluster.nodes[at] as ClusterNode;
 const manySids = (count: number) => Array.from({ length: count }, () => sidOf(subject()));
 
-/** Ends at least this many sessions one after the other. Each end must be acknowledged. */
+/** Ends at least this many sessions, one after the other. Each of them must be acknowledged. */
 async function endAll(count: number): Promise<void> {
   for (const sid of manySids(count)) expect(await store.end(sid, "logout")).toEqual(MARKED);
 }

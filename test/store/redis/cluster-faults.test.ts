@@ -1,4 +1,4 @@
-/** What a caller sees while a cluster changes, and when a part of it is lost. */
+/** The errors that callers get while a cluster changes, and when a part of it is lost. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { storeMs } from "../../../src/session/time.ts";

@@ -1,4 +1,4 @@
-/** The end of many sessions of a subject on Redis when replies are lost, and when a replica takes over half-way. */
+/** The end of many sessions of a subject on Redis when replies are lost, and when a replica takes over in between. */
 import { expect, onTestFinished, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
@@ -39,7 +39,7 @@ async function logged(store: SessionStore, sids: readonly SessionId[]): Promise<
   return (await store.revocations(undefined)).revocations.map(({ sid }) => sid).filter((sid) => mine.has(sid));
 }
 
-/** Runs scripts; `after` decides for each whether its reply is lost. */
+/** Runs scripts of the store. For each run, `after` decides whether the reply is lost. */
 async function ends(redis: RedisServer, after: (verb: string) => Promise<void>): Promise<SubjectEnds> {
   const link = new Link(redisOptions(redis.url, PATIENT));
   onTestFinished(() => link.close());

@@ -1,6 +1,4 @@
-/**
- * The index of a subject contains its live sessions and nothing else, because an entry that is forgotten there would stay indefinitely.
- */
+/** The index of a subject contains exactly its live sessions. An entry that is not removed would stay indefinitely. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";

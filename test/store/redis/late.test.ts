@@ -1,4 +1,4 @@
-/** Commands that reach Redis long after their callers failed as unavailable have no effect. */
+/** Commands that Redis receives long after their callers got `StoreUnavailable` have no effect. */
 import { afterEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -11,7 +11,7 @@ import { someKey } from "../../support/store/device.ts";
 import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
 
-/** The reuse interval is short, so that a stall of more than 2 R is soon over. Only the proportions matter. */
+/** The reuse interval is short, so that stalls of more than 2 R are short. Only the ratio matters. */
 const R = 600;
 const TIMEOUT = 150;
 
@@ -24,7 +24,7 @@ async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise
   const store = await createRedisStore(redisOptions(url, { reuseIntervalMs: R, commandTimeoutMs: TIMEOUT, ...more }));
   cleanUp.push(() => store.close());
   await until(() => store.ping());
-  // From now on Redis knows every script that a late command may name.
+  // Runs every script once, so that Redis has it cached when a late command refers to it.
   const { sid } = await browser(store);
   await until(() => store.unbind(sid));
   await until(() => store.registerKey(sid, { generation: 1, nonce: nonce(), issuedAt: storeMs(0) }, someKey()));
@@ -40,7 +40,7 @@ async function server(): Promise<RedisServer> {
   return redis;
 }
 
-/** Returns a browser whose jar has the child, and the token that its other tabs may still send. */
+/** Returns a session whose browser has the child in its jar, and the token that other tabs may still send. */
 async function browser(store: SessionStore) {
   const first = nonce();
   const session = newSession(subject());
@@ -54,7 +54,7 @@ async function browser(store: SessionStore) {
 const passed = (since: number, ms: number) => until(async () => expect(performance.now() - since).toBeGreaterThan(ms));
 const many = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: 20 }, make));
 
-/** The request of the other tab is under way when the stall begins, and fails as unavailable before the stall ends. */
+/** Another tab's request is under way when the stall begins, and its caller gets an error before the stall ends. */
 async function refreshLate(store: SessionStore, stall: () => void, resume: () => void): Promise<string[]> {
   const browsers = await many(() => browser(store));
   const begun = performance.now();
@@ -165,7 +165,7 @@ test("what was held up in this process is late as well", async () => {
   const { sid } = await browser(store);
   const ending = store.end(sid, "logout");
   ending.catch(() => {});
-  // Waiting in this turn delays the sending.
+  // Blocking this turn of the event loop delays the sending of the command.
   for (const resume = performance.now() + 3 * TIMEOUT; performance.now() < resume; );
   await expect(ending).rejects.toThrow(StoreUnavailable);
   expect((await until(() => store.find(sid))).ok).toBe(true);
@@ -176,7 +176,7 @@ test("what was held up in this process is sent again while its request is not to
   const store = await open(redis.url, { reuseIntervalMs: 100 * TIMEOUT });
   const { sid } = await browser(store);
   const ending = store.end(sid, "logout");
-  // Waiting in this turn delays the sending.
+  // Blocking this turn of the event loop delays the sending of the command.
   for (const resume = performance.now() + 3 * TIMEOUT; performance.now() < resume; );
   expect(await ending).toMatchObject({ ok: true, wasLive: true });
 });

@@ -1,6 +1,6 @@
 /**
- * A reader of the log misses no entry, and gets hardly any twice, although clocks differ, are set by less than is noticed, and nodes take over
- * that lack the last entries. The scripts are the real ones on a real Redis.
+ * A reader of the log misses no entry, and gets hardly any twice, although clocks differ, small clock steps go unnoticed, and nodes that
+ * lack the last entries take over. The real scripts run on a real Redis.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -18,7 +18,7 @@ const user = subject();
 const tag = tagOfSession(sidOf(user));
 
 let redis: RedisServer;
-let now = Date.now() + 48 * 3_600_000; // Redis expires keys by its own clock, so this time is later than that clock.
+let now = Date.now() + 48 * 3_600_000; // The test's clock is ahead of Redis's own clock, by which Redis would otherwise expire keys.
 
 beforeAll(async () => {
   redis = await startRedis();
@@ -103,7 +103,7 @@ test("a node that has taken over without the last ending gives what it was given
   await redis.admin.zrem(`${tag}l`, lost);
   await setClock(now - 500);
   const after = await end();
-  expect((await log()).length).toBe(2); // The log has as many entries as before.
+  expect((await log()).length).toBe(2); // The log has the same number of entries as before, but one of them is new.
   expect(await read()).toEqual([kept, after]);
   expect(await read()).toEqual([]);
 });

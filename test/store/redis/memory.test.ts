@@ -1,4 +1,4 @@
-/** What sessions cost in Redis: the goal is 350 bytes for each, its entries in both indexes included. */
+/** The memory that a session takes in Redis. The goal is 350 bytes, including its entries in both indexes. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionStore } from "../../../src/session/ports.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -55,10 +55,10 @@ async function cost(count: number, userAgent = ""): Promise<number> {
   return ((await usedMemory()) - before) / count;
 }
 
-/** The memory of each of the 256 partitions without its sessions, in bytes. With more than ten thousand sessions it hardly matters. */
+/** The memory that each of the 256 partitions takes without sessions, in bytes. It hardly matters with more than ten thousand sessions. */
 const PARTITION = 1_024;
 
-// With this number of keys Redis has just doubled its tables, which is the most expensive moment.
+// With 34,000 keys Redis has just doubled its hash tables, so that each key takes the most memory.
 test.each([
   [1_000, 350 + (256 * PARTITION) / 1_000],
   [34_000, 350],

@@ -9,7 +9,10 @@ test("while nothing is known no command may act", () => {
   expect(from).toBeGreaterThan(until);
 });
 
-/** A node whose clock is ahead of ours by `ahead`. It is asked at intervals, sometimes with a fast reply, sometimes with a slow one. */
+/**
+ * A reading of a node's clock: the time since the last reading, the delays of request and reply, and a step of that clock before it, in
+ * ms.
+ */
 const sample = fc.record({
   wait: fc.nat(5_000),
   there: fc.nat(2_000),
@@ -31,7 +34,7 @@ test("a command's time is over by the node's clock when it is by ours, or earlie
         now += there + back;
         masked ||= step !== 0;
         if (clock.step !== 0) {
-          // The step is noticed, and until all instances have agreed on it nothing may act.
+          // The step was noticed. Until all instances have agreed on the new time, no command may take effect.
           expect(masked).toBe(true);
           expect(clock.window(now).from).toBeGreaterThan(clock.window(now).until);
           clock.settle(0);
@@ -39,7 +42,7 @@ test("a command's time is over by the node's clock when it is by ours, or earlie
         }
         const { from, until } = clock.window(now);
         const truth = now + ahead;
-        // A step that may also be explained by the delay of a reply is not noticed, and has no greater effect than such a delay.
+        // A step that looks like a delayed reply is not noticed, and extends the time of a command by no more than such a delay would.
         expect(until).toBeLessThanOrEqual(truth + TIMEOUT + (masked ? there : 0));
         expect(until - from).toBe(2 * TIMEOUT);
       }

@@ -1,4 +1,4 @@
-/** What a user of Redis is allowed to do: what docs/operations.md has operators allow is enough, and no less is. */
+/** The permissions of the service's Redis user: those in docs/operations.md are enough, and each of them is needed. */
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test } from "vitest";
@@ -18,9 +18,7 @@ afterEach(async () => {
 });
 
 const OPERATIONS = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
-/**
- * The words of the line in docs/operations.md, and what is also needed on a cluster, with REDIS_WAIT_REPLICAS and on another database.
- */
+/** The permissions in the line of docs/operations.md. `MORE` has those for a cluster, for REDIS_WAIT_REPLICAS and for another database. */
 const LINE = (/`ACL SETUSER ([^`]+)`/.exec(OPERATIONS)?.[1] ?? "").split(" ");
 const NAME = LINE[0] ?? "";
 const MORE = { cluster: ["+cluster|info", "+cluster|slots"], wait: ["+wait"], select: ["+select"] };
@@ -150,7 +148,7 @@ describe("a permission that is taken away while the service runs", () => {
     await expect(store.end(session.sid, "logout")).rejects.toThrow(StoreUnavailable);
     expect(await contents(redis)).toEqual(before);
     await expect(store.ping()).rejects.toThrow(`+${command}`);
-    await expect(store.find(session.sid)).rejects.toThrow(StoreUnavailable); // The service knows now that the permission is missing.
+    await expect(store.find(session.sid)).rejects.toThrow(StoreUnavailable); // `ping` has noticed the missing permission.
     await allow(redis, [NAME, `+${command}`]);
     expect(await until(() => store.end(session.sid, "logout"))).toEqual(ENDED);
     expect((await store.revocations(undefined)).revocations).toMatchObject([{ sid: session.sid }]);

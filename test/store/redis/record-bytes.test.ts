@@ -1,14 +1,17 @@
-/** What the key of a client (DPoP) costs in Redis: nothing for a session without one. */
+/** The size in Redis of a client's key (DPoP). A session without a key takes no byte for it. */
 import { expect, test } from "vitest";
 import type { NewSession } from "../../../src/session/model.ts";
 import { deviceArguments, encodeBody, versionOf } from "../../../src/store/redis/record.ts";
 import { someProof } from "../../support/store/device.ts";
 import { newSession } from "../../support/store/sessions.ts";
 
-/** The bytes of a key: when it was bound, the thumbprint, a time and a length for older versions, and the kind of the key. */
+/** The size of a key: the time of the binding, the thumbprint, a time and a length that older versions read, and the kind of the key. */
 const KEY_BYTES = 6 + 32 + 6 + 2 + 1;
 
-/** Returns the bytes of the texts: the subject with a length of two bytes, five texts with a length of one byte, and no claims. */
+/**
+ * Returns the size of the texts of a record: the subject with two bytes for its length, and five texts with one byte each. There are no
+ * claims.
+ */
 const textBytes = ({ subject, clientId, audience, client }: NewSession) =>
   2 + subject.length + 5 + [clientId, audience, ...Object.values(client)].join("").length;
 

@@ -1,4 +1,4 @@
-/** Due records of steps whose outcome their callers never learn, with real faults: suspended replicas and lost replies. */
+/** The due records of steps whose outcome the caller never learns, because of real faults: suspended replicas and lost replies. */
 import { expect, onTestFinished, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../../src/session/admin.ts";
 import { UNKNOWN_REQUESTER } from "../../../src/session/audit.ts";
@@ -89,7 +89,7 @@ const STEPS: readonly Step[] = [
   ],
 ];
 
-/** Returns the lines that other instances write for the due records, when all are recorded. */
+/** Waits until other instances have written all due events. Returns their lines. */
 async function linesOfOthers(store: SessionStore, others: readonly Instance[], advance: (ms: number) => Promise<void>) {
   for (;;) {
     await advance(ROUND_MS);

@@ -1,4 +1,4 @@
-/** `REDIS_WAIT_REPLICAS`: what is acknowledged, and what is not, by real replicas. */
+/** `REDIS_WAIT_REPLICAS` with real replicas: which steps are acknowledged, and which are not. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
@@ -40,16 +40,13 @@ async function logIn(store: SessionStore, user = subject()) {
 
 type Known = { readonly user: string; readonly a: SessionId; readonly b: SessionId };
 
-/**
- * The steps whose effects must have reached the replicas before they are acknowledged, on two sessions of one subject, with those
- * effects.
- */
+/** Steps that are acknowledged only after the replicas have their effects. Each is run on two sessions of one subject. */
 const VERBS: readonly {
   readonly name: string;
   run(store: SessionStore, known: Known): Promise<unknown>;
-  /** Returns the sessions that have markers afterwards. */
+  /** Returns the sessions that are marked as ended afterwards. */
   gone(known: Known): SessionId[];
-  /** Returns the sessions that have ended without markers. */
+  /** Returns the sessions that have ended without such a mark. */
   ended?(known: Known): SessionId[];
 }[] = [
   { name: "an ending", run: (store, { a }) => store.end(a, "logout"), gone: ({ a }) => [a] },
@@ -95,7 +92,7 @@ const VERBS: readonly {
 async function twoSessions(master: RedisServer): Promise<Known> {
   const store = await open(master.url, 0);
   const { user, sid: a, first } = await logIn(store);
-  await store.rotate(a, first, nonce()); // Another token of its generation now does not belong to the session.
+  await store.rotate(a, first, nonce()); // After this rotation, any other token of the first generation is invalid.
   return { user, a, b: (await logIn(store, user)).sid };
 }
 
@@ -150,7 +147,7 @@ describe("with the replicas of another master, which never got it", () => {
     onTestFinished(() => way.stop());
     const store = await open(`redis://127.0.0.1:${way.port}`);
     await store.end(sidOf(subject()), "logout");
-    // The connection for commands stays where it is. The other connection leads to the new master.
+    // Only the connection for WAIT is cut, and reconnects to the new master. The one for commands still leads to the old master.
     way.target = promoted.port;
     const [, waiting = ""] = /^id=(\d+) .* cmd=wait /m.exec(String(await old.admin.client("LIST"))) ?? [];
     await old.admin.client("KILL", "ID", waiting);

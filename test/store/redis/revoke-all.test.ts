@@ -1,4 +1,4 @@
-/** The end of all sessions on Redis: what it costs, and what it does when Redis fails. */
+/** The end of all sessions on Redis: its cost, and its behaviour when Redis fails. */
 import { expect, onTestFinished, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
@@ -64,7 +64,7 @@ test("one that failed half-way is repeated, and then all have ended", async () =
   const redis = await aRedis();
   const store = await open(redis.url);
   const sids = await logIn(store, 300);
-  // One partition has a key of another type, so its script fails, but the others run.
+  // A key of a wrong type makes the script of one partition fail. The scripts of the others still run.
   const [broken] = (await redis.admin.keys("{*n")).sort();
   if (broken === undefined) throw new Error("no partition");
   const key = `${broken.slice(0, -1)}l`;

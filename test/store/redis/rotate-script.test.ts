@@ -1,4 +1,4 @@
-/** The rotate script against the pure function, one decision at a time: states and tokens at and around every boundary. */
+/** Compares the rotate script with the pure function, one decision at a time, for states and tokens at and around every limit. */
 import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 const ages = [R, 2 * R, 3 * R, 4 * R].flatMap((age) => [age - 1, age, age + 1]);
-/** Some times lie in the future, as if the clock was set back. */
+/** Some times are in the future, as if the clock had been set back. */
 const time = fc
   .constantFrom(0, NOW - 1, NOW, NEVER, ...ages.map((age) => NOW - age), ...ages.map((age) => NOW + age))
   .map(storeMs);

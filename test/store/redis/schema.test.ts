@@ -1,4 +1,4 @@
-/** What is in a Redis after every verb of the store is what docs/redis-schema.md describes, in both directions. */
+/** After every method of the store, Redis has exactly the keys that docs/redis-schema.md describes. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
@@ -18,7 +18,7 @@ import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../docs/redis-schema.md"), "utf8");
 const RETENTION = 600 * SECOND;
 const DAYS_32 = 32 * 86_400 * SECOND;
-/** How long the test may take from a write to the check of its key, in ms. */
+/** The longest time between a write and the check of its key, in ms. */
 const PATIENCE = 120 * SECOND;
 const MANY = 130;
 
@@ -50,7 +50,7 @@ function pattern(text: string): RegExp {
   return new RegExp(`^${parts.join("")}$`);
 }
 
-/** The life of a key that was written a moment ago, ms; undefined: it does not expire. */
+/** Returns the time until a key expires that was just written, in ms; undefined if it does not expire. */
 const LIVES: Readonly<Record<string, number | undefined>> = {
   "the session's expiry, a sixteenth of its idle timeout and two minutes": IDLE + IDLE / 16 + 120 * SECOND,
   "the last absolute expiry of a session in it, a sixteenth of the idle timeout and two minutes":
@@ -122,7 +122,10 @@ async function useEveryVerb(): Promise<SessionId> {
   return kept.sid;
 }
 
-/** A subject with many sessions that is over the cap; another one, whose end is done; a third one, whose end is under way. */
+/**
+ * Prepares three subjects with many sessions: one with more sessions than its cap, one whose sessions have ended, and one whose end is
+ * under way.
+ */
 async function endOfMany(): Promise<void> {
   const users = [subject(), subject(), subject()] as const;
   for (const user of users) for (let count = 0; count < MANY; count++) await login(user);

@@ -1,4 +1,4 @@
-/** A failover to older data loses no signal that the data has, and lets no former holder of a lease move cursors. */
+/** After a failover to older data, all signals in that data are delivered, and former holders of a lease cannot move cursors. */
 import { Cluster, Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { wallMs } from "../../../src/session/time.ts";
@@ -65,7 +65,7 @@ test("a reader that is ahead of the data reads again from the stored cursor", as
   if (ahead === undefined) throw new Error("no cursor");
   await failOver();
   expect(await readFrom(partition, ahead)).toBe("rewound");
-  const { sid: next } = await endOne(); // The signal has the same number as the one that was lost.
+  const { sid: next } = await endOne(); // The signal gets the same sequence number as the one that was lost.
   expect(await readFrom(partition, ahead)).toBe("rewound");
   expect(await log.advance(lease, "sub", ahead, NONE)).toEqual({ ok: false, reason: "rewound" });
   expect(await readFrom(partition)).toMatchObject([{ sid: first }, { sid: next }]);
@@ -119,7 +119,7 @@ test("a lease that the data does not know moves no cursor", async () => {
   expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
   await log.release([former]);
   const next = await leaseOf(partition, "three");
-  expect(next.fence).toBe(lost.fence); // The number alone would not distinguish them.
+  expect(next.fence).toBe(lost.fence); // The leases have the same number, so another field must distinguish them.
   expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
   expect(await log.advance(next, "sub", cursor, { delivered: 1, deadLetters: 0 })).toEqual({ ok: true });
   expect(await store.signals.subscriptions.list()).toMatchObject([{ delivered: 1 }]);
@@ -136,7 +136,7 @@ test.each([
   const { subscriptions, log } = store.signals;
   const admin = url.includes(",") ? new Cluster(url.replace(/^.*\/\//, "").split(",")) : new Redis(url);
   for (const id of ["created", "deleted"]) await subscriptions.create(id, DEFINITION, wallMs(0));
-  // The instance was killed after the first hundred partitions: while it created one subscription, and while it deleted another.
+  // Simulates an instance that was killed after the first hundred partitions, while it created one subscription and deleted another.
   await Promise.all(TAGS.slice(100).map((tag) => admin.hdel(`${tag}f`, "created")));
   await admin.hdel(`${TAGS[0]}b`, "deleted", "=deleted");
   await Promise.all(TAGS.slice(0, 100).map((tag) => admin.hdel(`${tag}f`, "deleted")));
@@ -152,7 +152,7 @@ test.each([
 test("what Redis would drop is kept until the signal of its end is there, with its subject", async () => {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
-  let now = Date.now() + 48 * 60 * MINUTE_MS; // The time is ahead of Redis's own clock, so that Redis does not expire anything.
+  let now = Date.now() + 48 * 60 * MINUTE_MS; // The test's clock is ahead of Redis's own clock, by which Redis would otherwise expire keys.
   const setClock = () => Promise.all(TAGS.map((tag) => redis.admin.set(`${tag}clock`, now)));
   await setClock();
   const store = await createRedisStore(
@@ -168,7 +168,7 @@ test("what Redis would drop is kept until the signal of its end is there, with i
   const session = newSession(subject(), { idleTimeoutMs: MINUTE_MS });
   await store.create(session, nonce(), 100, undefined, {});
   await store.revokeAll(undefined, {});
-  // Nobody reads the log for a quarter of an hour, and each minute an instance looks for expired sessions.
+  // For a quarter of an hour nobody reads the log, and an instance looks for expired sessions every minute.
   const record = `${tagOfSession(session.sid)}s${session.sid}`;
   for (let minute = 0; minute < 15; minute++) {
     now += MINUTE_MS;

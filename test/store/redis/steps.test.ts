@@ -10,7 +10,8 @@ import { clockStepContract, type SteppingBackend } from "../steps.ts";
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<SteppingBackend> {
   const { kind, nodes } = target(url);
   const admin = kind === "cluster" ? new Cluster([...nodes]) : new Redis(nodes[0]);
-  // The time is ahead of Redis's real clock, so that Redis does not expire keys while this clock is set back and forth.
+  // The test's clock is ahead of Redis's own clock, by which Redis would otherwise expire keys when the test sets its clock back and
+  // forth.
   let wall = Date.now() + 48 * 3_600_000;
   let steady = 1_000;
   const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, wall)));

@@ -52,10 +52,10 @@ describe("a Redis that must not be used", () => {
       log: (level, message) => level === "error" && reported.resolve(message),
     });
     await redis.admin.config("SET", "maxmemory-policy", "volatile-ttl");
-    expect(await reported.promise).toContain("volatile-ttl"); // The problem is reported without a command.
+    expect(await reported.promise).toContain("volatile-ttl"); // The store notices the problem by itself, not only when a command is called.
     await expectUnavailable(store);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await until(() => login(store)); // The store is usable again without a command.
+    await until(() => login(store)); // The store also notices by itself that Redis can be used again.
   });
 
   test("one that has become unfit while it was away is not used for a single command", async () => {
@@ -78,7 +78,7 @@ describe("a Redis that must not be used", () => {
   test("wrong credentials are refused at the start, and not repeated", async () => {
     const redis = await server("--requirepass", "right");
     for (const url of [redis.url, redis.url.replace("//", "//:hunter2@")]) {
-      // A busy machine may take longer to connect than the start waits by default.
+      // On a busy machine, connecting may take longer than the start waits by default.
       const refusal = await open(url, { commandTimeoutMs: 10_000 }).catch((error: unknown) => error);
       expect(refusal).toBeInstanceOf(StoreRefused);
       expect(JSON.stringify(refusal) + String(refusal)).not.toContain("hunter2");

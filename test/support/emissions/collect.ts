@@ -1,4 +1,4 @@
-/** Makes the directory that services under test record into, for the length of a run. */
+/** Creates the directory into which services under test record what they emit, for the duration of a run. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Preloaded into services under test (`node --import`): notes every credential that a service makes, and every word
- * that it emits in logs, responses and requests of its own. `leaks.ts` compares the two at the end of a run.
+ * Preloaded into services under test (`node --import`): records every credential that a service makes, and every word that it emits in
+ * logs, responses and outgoing requests. `leaks.ts` compares the two at the end of a run.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { ClientRequest, ServerResponse } from "node:http";
@@ -40,7 +40,7 @@ const emitted = (text: string, source: string) => {
 
 type Wrapped = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Calls `look` before each call of a method. Objects of Node have no other hook for this. */
+/** Calls `look` before each call of a method. It replaces the method, because Node has no hooks for these calls. */
 function before(owner: object, method: string, look: (self: unknown, args: readonly unknown[]) => void): void {
   const original = Reflect.get(owner, method) as Wrapped;
   Reflect.set(owner, method, function (this: unknown, ...args: unknown[]) {
@@ -62,13 +62,16 @@ for (const [name, stream] of [["stdout", process.stdout] as const, ["stderr", pr
 }
 
 /**
- * From this size on, bytes belong to a file that responses share, such as a page. It is searched only once, because searching it for each
- * response would slow down tests that measure times.
+ * Buffers of at least this size count as files that many responses share, such as pages. Each is searched only once, because searching it
+ * for each response would slow down tests that measure times.
  */
 const FILE_BYTES = 16 * 1024;
 const seen = new WeakMap<ArrayBufferLike, Set<string>>();
 
-/** Returns whether these bytes are a piece of a file that was already searched. Smaller pieces may be in memory that is reused. */
+/**
+ * Returns whether these bytes are part of a file that was already searched. Smaller buffers may reuse memory, so they are always
+ * searched.
+ */
 function isSeen(value: unknown): boolean {
   if (!(value instanceof Uint8Array) || value.byteLength < FILE_BYTES) return false;
   const pieces = seen.get(value.buffer) ?? new Set();
@@ -90,7 +93,7 @@ for (const { prototype } of [ServerResponse, Http2ServerResponse]) {
         if (text === "") continue;
         const credentials = issues ? credentialsIn(text) : [];
         for (const credential of credentials) made(credential, source);
-        // The rest of such a response must not contain credentials either.
+        // Apart from the credentials that it issues, the response must not contain any.
         emitted(
           credentials.reduce((rest, credential) => rest.replaceAll(credential, " "), text),
           source,
@@ -112,7 +115,7 @@ function noteKeys(): void {
     if (existsSync(KEYS_FILE)) for (const secret of secretsOfRing(readFileSync(KEYS_FILE, "utf8"))) made(secret, "key");
     if (existsSync(tokenFile)) made(readFileSync(tokenFile, "utf8").trim(), "admin token");
   } catch {
-    // Some tests use broken key rings and directories without permissions, so errors are ignored.
+    // Errors are ignored, because some tests use broken key rings and directories without permissions.
   }
   for (const token of ADMIN_TOKENS.split(",")) if (token.length >= 32) made(token, "admin token");
 }

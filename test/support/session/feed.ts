@@ -43,7 +43,7 @@ export function createFeedWorld() {
       here += ms;
       ran += ms;
     },
-    /** Suspends the processes that run the feeds for this long. */
+    /** Advances the clock of the processes that run the feeds, as if they had been suspended. */
     stopProcess(ms: number) {
       here += ms;
     },
@@ -101,7 +101,7 @@ export function createFeedWorld() {
   };
 }
 
-/** Opens a watch. If the feed has not read the log yet, it tries again, as clients do. */
+/** Opens a watch. It tries again, as clients do, while the feed has not read the log yet. */
 export async function open(feed: RevocationFeed, cursor = "") {
   const abort = new AbortController();
   for (;;) {

@@ -22,11 +22,11 @@ export type Backend = {
   open(): Promise<StoreWithSignals>;
   now(): StoreMs;
   advance(ms: number): Promise<void>;
-  /** Begins to end the many sessions of a subject, like an instance that dies after its first step. */
+  /** Begins to end the many sessions of a subject, and stops after the first step, as if the instance had died. */
   beginEndAll(subject: string, reason: EndReason, options?: Pick<EndAllOptions, "except" | "origin">): Promise<void>;
-  /** Does one more part of such an end, like an instance that dies afterwards. */
+  /** Continues such an end by one more step, and stops again. */
   endPart(subject: string): Promise<void>;
-  /** Whether another instance gets hints with the revoked sessions, or only empty hints. */
+  /** Whether hints to other instances contain the revoked sessions or are empty. */
   readonly hintsAcrossInstances: "entries" | "empty";
   stop(): Promise<void>;
 };
@@ -71,7 +71,7 @@ export async function embeddedBackend(): Promise<Backend> {
     },
     async beginEndAll(user, reason, options) {
       const dying = open();
-      const end = dying.endAll(user, reason, options); // The first step runs within this turn.
+      const end = dying.endAll(user, reason, options); // The first step has run when this call returns.
       const failure = end.then(
         () => new Error("it was not left half-way"),
         () => undefined,
@@ -83,7 +83,7 @@ export async function embeddedBackend(): Promise<Backend> {
     async endPart() {
       const dying = open();
       await dying.revocations(undefined);
-      // The dying instance makes no progress between the two readings, so the other instance takes over in the next turn.
+      // If the end has not progressed between two reads, this instance takes it over in the next turn of the event loop.
       await dying.revocations(undefined);
       await new Promise(setImmediate);
       await dying.close();
@@ -97,20 +97,20 @@ export async function embeddedBackend(): Promise<Backend> {
 }
 
 /**
- * The Lua code of another clock, whose time is a key of the partition. It starts days after the real time and only moves forward. So
- * Redis, which expires keys by its own clock, never does so before the test's clock says so, however long the test takes.
+ * Lua code that replaces the clock of the scripts by a key of the partition, which tests set. The key starts days ahead of the real time
+ * and only moves forward, so that Redis, which expires keys by its own clock, never does so during a test.
  */
 export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
 
 /**
- * Returns options for a store with a clock that a test moves. The store does not read the time from Redis: the test moves two clocks one
- * after the other, and a reading in between would look like a clock that was set.
+ * Returns options for a store whose clock a test moves. The store does not check the time of Redis: the test moves two clocks one after
+ * the other, and a check in between would find a clock that was set.
  */
 export function movable(steady: () => number): Partial<RedisStoreOptions> {
   return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeoutMs: 5_000, recheckMs: NEVER_MS };
 }
 
-/** The longest delay of a timer, for tests that count the commands of a store. */
+/** The longest delay that a timer supports. Tests that count commands use it to prevent periodic ones. */
 export const NEVER_MS = 2 ** 31 - 1;
 
 /** How far the clock of a test is ahead of the real one, in ms. */

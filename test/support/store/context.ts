@@ -1,4 +1,4 @@
-/** A store that is open during the tests of a `describe`, and steps that its tests need often. */
+/** A store that is open during the tests of a `describe`, with steps that many tests need. */
 import { afterAll, beforeAll } from "vitest";
 import type { NewSession, SessionId } from "../../../src/session/model.ts";
 import type { RotateOutcome } from "../../../src/session/ports.ts";

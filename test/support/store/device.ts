@@ -1,4 +1,4 @@
-/** Device keys as stores receive them, and the device's part of requests. */
+/** Device keys in the form that stores receive, and the device data of requests. */
 import type { DevicePresentation } from "../../../src/session/device-binding.ts";
 import type { DeviceKey, KeyProof } from "../../../src/session/device-key.ts";
 import type { SessionId } from "../../../src/session/model.ts";
@@ -8,7 +8,7 @@ import { storeMs } from "../../../src/session/time.ts";
 import type { Context } from "./context.ts";
 import { nonce, outcomeOf, SECOND, subject } from "./sessions.ts";
 
-/** The life of a device cookie. */
+/** The life of a device cookie, in ms. */
 export const LIFE = 300 * SECOND;
 
 /** Returns a key for the algorithm, with a distinct thumbprint. */
@@ -30,7 +30,7 @@ export const withCookie = ({ thumbprint }: DeviceKey, issuedAtMs: number): Devic
   cookie: { thumbprint, issuedAtMs: storeMs(issuedAtMs) },
 });
 
-/** Creates a session whose key was used, so that it is bound at this moment. */
+/** Creates a session whose key has been used, so that the session is bound from now on. */
 export async function boundSession({ store, backend, login }: Context, key = someKey()) {
   const { sid, first } = await login(subject());
   await store.registerKey(sid, first, key);

@@ -1,6 +1,4 @@
-/**
- * Events in the form in which the recorder passes them to a store whose clock was never set, so that its time is that of the wall clock.
- */
+/** Events in the form in which the recorder passes them to a store. The store's clock was never set, so its time equals the wall clock. */
 import {
   type DueRecord,
   dueKeyOf,
@@ -23,7 +21,7 @@ export function recordOf(event: StoreEvent): EventRecord {
   return { event: event as SessionEvent<StoreMs & WallMs>, dueKey: dueKeyOf(event) };
 }
 
-/** Creates a session; with an origin, the store leaves a record of it to be written. */
+/** Creates a session. If there is an origin, the store keeps a record of the event, which is due to be written. */
 export async function loginWith(
   store: SessionStore,
   user: string,
@@ -35,7 +33,7 @@ export async function loginWith(
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
-/** Returns the due records of some sessions; without any session, those of a logout of everyone. */
+/** Returns the due records of these sessions; without sessions, those of a logout of all users. */
 export async function dueOf(store: SessionStore, ...sids: SessionId[]): Promise<DueRecord[]> {
   const parts = await store.dueRecords();
   const records = parts.flatMap(({ records }) => records);

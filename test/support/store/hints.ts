@@ -1,7 +1,7 @@
 import type { Revocation } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
 
-/** Collects the hints of a store. */
+/** Records the hints that a store sends. */
 export function hints(store: SessionStore) {
   const received: (readonly Revocation[])[] = [];
   let wake = () => {};

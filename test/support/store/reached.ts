@@ -2,9 +2,8 @@ import { type SessionStore, StoreRefused } from "../../../src/session/ports.ts";
 import { until } from "../until.ts";
 
 /**
- * Resolves when the store has reached its Redis. On a busy machine this may take longer than a store waits itself.
- *
- * @throws StoreRefused
+ * Resolves when the store has connected to Redis. On a busy machine this may take longer than the store itself waits. @throws
+ * StoreRefused
  */
 export async function untilReached(store: SessionStore): Promise<void> {
   const refusal = await until(() =>

@@ -1,4 +1,4 @@
-/** A Redis and a store on it that end with the test, and a check of what every method of the store does in an outage. */
+/** A Redis with a store, which end with the test, and a check of all methods of a store during an outage. */
 import { expect, onTestFinished } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
@@ -38,7 +38,7 @@ export async function login(store: SessionStore): Promise<{ sid: SessionId; firs
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
-/** The limit in turns: ten command timeouts of 500 ms. Several waits in a row, or an endless one, would exceed it. */
+/** The time limit, in turns of 100 ms: ten command timeouts of 500 ms. Successive timeouts for one call would exceed it. */
 const MAX_TURNS = 50;
 
 /** Checks that every method soon fails with `StoreUnavailable`. */

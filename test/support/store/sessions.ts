@@ -1,4 +1,4 @@
-/** Test data for stores: distinct and repeatable ids, nonces and subjects. */
+/** Test data for stores: ids, nonces and subjects that are different in each call. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import type { NewSession, SessionId } from "../../../src/session/model.ts";
@@ -12,7 +12,7 @@ export const ABSOLUTE = 24 * 3_600 * SECOND;
 
 let count = 0;
 
-/** Returns bytes that do not repeat, spread over all values. */
+/** Returns different bytes at each call, distributed like random ones. */
 function fresh(length: number): Buffer {
   return Buffer.from(hash("sha256", `fresh ${++count} of ${process.pid}`), "hex").subarray(0, length);
 }
@@ -64,12 +64,12 @@ export function newSession(subject: string, more: Partial<NewSession> = {}): New
   };
 }
 
-/** The results of `end`: for a live session, for one that did not exist, and for one that has already ended. */
+/** The result of `end` for a live session. `MARKED` is that for an unknown session, and `ALREADY_ENDED` that for an ended one. */
 export const ENDED = { ok: true, wasLive: true, subject: expect.any(String) };
 export const MARKED = { ok: true, wasLive: false };
 export const ALREADY_ENDED = { ok: false, reason: "already_ended" };
 
-/** Returns the result of `endAll` for sessions that have ended. */
+/** Returns the result of an `endAll` that has ended these sessions. */
 export function endedAll(...ended: SessionId[]) {
   return { ok: true, ended, count: ended.length };
 }

@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { createVerifier, type VerifierEvent, type VerifierOptions } from "../../../src/verifier/index.ts";
 import { ADMIN_TOKEN, AUDIENCE, ISSUER, type Issuer } from "./issuer.ts";
 
-/** Starts a verifier of an issuer, records its events, and has clocks that tests move. */
+/** Starts a verifier that follows an issuer. Its events are recorded, and tests move its clocks. */
 export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
   const events: VerifierEvent[] = [];
   let wake = () => {};
@@ -44,7 +44,7 @@ export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
   };
 }
 
-/** Polls until the condition holds; a test that waits too long fails by its timeout. */
+/** Polls until the condition holds. A test that waits too long fails by its time limit. */
 export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -22,7 +22,7 @@ const DAY_MS = 86_400_000;
 
 type Entry = { sid: string; expiresAt: number };
 
-/** Starts an issuer over real sockets (JWKS, revocation feed, introspection), with a switch for every possible failure. */
+/** Starts an issuer over real sockets (JWKS, revocation feed, introspection). Each of its possible failures can be switched on. */
 export async function startIssuer() {
   const entropy = systemEntropy();
   const random = createRandom(entropy);
@@ -30,11 +30,11 @@ export async function startIssuer() {
   const state = {
     ring: generateRing("ES256", Date.now()),
     revokedKids: [] as string[],
-    /** Sessions that were created at this time or before have ended, ms. */
+    /** Sessions that were created at or before this time have ended, in ms. */
     revokedUntil: undefined as number | undefined,
     /** If `false`, there are no heartbeats, as when the store is down. */
     sendsHeartbeats: true,
-    /** How many batches a stream delivers before it holds back the rest. */
+    /** After this many batches, a stream holds back the others. */
     maxBatches: Number.POSITIVE_INFINITY,
     /** If `false`, the admin API fails every call with `unavailable`. */
     isUp: true,
@@ -45,7 +45,7 @@ export async function startIssuer() {
   };
   const seen = {
     jwks: 0,
-    /** The number of turns in which a stream delivered nothing, so that everything before has been sent. */
+    /** Counts turns in which a stream had nothing to send. When it grows, everything before has been sent. */
     pauses: 0,
     introspections: [] as string[],
     cursors: [] as string[],
@@ -81,7 +81,7 @@ export async function startIssuer() {
                 seen.pauses++;
                 await nextHeartbeat();
               }
-              // Each batch of the feed has at most two entries, so that catching up takes several batches.
+              // Each batch of the feed has at most two entries, so that several batches are needed to catch up.
               const next = log.slice(position, position + 2);
               position += next.length;
               const revocations = next.map(({ sid, expiresAt }) => ({

@@ -1,4 +1,4 @@
-/** The verifiers in other languages, as programs: verifiers/go/internal/harness, verifiers/python/tests/harness.py. */
+/** Runs the verifiers in other languages as programs (verifiers/go/internal/harness, verifiers/python/tests/harness.py). */
 import { type ChildProcessWithoutNullStreams, execFile, spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const execute = promisify(execFile);
 const VERIFIERS = join(import.meta.dirname, "../../../verifiers");
 export const GO = join(VERIFIERS, "go");
 export const PYTHON = join(VERIFIERS, "python");
-/** The Python of Debian, which has Debian's `cryptography`. Another one that is first in the path does not have it. */
+/** The path of Debian's Python, because only that one has Debian's `cryptography`. */
 export const PYTHON_PROGRAM = "/usr/bin/python3";
 
 export type Language = {
@@ -22,7 +22,7 @@ export type Language = {
   readonly build: () => Promise<readonly [program: string, ...args: string[]]>;
 };
 
-/** The environment of programs. Nothing of this machine changes their behaviour, and none of them contacts a registry. */
+/** The environment of the programs. It excludes settings of this machine, and access to package registries. */
 export const languageEnv = {
   PATH: process.env.PATH,
   HOME: homedir(),
@@ -91,7 +91,7 @@ onExit(() => {
 export function startFollower([program, ...args]: readonly [string, ...string[]], options: FollowOptions) {
   const child = spawn(program, [...args, "follow", JSON.stringify(options)], { env: languageEnv });
   running.add(child);
-  child.stdin.on("error", () => {}); // If the program has ended, the event `close` reports it.
+  child.stdin.on("error", () => {}); // The event `close` reports if the program has ended, so errors of its input are ignored.
   const events: string[] = [];
   const asked = new Map<string, (decision: Decision) => void>();
   let wake: (() => void)[] = [];
@@ -134,7 +134,7 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
     async verdictOf(token: string): Promise<string> {
       return (await ask(token)).verdict;
     },
-    /** Returns when the process refused the token for the first time, in ms since the epoch by its clock. It checks every millisecond. */
+    /** Returns when the process first refused the token, in ms since the epoch by its clock. The process checks every millisecond. */
     async refusedAtMs(token: string): Promise<number> {
       return Number((await ask(`until ${token}`)).at) / 1000;
     },

@@ -13,7 +13,7 @@ import { createSign, JWKS, type VectorKey } from "../../vectors/keys.ts";
 
 type Batch = MessageInitShape<typeof WatchRevocationsResponseSchema>;
 
-/** Starts an admin API over HTTP/1.1 that sends the batches of a test, with the keys of the vectors. */
+/** Starts a simulated admin API over HTTP/1.1. Tests decide which batches it sends. Its keys are those of the vectors. */
 export async function startScriptedAdmin() {
   const batches: Batch[] = [{ cursor: "1", caughtUp: true }];
   const introspected: string[] = [];

@@ -6,7 +6,7 @@ import { createVerifier, type Refusal } from "../../../src/verifier/index.ts";
 import { ring } from "./forge.ts";
 import { AUDIENCE, ISSUER } from "./issuer.ts";
 
-/** Starts a verifier of the key that `forge.ts` signs with, and records its fetches. */
+/** Starts a verifier that trusts the key of `forge.ts`, and records its requests. */
 export async function startTarget() {
   const server = createServer((_, response) => response.end(JSON.stringify(readyKeys(ring).jwks)));
   server.listen(0, "127.0.0.1");

@@ -1,6 +1,6 @@
 /**
- * A verifier by version 1 of docs/verifier-protocol.md, made by hand. It imports nothing of the project, and is never changed: it stands
- * for the verifiers that are in use, which nobody can change.
+ * A verifier by version 1 of docs/verifier-protocol.md, written by hand. It stands for deployed verifiers, which nobody can change. So it
+ * imports nothing from the project, and is never changed either.
  */
 import { createPublicKey, verify } from "node:crypto";
 
@@ -9,7 +9,7 @@ type Jwk = Json & { readonly kid: string; readonly kty: string };
 
 const decode = (segment = ""): Json => JSON.parse(Buffer.from(segment, "base64url").toString());
 
-/** The content of the feed's batches so far. */
+/** The sum of the feed's batches so far. */
 export class Feed1 {
   isComplete = false;
   cursor = "";
@@ -74,7 +74,7 @@ export async function followFeed1(
 
 export type Expected1 = { readonly issuer: string; readonly audience: string; readonly keys: readonly Jwk[] };
 
-/** Returns `accepted`, or which rule is broken. */
+/** Returns `accepted`, or the rule that the token breaks. */
 export function verdict1(token: string, { issuer, audience, keys }: Expected1, feed: Feed1): string {
   const [head, payload, signature = "", ...others] = token.split(".");
   if (others.length > 0 || signature.length !== 86 || token.length > 16_384) return "segments";

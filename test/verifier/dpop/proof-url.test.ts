@@ -1,4 +1,4 @@
-/** The URLs of proofs are compared as those of the URL standard are, as far as they are URIs (RFC 3986). */
+/** The URLs in proofs are compared by the URL standard, if they are valid URIs (RFC 3986). */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { proofUrl } from "../../../src/verifier/dpop/proof-url.ts";

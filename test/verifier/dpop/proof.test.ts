@@ -1,4 +1,4 @@
-/** What is accepted as a DPoP proof (RFC 9449 section 4.3), on Node and by WebCrypto: everything else has a closed reason. */
+/** The checks of a DPoP proof (RFC 9449 section 4.3), on Node and by WebCrypto. Every refusal has a reason from a closed list. */
 import { createHmac, createPublicKey } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
