@@ -9,7 +9,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { buildPackages } from "../packages/build.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** The directory differs from the one where all packages are built, since both may be built at the same time. */
+/** This is not the directory of `npm run build`, since both builds may run at the same time. */
 const BUILT = join(ROOT, "dist/container");
 const NOT_READ = /(\.d\.[cm]?ts|\.d\.[cm]?ts\.map|\.[cm]?js\.map|\.css\.map|\.flow|\.tsbuildinfo)$|\.(md|markdown)$/i;
 const NOT_RUN = /^(tests?|__tests__|bench(marks?)?|examples?|docs?|\.github)$|\.(test|spec)\.[cm]?js$/;

@@ -48,7 +48,7 @@ type RootManifest = {
 
 const readJson = <T>(path: string) => JSON.parse(readFileSync(path, "utf8")) as T;
 const root = readJson<RootManifest>(join(ROOT, "package.json"));
-/** The directory of each package by its last name, by which the build and the tests know it. */
+/** The directory of each package, by the last part of its path. The build and the tests use that part as the package's name. */
 const DIRECTORIES = new Map(
   [...root.workspaces.map((workspace) => join(ROOT, workspace)), SERVICE].map((path) => [basename(path), path]),
 );
@@ -108,7 +108,7 @@ function entriesOf(folder: string) {
 
 /**
  * @param declaration whether the package has exports, and so needs declarations
- * @param paths where the libraries are whose modules are not part of this package
+ * @param paths the directories of libraries that are imported and not part of this package
  */
 function compile(
   directory: string,
@@ -130,7 +130,7 @@ const JOINED = [
   ...["prom-client", "bintrees", "tdigest", "@opentelemetry/api", "structured-headers"],
 ];
 
-/** A line of a comment. Comments name modules that the code does not import. */
+/** Matches a line of a comment, because comments may name modules that the code does not import. */
 const COMMENT_LINE = /^\s*(?:\/\*\*|\*|\/\/).*$/gm;
 
 /** Returns the packages that compiled modules import, including those that only their types import. */

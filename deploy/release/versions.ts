@@ -13,7 +13,7 @@ const write = (path: string, manifest: Manifest) => writeFileSync(path, `${JSON.
 
 export const currentVersion = (root: string): string => read(join(root, "package.json")).version;
 
-/** Files that are no manifest of npm and have the version. */
+/** Files that contain the version and are not manifests of npm. */
 export const OTHER_FILES = [
   "deploy/helm/session-service/Chart.yaml",
   "docs/deployment.md",

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is the same in all verifiers: parsers of other languages have limits of their own.
+// maxDepth is the greatest nesting. It is the same in all verifiers, because the limits of JSON parsers differ.
 const maxDepth = 128
 
 // parseObject parses a JSON object. It returns false for anything else, and for texts that two parsers could read

@@ -118,7 +118,7 @@ func (v *Verifier) findKey(segment string) (*key, Reason) {
 	if !isText {
 		return nil, Malformed
 	}
-	// RFC 9068 section 4, RFC 7515 section 4.1.9
+	// The media type of access tokens (RFC 9068 section 4, RFC 7515 section 4.1.9).
 	typ, _ := header["typ"].(string)
 	if typ = lowerASCII(typ); typ != "at+jwt" && typ != "application/at+jwt" {
 		return nil, WrongType

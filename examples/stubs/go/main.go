@@ -38,7 +38,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A browser does this by itself: it sends the cookie.
+	// A browser sends the cookie by itself. Here the code sends it.
 	sessions := authv1.NewSessionServiceClient(connect(os.Getenv("SESSION_PUBLIC")))
 	browser := metadata.AppendToOutgoingContext(ctx, "cookie", "refresh_token="+created.RefreshToken)
 	refreshed, err := sessions.Refresh(browser, &authv1.RefreshRequest{})

@@ -26,7 +26,7 @@ with grpc.insecure_channel(os.environ["SESSION_ADMIN"]) as channel:
 
 with grpc.insecure_channel(os.environ["SESSION_PUBLIC"]) as channel:
     sessions = session_pb2_grpc.SessionServiceStub(channel)
-    # A browser does this by itself: it sends the cookie.
+    # A browser sends the cookie by itself. Here the code sends it.
     cookie = [("cookie", f"refresh_token={created.refresh_token}")]
     refreshed = sessions.Refresh(session_pb2.RefreshRequest(), metadata=cookie, timeout=5)
     print("refreshed", created.session.subject, len(refreshed.data.access_token) > 0)

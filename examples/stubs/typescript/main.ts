@@ -14,7 +14,7 @@ const admin = createClient(SessionAdminService, connect(SESSION_ADMIN));
 const created = await admin.createSession({ subject: "alice" }, { headers: { authorization: `Bearer ${token}` } });
 
 const sessions = createClient(SessionService, connect(SESSION_PUBLIC));
-// A browser does this by itself: it sends the cookie.
+// A browser sends the cookie by itself. Here the code sends it.
 const { data } = await sessions.refresh({}, { headers: { cookie: `refresh_token=${created.refreshToken}` } });
 console.log("refreshed", created.session?.subject, (data?.accessToken.length ?? 0) > 0);
 await sessions.refresh({}).catch((error: unknown) => console.log(Code[ConnectError.from(error).code]));

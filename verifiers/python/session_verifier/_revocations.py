@@ -42,7 +42,7 @@ class Revocations:
         #: How many batches have been received.
         self.batches = 0
         self._next = threading.Condition()
-        #: Is set when the current revocations are known.
+        #: The event is set when the current revocations are known.
         self.known = threading.Event()
         #: The last error about the admin token; None before, and after the token was accepted.
         self.fault: AdminTokenError | None = None

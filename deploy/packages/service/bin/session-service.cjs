@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 "use strict";
-// The syntax of this file is that of the oldest Node, so that every one can print what is needed instead.
+// This file uses only old syntax, so that any version of Node can print which version is needed.
 var needed = require("../package.json").engines.node.replace(/^\D*/, "");
 
 function isOlder(version, than) {

@@ -2,7 +2,7 @@
 -- Takes, extends or gives back the right to read the signal log of partitions.
 -- KEYS  any partitions of one slot
 -- ARGV  1 the holder, 2 for how long, ms, 0 to give it back, 3 for how long signals are kept, ms
--- Returns for each partition the fence of the holder, or '0' if the holder does not have the lease.
+-- Returns for each partition the fence, a number that grows with each new holder, or '0' if the holder does not have the lease.
 local fences, holder, life = {}, ARGV[1], tonumber(ARGV[2])
 for k, partition in ipairs(KEYS) do
   local readers, log = partition .. 'f', redis.call('GET', partition .. 'g')
