@@ -1,6 +1,6 @@
 /** Follows a file that others replace or rewrite while the service runs. */
 import { type FSWatcher, watch } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 
 /** How often a followed file is read, in ms. Notifications of the file system only make a reading happen sooner. */
 const FOLLOW_INTERVAL_MS = 1000;
@@ -18,6 +18,16 @@ type FollowDeps<Fault extends Error> = {
   readonly onRecovery?: (() => void) | undefined;
   readonly everyMs?: number | undefined;
 };
+
+/**
+ * Returns whether a change in the directory of a file may be a change of the file. The store may be in the same directory, and is written
+ * with each request. Names that begin with `..` are those with which Kubernetes replaces all files of a volume in one step.
+ *
+ * @param changed the name in the directory that has changed; null if the system does not report it
+ */
+function mayConcern(path: string, changed: string | null): boolean {
+  return changed === null || changed === basename(path) || changed.startsWith("..");
+}
 
 /** Follows the file until the returned function is called. It does not keep the process running. */
 export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => void {
@@ -44,7 +54,9 @@ export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => 
   let watcher: FSWatcher | undefined;
   try {
     // The directory is watched, because a file is replaced by a new one. If watching fails, polling is enough.
-    watcher = watch(dirname(path), { persistent: false }, () => queue(take)).on("error", () => watcher?.close());
+    watcher = watch(dirname(path), { persistent: false }, (_event, changed) => {
+      if (mayConcern(path, changed)) queue(take);
+    }).on("error", () => watcher?.close());
   } catch {}
   return () => {
     stopped = true;

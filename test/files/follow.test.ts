@@ -1,6 +1,6 @@
 /** The reports about a followed file after each reading of it. */
 import { once } from "node:events";
-import { mkdtempSync, rmSync, watch, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, symlinkSync, watch, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -76,5 +76,51 @@ test("a change is taken at once where the file system reports it, and nothing on
   });
   await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
   expect(count).toBe(1);
+  rmSync(directory, { recursive: true });
+});
+
+test("what else happens in the directory of a file causes no reading, except the swap of a mounted volume", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "follow-"));
+  const at = (name: string) => join(directory, name);
+  let count = 0;
+  let onReading = () => {};
+  const stop = followFile<Error>({
+    path: at("keys.json"),
+    everyMs: 2 ** 30,
+    async take() {
+      count++;
+      onReading();
+      return { ok: true };
+    },
+    onRefusal: () => {},
+  });
+  const watcher = watch(directory, { persistent: false });
+  /** Resolves when both watchers have been notified of a change of this name. */
+  const noticed = async (name: string, change: () => void) => {
+    const named = new Promise<void>((resolve) => {
+      watcher.on("change", (_, changed) => changed === name && resolve());
+    });
+    const changing = setInterval(change, 20);
+    await named;
+    clearInterval(changing);
+  };
+  await noticed("sessions.db-wal", () => {
+    for (let i = 0; i < 100; i++) writeFileSync(at("sessions.db-wal"), `${i}`);
+  });
+  await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  expect(count).toBe(0);
+  // Kubernetes replaces the link `..data`, through which the names of a volume lead to their files.
+  for (const name of ["keys.json", "..data"]) {
+    const reading = new Promise<void>((resolve) => {
+      onReading = resolve;
+    });
+    await noticed(name, () => {
+      symlinkSync("elsewhere", at("new"));
+      renameSync(at("new"), at(name));
+    });
+    await reading;
+  }
+  stop();
+  watcher.close();
   rmSync(directory, { recursive: true });
 });
