@@ -62,7 +62,7 @@ export function boolean(text: string): Parsed<boolean> {
   return invalid("is not true or false");
 }
 
-/** Parses one of the given texts, in upper or lower case. Returns the text as the argument spells it. */
+/** Parses one of the allowed texts, in upper or lower case. Returns the allowed text. */
 export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   return (text) => {
     const value = values.find((v) => v.toLowerCase() === text.toLowerCase());

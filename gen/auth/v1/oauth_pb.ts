@@ -24,7 +24,7 @@ export const file_auth_v1_oauth: GenFile = /*@__PURE__*/
  */
 export type GrantTokenRequest = Message<"auth.v1.GrantTokenRequest"> & {
   /**
-   * `refresh_token`.
+   * Must be `refresh_token`.
    *
    * @generated from field: string grant_type = 1 [json_name = "grant_type"];
    */
@@ -180,7 +180,7 @@ export type GetMetadataResponse = Message<"auth.v1.GetMetadataResponse"> & {
   jwksUri: string;
 
   /**
-   * `refresh_token`.
+   * Always `refresh_token`.
    *
    * @generated from field: repeated string grant_types_supported = 5 [json_name = "grant_types_supported"];
    */
@@ -194,14 +194,14 @@ export type GetMetadataResponse = Message<"auth.v1.GetMetadataResponse"> & {
   responseTypesSupported: string[];
 
   /**
-   * `none`: clients have no secrets.
+   * Always `none`, because clients have no secrets.
    *
    * @generated from field: repeated string token_endpoint_auth_methods_supported = 7 [json_name = "token_endpoint_auth_methods_supported"];
    */
   tokenEndpointAuthMethodsSupported: string[];
 
   /**
-   * `none`.
+   * Always `none`, because clients have no secrets.
    *
    * @generated from field: repeated string revocation_endpoint_auth_methods_supported = 8 [json_name = "revocation_endpoint_auth_methods_supported"];
    */

@@ -297,21 +297,21 @@ export type Session = Message<"auth.v1.Session"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When its refresh token was last rotated.
+   * When the session's refresh token was last rotated.
    *
    * @generated from field: google.protobuf.Timestamp last_refresh_time = 6;
    */
   lastRefreshTime?: Timestamp | undefined;
 
   /**
-   * When it ends unless it is refreshed before.
+   * When the session ends unless it is refreshed before.
    *
    * @generated from field: google.protobuf.Timestamp idle_expire_time = 7;
    */
   idleExpireTime?: Timestamp | undefined;
 
   /**
-   * When it ends in any case.
+   * When the session ends in any case.
    *
    * @generated from field: google.protobuf.Timestamp absolute_expire_time = 8;
    */
@@ -325,7 +325,8 @@ export type Session = Message<"auth.v1.Session"> & {
   current: boolean;
 
   /**
-   * Whether it is bound to the key of a device: refreshing it needs that key.
+   * Whether the session is bound to the key of a device: refreshing it needs
+   * that key.
    *
    * @generated from field: bool device_bound = 10;
    */
@@ -673,7 +674,7 @@ export type DeviceSession_Credential = Message<"auth.v1.DeviceSession.Credential
   name: string;
 
   /**
-   * Its attributes.
+   * The attributes of the cookie.
    *
    * @generated from field: string attributes = 3;
    */

@@ -39,7 +39,7 @@ export function embeddedFiles(env: Environment): { readonly config: Config; read
  */
 export async function copyStore(from: string, to: string): Promise<void> {
   const progress = createProgress("copying", 100);
-  const umask = process.umask(0o077); // So SQLite creates a file that other users cannot read.
+  const umask = process.umask(0o077); // With this mask, SQLite creates a file that other users cannot read.
   try {
     await copyDatabase(from, to, (share) => progress.update(Math.floor(share * 100)));
   } catch (error) {

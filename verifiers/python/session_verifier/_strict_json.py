@@ -12,7 +12,7 @@ MAX_DEPTH = 128
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") | {""}
 #: The padding, by the number of characters after the last group of four.
 _PADDING = ("", "", "==", "=")
-#: The characters that a segment may end with, by the same number: those whose spare bits are zero. The number is never 1.
+#: The last characters whose spare bits are zero, by the number of characters after the last group of four, which is never 1.
 _LAST = (_ALPHABET, frozenset[str](), frozenset("AQgw"), frozenset("AEIMQUYcgkosw048"))
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)

@@ -25,14 +25,14 @@ export const file_auth_admin_v1_session_admin: GenFile = /*@__PURE__*/
  */
 export type Client = Message<"auth.admin.v1.Client"> & {
   /**
-   * Its User-Agent header, at most 512 bytes.
+   * The device's User-Agent header, at most 512 bytes.
    *
    * @generated from field: string user_agent = 1;
    */
   userAgent: string;
 
   /**
-   * Its network address, at most 64 bytes.
+   * The device's network address, at most 64 bytes.
    *
    * @generated from field: string ip_address = 2;
    */
@@ -88,7 +88,7 @@ export type Session = Message<"auth.admin.v1.Session"> & {
   audience: string;
 
   /**
-   * Additional claims of its access tokens.
+   * Additional claims of the session's access tokens.
    *
    * @generated from field: google.protobuf.Struct claims = 5;
    */
@@ -109,35 +109,35 @@ export type Session = Message<"auth.admin.v1.Session"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When its refresh token was last rotated.
+   * When the session's refresh token was last rotated.
    *
    * @generated from field: google.protobuf.Timestamp last_refresh_time = 8;
    */
   lastRefreshTime?: Timestamp | undefined;
 
   /**
-   * When it ends unless it is refreshed before.
+   * When the session ends unless it is refreshed before.
    *
    * @generated from field: google.protobuf.Timestamp idle_expire_time = 9;
    */
   idleExpireTime?: Timestamp | undefined;
 
   /**
-   * When it ends in any case.
+   * When the session ends in any case.
    *
    * @generated from field: google.protobuf.Timestamp absolute_expire_time = 10;
    */
   absoluteExpireTime?: Timestamp | undefined;
 
   /**
-   * The audiences of its access tokens (`aud`).
+   * The audiences of the session's access tokens (`aud`).
    *
    * @generated from field: repeated string audiences = 11;
    */
   audiences: string[];
 
   /**
-   * When its user last authenticated; absent if unknown.
+   * When the user last authenticated; absent if unknown.
    *
    * @generated from field: google.protobuf.Timestamp auth_time = 12;
    */
@@ -151,28 +151,28 @@ export type Session = Message<"auth.admin.v1.Session"> & {
   amr: string[];
 
   /**
-   * Its authentication context class (`acr`).
+   * The authentication context class (`acr`).
    *
    * @generated from field: string acr = 14;
    */
   acr: string;
 
   /**
-   * The device key that it has; absent if it has none.
+   * The device key of the session; absent if it has none.
    *
    * @generated from field: auth.admin.v1.DeviceBinding device_binding = 15;
    */
   deviceBinding?: DeviceBinding | undefined;
 
   /**
-   * The policy of device binding that was set at its creation.
+   * The policy of device binding, which was set when the session was created.
    *
    * @generated from field: auth.admin.v1.DeviceBindingPolicy device_binding_policy = 16;
    */
   deviceBindingPolicy: DeviceBindingPolicy;
 
   /**
-   * How its refresh token may be presented.
+   * How the session's refresh token may be presented.
    *
    * @generated from field: auth.admin.v1.Transport transport = 17;
    */
@@ -318,7 +318,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   amr: string[];
 
   /**
-   * Its authentication context class (`acr`): at most 255 bytes.
+   * The authentication context class (`acr`): at most 255 bytes.
    *
    * @generated from field: string acr = 12;
    */
@@ -332,16 +332,16 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   deviceBindingPolicy: DeviceBindingPolicy;
 
   /**
-   * How its refresh token may be presented. The other way is refused, and changes nothing. TOKEN goes with no
-   * device_binding_policy, needs OAUTH_ENDPOINTS, and the response then has no cookies.
+   * How the refresh token may be presented. The other way is refused, and changes nothing. TOKEN cannot be combined with
+   * device_binding_policy and needs OAUTH_ENDPOINTS; the response then has no cookies.
    *
    * @generated from field: auth.admin.v1.Transport transport = 14;
    */
   transport: Transport;
 
   /**
-   * The SHA-256 thumbprint (RFC 7638) of the key that its client proves with each request (DPoP, RFC 9449), base64url. Without it, a
-   * session is bound to the key of the first proof. Goes with no device_binding_policy, and needs OAUTH_ENDPOINTS.
+   * The SHA-256 thumbprint (RFC 7638) of the key that the client proves with each request (DPoP, RFC 9449), base64url. If it is empty, the
+   * session is bound to the key of the first proof. It cannot be combined with device_binding_policy, and needs OAUTH_ENDPOINTS.
    *
    * @generated from field: string dpop_jkt = 15;
    */
@@ -376,7 +376,7 @@ export type CreateSessionResponse = Message<"auth.admin.v1.CreateSessionResponse
   accessToken: string;
 
   /**
-   * When that access token expires.
+   * When `access_token` expires.
    *
    * @generated from field: google.protobuf.Timestamp access_token_expire_time = 3;
    */
@@ -644,7 +644,7 @@ export const ListSessionEventsResponseSchema: GenMessage<ListSessionEventsRespon
  */
 export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
   /**
-   * When it happened, by the clock of the instance that recorded it.
+   * When the event happened, by the clock of the instance that recorded it.
    *
    * @generated from field: google.protobuf.Timestamp event_time = 1;
    */
@@ -882,7 +882,7 @@ export type ElevateSessionRequest = Message<"auth.admin.v1.ElevateSessionRequest
   amr: string[];
 
   /**
-   * Its authentication context class (`acr`): at most 255 bytes.
+   * The authentication context class (`acr`): at most 255 bytes.
    *
    * @generated from field: string acr = 4;
    */
@@ -1243,21 +1243,21 @@ export const SessionEventType = {
   UNSPECIFIED: 0,
 
   /**
-   * It was created.
+   * The session was created.
    *
    * @generated from enum value: SESSION_EVENT_TYPE_CREATED = 1;
    */
   CREATED: 1,
 
   /**
-   * It was ended: `revocation_reason` has why.
+   * The session was ended. `revocation_reason` has the reason.
    *
    * @generated from enum value: SESSION_EVENT_TYPE_ENDED = 2;
    */
   ENDED: 2,
 
   /**
-   * Its user authenticated again.
+   * The user of the session authenticated again.
    *
    * @generated from enum value: SESSION_EVENT_TYPE_ELEVATED = 3;
    */
@@ -1278,7 +1278,7 @@ export const SessionEventType = {
   DEVICE_BOUND: 5,
 
   /**
-   * The key of its device was taken away.
+   * The session's device key was taken away.
    *
    * @generated from enum value: SESSION_EVENT_TYPE_DEVICE_UNBOUND = 6;
    */
@@ -1353,49 +1353,49 @@ export const RevocationReason = {
   UNSPECIFIED: 0,
 
   /**
-   * Its user logged out.
+   * The user logged out.
    *
    * @generated from enum value: REVOCATION_REASON_LOGOUT = 1;
    */
   LOGOUT: 1,
 
   /**
-   * Its user ended it from another session.
+   * The user ended the session from another session.
    *
    * @generated from enum value: REVOCATION_REASON_REVOKED_BY_OWNER = 2;
    */
   REVOKED_BY_OWNER: 2,
 
   /**
-   * Its user ended all other sessions.
+   * The user ended all other sessions from one session.
    *
    * @generated from enum value: REVOCATION_REASON_REVOKED_OTHERS = 3;
    */
   REVOKED_OTHERS: 3,
 
   /**
-   * An internal service ended it.
+   * An internal service ended the session.
    *
    * @generated from enum value: REVOCATION_REASON_REVOKED_BY_ADMIN = 4;
    */
   REVOKED_BY_ADMIN: 4,
 
   /**
-   * An internal service ended the sessions of its subject.
+   * An internal service ended all sessions of the subject.
    *
    * @generated from enum value: REVOCATION_REASON_REVOKED_SUBJECT = 5;
    */
   REVOKED_SUBJECT: 5,
 
   /**
-   * Its subject created more sessions than are allowed.
+   * The subject created more sessions than are allowed.
    *
    * @generated from enum value: REVOCATION_REASON_SESSION_LIMIT = 6;
    */
   SESSION_LIMIT: 6,
 
   /**
-   * A later login replaced it.
+   * A later login replaced the session.
    *
    * @generated from enum value: REVOCATION_REASON_REPLACED = 7;
    */

@@ -173,7 +173,7 @@ export const CreateStreamResponseSchema: GenMessage<CreateStreamResponse> = /*@_
  */
 export type ReadStreamsRequest = Message<"auth.admin.v1.ReadStreamsRequest"> & {
   /**
-   * Its id, or empty for all of them.
+   * The stream's id, or empty for all streams.
    *
    * @generated from field: string stream_id = 1 [json_name = "stream_id"];
    */
@@ -215,7 +215,7 @@ export const ReadStreamsResponseSchema: GenMessage<ReadStreamsResponse> = /*@__P
  */
 export type UpdateStreamRequest = Message<"auth.admin.v1.UpdateStreamRequest"> & {
   /**
-   * Its id, and the new values.
+   * The stream's id, and the new values.
    *
    * @generated from field: auth.admin.v1.Stream stream = 1;
    */
@@ -264,7 +264,7 @@ export const UpdateStreamResponseSchema: GenMessage<UpdateStreamResponse> = /*@_
  */
 export type ReplaceStreamRequest = Message<"auth.admin.v1.ReplaceStreamRequest"> & {
   /**
-   * Its id, and all of the properties that the receiver sets.
+   * The stream's id, and all of the properties that the receiver sets.
    *
    * @generated from field: auth.admin.v1.Stream stream = 1;
    */
@@ -306,7 +306,7 @@ export const ReplaceStreamResponseSchema: GenMessage<ReplaceStreamResponse> = /*
  */
 export type DeleteStreamRequest = Message<"auth.admin.v1.DeleteStreamRequest"> & {
   /**
-   * Its id.
+   * The stream's id.
    *
    * @generated from field: string stream_id = 1 [json_name = "stream_id"];
    */
@@ -377,7 +377,7 @@ export const StreamStatusSchema: GenMessage<StreamStatus> = /*@__PURE__*/
  */
 export type GetStreamStatusRequest = Message<"auth.admin.v1.GetStreamStatusRequest"> & {
   /**
-   * Its id.
+   * The stream's id.
    *
    * @generated from field: string stream_id = 1 [json_name = "stream_id"];
    */
@@ -398,7 +398,7 @@ export const GetStreamStatusRequestSchema: GenMessage<GetStreamStatusRequest> = 
  */
 export type GetStreamStatusResponse = Message<"auth.admin.v1.GetStreamStatusResponse"> & {
   /**
-   * Its status. Over HTTP it is the body.
+   * The status of the stream. Over HTTP it is the body.
    *
    * @generated from field: auth.admin.v1.StreamStatus status = 1;
    */
@@ -554,7 +554,7 @@ export const RemoveStreamSubjectResponseSchema: GenMessage<RemoveStreamSubjectRe
  */
 export type VerifyStreamRequest = Message<"auth.admin.v1.VerifyStreamRequest"> & {
   /**
-   * Its id.
+   * The stream's id.
    *
    * @generated from field: string stream_id = 1 [json_name = "stream_id"];
    */

@@ -95,7 +95,7 @@ export type Subscription = Message<"auth.admin.v1.Subscription"> & {
   audience: string[];
 
   /**
-   * When it was created.
+   * When the subscription was created.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 6;
    */
@@ -123,7 +123,7 @@ export type Subscription = Message<"auth.admin.v1.Subscription"> & {
   lastError: string;
 
   /**
-   * When it failed.
+   * When the last failed attempt failed.
    *
    * @generated from field: google.protobuf.Timestamp last_error_time = 10;
    */
@@ -242,7 +242,7 @@ export const CreateSubscriptionResponseSchema: GenMessage<CreateSubscriptionResp
  */
 export type GetSubscriptionRequest = Message<"auth.admin.v1.GetSubscriptionRequest"> & {
   /**
-   * Its id.
+   * The subscription's id.
    *
    * @generated from field: string subscription_id = 1;
    */
@@ -320,7 +320,7 @@ export const ListSubscriptionsResponseSchema: GenMessage<ListSubscriptionsRespon
  */
 export type DeleteSubscriptionRequest = Message<"auth.admin.v1.DeleteSubscriptionRequest"> & {
   /**
-   * Its id.
+   * The subscription's id.
    *
    * @generated from field: string subscription_id = 1;
    */
@@ -356,7 +356,7 @@ export const DeleteSubscriptionResponseSchema: GenMessage<DeleteSubscriptionResp
  */
 export type PauseSubscriptionRequest = Message<"auth.admin.v1.PauseSubscriptionRequest"> & {
   /**
-   * Its id.
+   * The subscription's id.
    *
    * @generated from field: string subscription_id = 1;
    */
@@ -398,7 +398,7 @@ export const PauseSubscriptionResponseSchema: GenMessage<PauseSubscriptionRespon
  */
 export type ResumeSubscriptionRequest = Message<"auth.admin.v1.ResumeSubscriptionRequest"> & {
   /**
-   * Its id.
+   * The subscription's id.
    *
    * @generated from field: string subscription_id = 1;
    */
@@ -440,7 +440,7 @@ export const ResumeSubscriptionResponseSchema: GenMessage<ResumeSubscriptionResp
  */
 export type TestSubscriptionRequest = Message<"auth.admin.v1.TestSubscriptionRequest"> & {
   /**
-   * Its id.
+   * The subscription's id.
    *
    * @generated from field: string subscription_id = 1;
    */
