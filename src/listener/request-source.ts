@@ -39,7 +39,7 @@ export class NodeRequestSource {
     if (typeof authority !== "string") return null;
     const secure = "encrypted" in socket && socket.encrypted === true;
     const scheme = forwardedScheme(this.#request, this.#trustedProxies) ?? (secure ? "https" : "http");
-    return `${scheme}://${authority.toLowerCase()}`;
+    return originOf(scheme, authority.toLowerCase());
   }
 
   /** Returns the network address of the client. */
@@ -85,6 +85,14 @@ export class NodeRequestSource {
     if ("stream" in request) request.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     else request.socket.destroy();
   }
+}
+
+const DEFAULT_PORTS = { http: ":80", https: ":443" } as const;
+
+/** Returns an origin as browsers send it: without the default port, which some proxies add to `Host` (RFC 6454 section 6.2). */
+function originOf(scheme: keyof typeof DEFAULT_PORTS, authority: string): string {
+  const port = DEFAULT_PORTS[scheme];
+  return `${scheme}://${authority.endsWith(port) ? authority.slice(0, -port.length) : authority}`;
 }
 
 /** Returns the first group of a header field; undefined if the field does not match, is missing or occurs several times. */

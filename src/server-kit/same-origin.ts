@@ -22,5 +22,14 @@ export function isSameOrigin({ headers }: OriginRequest, origins: readonly strin
   if (site !== null) return site === "same-origin" || site === "none";
   if (origin === null) return true;
   const host = headers.get("x-forwarded-host") ?? headers.get("host");
-  return host !== null && URL.parse(origin)?.host === host.toLowerCase();
+  return host !== null && isAt(URL.parse(origin), host.toLowerCase());
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
+
+/** Returns whether an origin has this host. An origin leaves its default port out (RFC 6454 section 6.2), but some proxies add it to `Host`. */
+function isAt(origin: URL | null, host: string): boolean {
+  if (origin === null) return false;
+  const port = origin.port === "" ? DEFAULT_PORTS[origin.protocol] : undefined;
+  return host === origin.host || (port !== undefined && host === `${origin.host}:${port}`);
 }

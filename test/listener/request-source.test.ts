@@ -60,6 +60,18 @@ test.each<[string, number, Record<string, string>, string, string]>([
   expect(await sourceOf(proxies, headers)).toEqual([`${scheme}://auth.example:8443`, address]);
 });
 
+test.each([
+  ["https", "auth.example:443", "https://auth.example"],
+  ["https", "[2001:db8::443]:443", "https://[2001:db8::443]"],
+  ["https", "[2001:db8::443]", "https://[2001:db8::443]"],
+  ["https", "auth.example:80", "https://auth.example:80"],
+  ["http", "auth.example:80", "http://auth.example"],
+  ["http", "auth.example:443", "http://auth.example:443"],
+  ["https", "auth.example:8443", "https://auth.example:8443"],
+])("a default port that a proxy adds is no part of the origin (%s, %s)", async (scheme, host, origin) => {
+  expect((await sourceOf(1, { host, "x-forwarded-proto": scheme }))[0]).toBe(origin);
+});
+
 test("abort ends the call, over HTTP/2 without the other calls of its connection", async () => {
   const handle = (request: Request, response: { end(): unknown }) =>
     request.url === "/other" ? response.end() : new NodeRequestSource(request, 0).abort();

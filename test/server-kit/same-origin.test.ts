@@ -26,6 +26,18 @@ test.each([
   expect(isSameOrigin(request({ ...HOST, ...headers } as Record<string, string>))).toBe(expected);
 });
 
+test.each([
+  ["https://app.example", "app.example:443", true],
+  ["http://app.example", "app.example:80", true],
+  ["https://[::1]", "[::1]:443", true],
+  ["https://app.example", "app.example:80", false],
+  ["http://app.example", "app.example:443", false],
+  ["https://app.example:8443", "app.example:8443:443", false],
+  ["app:x", ":undefined", false],
+])("a page of %s comes from the host %s: %s", (origin, host, expected) => {
+  expect(isSameOrigin(request({ host, origin }))).toBe(expected);
+});
+
 test("a listed origin is the application's, however the browser calls it", () => {
   const sibling = request({ ...HOST, "sec-fetch-site": "same-site", origin: "https://shop.example" });
   expect(isSameOrigin(sibling)).toBe(false);
