@@ -24,7 +24,7 @@ const isPage = (request: PageRequest): boolean =>
  * import { NextResponse } from "next/server";
  *
  * export const proxy = sessionProxy(sessions, NextResponse, { isProtected: (path) => path.startsWith("/account") });
- * export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|v1/auth).*)"] };
+ * export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|v1/auth/).*)"] };
  * ```
  */
 export function sessionProxy(sessions: ServerSessions, nextResponse: NextResponseLike, options?: GateOptions) {
@@ -34,6 +34,8 @@ export function sessionProxy(sessions: ServerSessions, nextResponse: NextRespons
     if (!response) {
       const passed = nextResponse.next({ request: { headers: authentication.forward } });
       addResponseHeaders(passed.headers, authentication);
+      // Pages and routes of the pages router replace `Cache-Control`, but not this header for CDNs (RFC 9213).
+      if (authentication.setCookies.length > 0) passed.headers.set("cdn-cache-control", "no-store");
       return passed;
     }
     const location = response.headers.get("location");

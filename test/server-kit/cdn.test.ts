@@ -1,0 +1,26 @@
+/** Caches in front of Next.js, whose pages router lets an application replace `Cache-Control`. */
+import { expect, test } from "vitest";
+import type { ServerSessions } from "../../src/server-kit/index.ts";
+import { sessionProxy } from "../../src/server-kit/next.ts";
+
+/** Returns what the adapter sets for CDNs, for a request that sets these cookies. */
+async function forCdns(setCookies: readonly string[]): Promise<string | null> {
+  const sessions = {
+    authenticate: async () => ({
+      user: { state: "ended" } as const,
+      setCookies,
+      responseHeaders: new Headers(),
+      forward: new Headers(),
+    }),
+  } satisfies Pick<ServerSessions, "authenticate">;
+  const proxy = sessionProxy(sessions as Partial<ServerSessions> as ServerSessions, { next: () => new Response() });
+  return (await proxy(new Request("https://app.example/"))).headers.get("cdn-cache-control");
+}
+
+test("a CDN keeps no response that renews the session", async () => {
+  expect(await forCdns(["refresh_token=a"])).toBe("no-store");
+});
+
+test("about other responses the application decides", async () => {
+  expect(await forCdns([])).toBeNull();
+});
