@@ -149,8 +149,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
         const stale = distinctValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
         return outcome(request, ENDED, refreshed.headers, [...refreshed.headers.getSetCookie(), ...stale]);
       }
-      // The service has just issued this token. Unless the user has signed out in the meantime, a verifier that refuses it is configured
-      // wrongly.
+      // The service has just issued this token. If the user has not signed out since, a verifier that refuses it is configured wrongly.
       const renewed = await userOf(refreshed.accessToken, (reason) => reason === "revoked");
       const cookies = refreshed.headers.getSetCookie();
       return outcome(request, renewed, refreshed.headers, cookies, isFirst ? cookies : []);

@@ -219,10 +219,18 @@ export async function moveSlots(
     for (;;) {
       const keys = (await from.admin.call("CLUSTER", "GETKEYSINSLOT", slot, 1000)) as string[];
       if (keys.length === 0) break;
-      await from.admin.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys);
+      // On a busy machine nodes take each other for lost, and a node that does so accepts no keys until it hears from the others again.
+      await untilClusterIsUp(to);
+      await from.admin.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys).catch((error) => {
+        if (!/CLUSTERDOWN/.test(String(error))) throw error;
+      });
     }
     for (const { admin } of [to, from, ...others]) await admin.call("CLUSTER", "SETSLOT", slot, "NODE", `${toId}`);
   }
+}
+
+function untilClusterIsUp({ admin }: ClusterNode): Promise<void> {
+  return poll(async () => /cluster_state:ok/.test(await admin.cluster("INFO")));
 }
 
 async function poll(done: () => Promise<boolean>): Promise<void> {
