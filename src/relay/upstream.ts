@@ -43,6 +43,8 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
   #news = Promise.withResolvers<void>();
   #unread: Revocation[] = [];
   #keyIds: readonly string[] = [];
+  /** The list of keys at the last reading. */
+  #readKeyIds: readonly string[] = this.#keyIds;
   #revokedUntil = storeMs(0);
   #asOf = storeMs(0);
   #firstAsOf = storeMs(0);
@@ -105,14 +107,28 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
     // each level of a tree would add two seconds. From the next reading on, the age is known.
     const isVouchedFor = batch.caughtUp && asOf !== undefined && asOf > this.#firstAsOf;
     this.#freshness.record(asOf, isVouchedFor, monotonic(), clock());
+    const isNews = this.#hasNews(batch, asOf, isFirst);
     for (const entry of batch.revocations) this.#unread.push(revocationOf(entry, asOf ?? this.#asOf));
     if (batch.revokedUntilTime !== undefined) {
       this.#revokedUntil = latest(this.#revokedUntil, storeMs(timestampMs(batch.revokedUntilTime)));
     }
-    this.#asOf = asOf ?? this.#asOf;
-    this.#isComplete = batch.caughtUp && asOf !== undefined;
+    this.#isComplete = isCompleteAt(batch, asOf);
     this.#lost = undefined;
+    if (!isNews) return;
+    this.#asOf = asOf ?? this.#asOf;
+    this.#readKeyIds = this.#keyIds;
     this.#news.resolve();
+  }
+
+  /**
+   * Returns whether a batch says something that this relay has not passed on. A batch whose time does not advance comes from a relay that
+   * follows this one. If it were passed on, it would go round as fast as it can be sent, and the stream would never fall silent.
+   */
+  #hasNews(batch: WatchRevocationsResponse, asOf: StoreMs | undefined, isFirst: boolean): boolean {
+    const { revocations, revokedUntilTime } = batch;
+    if (isFirst || asOf === undefined || asOf > this.#asOf || revocations.length > 0) return true;
+    if (this.#keyIds !== this.#readKeyIds || isCompleteAt(batch, asOf) !== this.#isComplete) return true;
+    return revokedUntilTime !== undefined && timestampMs(revokedUntilTime) > this.#revokedUntil;
   }
 
   #lose(cause: unknown): void {
@@ -125,6 +141,9 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
     if (unknown.length > 0) this.#keyIds = [...this.#keyIds, ...unknown];
   }
 }
+
+const isCompleteAt = ({ caughtUp }: WatchRevocationsResponse, asOf: StoreMs | undefined) =>
+  caughtUp && asOf !== undefined;
 
 /** Session and reason are passed on unchanged, because a later version of the service may have others. */
 function revocationOf({ sessionId, revokeTime, expireTime, reason }: RevocationMessage, asOf: StoreMs): Revocation {
