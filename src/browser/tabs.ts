@@ -41,8 +41,8 @@ export function openChannel(
 }
 
 /**
- * Returns a message with a token and the start of its life by the wall clock, because functions cannot be sent. That clock may be set
- * later.
+ * Returns a message with a token. A message cannot contain the function `leftMs`, so it has the start of the token's life by the wall
+ * clock.
  */
 export function messageOf({ leftMs, ...token }: HeldToken, realm: Realm): TokenMessage {
   return { ...token, type: "token", atMs: realm.Date.now() - token.lifeMs + leftMs() };

@@ -74,7 +74,7 @@ export function countdown(realm: Realm, durationMs: number): () => number {
 }
 
 /**
- * Returns how much time has passed since a time of the wall clock. That clock is the same for all tabs, and a frozen tab receives its
- * messages late.
+ * Returns how much time has passed since a time of the wall clock. A frozen tab receives messages late, and the wall clock is the same
+ * for all tabs.
  */
 export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);

@@ -1,4 +1,4 @@
-/** The version. It stays in a file of its own, because the package builder joins no module that finds files beside itself. */
+/** The version. The code has its own module, because the package builder cannot join modules that use `import.meta` (join.ts). */
 import { readFileSync } from "node:fs";
 
 /** Returns the version of the package, whose manifest lies beside the sources. */

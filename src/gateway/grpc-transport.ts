@@ -65,7 +65,7 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   };
 }
 
-/** Returns the connection for the transport of streams, which reads the statuses itself. */
+/** Wraps the connections for the transport of streams, so that it gets responses whose status is repaired. */
 function repairing(manager: SessionManager): SessionManager {
   return {
     authority: manager.authority,

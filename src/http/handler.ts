@@ -24,7 +24,7 @@ import { forwardTo } from "./upstream/forward.ts";
 interface RequestHandler<Source> {
   /** Finds the route of a request. */
   match(method: string, rawPath: string): Match;
-  /** Returns the method by which a request is handled instead of its own. Undefined if no table of routes allows another method. */
+  /** Returns the method that replaces a request's own (`X-HTTP-Method-Override`). Undefined if no table of routes allows that. */
   readonly methodOverride: MethodOverride | undefined;
   /** Responds to a request. Never rejects. */
   serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void>;

@@ -1,4 +1,4 @@
-/** Creates a session and refreshes it, over gRPC; createConnectTransport speaks Connect instead. */
+/** Creates a session and refreshes it, over gRPC. Use createConnectTransport for the Connect protocol. */
 import { readFileSync } from "node:fs";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";

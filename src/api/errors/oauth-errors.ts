@@ -14,8 +14,8 @@ export class UnsupportedGrantType extends ServiceError {
 }
 
 /**
- * The DPoP proof of a request is refused (RFC 9449 section 5). Its key may still be the right one, so this says nothing about the
- * session.
+ * The DPoP proof of a request is refused (RFC 9449 section 5). The client may still have the right key, so the error does not mean that
+ * the session has ended.
  */
 export class BadProof extends ServiceError {
   constructor() {

@@ -1,4 +1,4 @@
-/** Work on a list that may not be completed: its options, and the list of items that are left for the next attempt. */
+/** Makes a call for each item of a list, and writes the items that remain unfinished to a file, for the next attempt. */
 import { writeFileSync } from "node:fs";
 import { errorCode } from "../../files/error-code.ts";
 import type { Context } from "../context.ts";

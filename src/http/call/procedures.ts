@@ -17,7 +17,7 @@ export interface UnaryOptions<Source> extends Partial<UniversalHandlerOptions> {
   /** The function that registers the services, the same as for a Connect adapter. */
   readonly routes: (router: ConnectRouter) => void;
   readonly contextValues?: (request: Source) => ContextValues;
-  /** Returns the error that the client receives instead of another one; undefined to keep it. */
+  /** Returns the error that the client receives in place of `error`; undefined means `error` itself. */
   readonly translateError?: (error: ConnectError, context: HandlerContext) => ConnectError | undefined;
   /** Called immediately before the headers of any response are sent; may change them. */
   readonly onResponse?: (headers: Headers, request: Source) => void;

@@ -120,7 +120,7 @@ function textOf({ message, enum: type }: DescField, json: JsonValue): string {
   return Object.is(json, -0) ? "-0" : String(json);
 }
 
-/** Returns the JSON of a message as an object. Well-known types with another JSON are never request messages of routes. */
+/** Returns the JSON of a message as an object. @throws NotCarried for a well-known type whose JSON is no object */
 export function jsonOf(type: DescMessage, message: Message, registry: Registry | undefined): JsonObject {
   const json = toJson(type, message, registry && { registry });
   if (typeof json === "object" && json !== null && !Array.isArray(json)) return json;

@@ -22,7 +22,7 @@ export function createSizeDelimitedSplitter(limit: number): StreamSplitter {
 
 class SizeDelimitedSplitter implements StreamSplitter {
   readonly #limit: number;
-  /** The length of the next message; only a part of it while its varint is incomplete. */
+  /** The length of the next message. While its varint is incomplete, this is the value of the bytes that have arrived. */
   #size = 0;
   #sizeBytes = 0;
   /** Whether the length is complete and the bytes of the message follow. */

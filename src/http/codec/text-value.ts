@@ -145,7 +145,7 @@ function floatFromText(text: string, round: (value: number) => number): number {
 }
 
 function bytesFromText(text: string): Uint8Array {
-  // The base64 is that of RFC 4648 section 4 or 5, with or without padding. 4n+1 characters encode no bytes.
+  // The base64 is that of RFC 4648 section 4 or 5, with or without padding. A length of 4n+1 characters is never valid.
   const bare = text.replace(/={1,2}$/, "");
   const padded = bare !== text;
   if (

@@ -1534,8 +1534,8 @@ export const SessionAdminService: GenService<{
     output: typeof ElevateSessionResponseSchema;
   },
   /**
-   * Takes the device key of a session away: it goes on without one, and its browser may register another.
-   * It is meant for a user whose device has lost its key. Idempotent. `not_found` when there is no live session of that id.
+   * Removes the device key of a session. The session continues without one, and its browser may register another.
+   * This is for users whose device has lost its key. Idempotent. `not_found` when there is no live session of that id.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.UnbindDevice
    */

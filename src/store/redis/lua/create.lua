@@ -120,8 +120,8 @@ else
 end
 keep(order)
 
--- No event tells when the last session of a subject expires. So each creation examines two random subjects and removes those
--- without live sessions. That keeps such subjects fewer than the others.
+-- When the last session of a subject expires, nothing removes the subject from the index. So each creation examines two random
+-- subjects, and removes those without live sessions. That keeps such subjects fewer than the others.
 local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
 for at = 1, #drawn, 2 do
   if drop_expired(drawn[at + 1]) == '' then redis.call('HDEL', index, drawn[at]) end
