@@ -70,7 +70,7 @@ function earlierStates(): readonly string[] {
   }
 }
 
-/** Returns only the contracts of an earlier state. Other modules that the workspace had at that time are not relevant to callers. */
+/** Returns only the public contracts of an earlier state, because callers do not depend on other modules of the workspace. */
 function contractsOf(ref: string): string {
   const copy = scratch();
   const archive = execFileSync("git", ["archive", ref, "proto"], { cwd: ROOT });

@@ -135,7 +135,7 @@ async function writeProject(): Promise<string> {
   const compilerOptions = {
     lib: ["es2024", "esnext.typedarrays", "esnext.disposable", "dom", "dom.iterable", "dom.asynciterable"],
     jsx: "preserve",
-    noImplicitAny: false, // Some examples are also valid JavaScript.
+    noImplicitAny: false, // Some examples are valid as JavaScript too, and thus have no types.
     erasableSyntaxOnly: false,
     noUnusedLocals: false,
     noUnusedParameters: false,

@@ -1,4 +1,4 @@
-/** gen/ matches the contracts, and another team can generate from them. */
+/** gen/ is up to date with the contracts, and another team can generate code from the contracts. */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -48,7 +48,7 @@ test("generating again changes nothing", () => {
   const copy = scratch();
   for (const name of ["proto", "buf.yaml", "buf.gen.yaml", "package.json"])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
-  // The plugins stay in place, beside the gen/ that they import.
+  // The plugins are links, because they import gen/ of this repository.
   for (const name of ["src", "node_modules"]) symlinkSync(join(ROOT, name), join(copy, name));
   buf(copy, "generate");
   const [fresh, committed] = [contents(join(copy, "gen")), contents(join(ROOT, "gen"))];

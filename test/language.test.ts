@@ -1,6 +1,6 @@
 /**
- * The language of the repository: plain, modern technical English. Words that engineers of the field do not use, or use in
- * another sense, are found here; CONTRIBUTING.md has the rules.
+ * The language of the repository: plain, modern technical English. This test finds words that engineers of the field do not use, or use
+ * in another sense. CONTRIBUTING.md has the rules.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

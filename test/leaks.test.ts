@@ -1,4 +1,4 @@
-/** Runs after all other tests: no log, metric, page, event or error of their services holds a credential. */
+/** Runs after all other tests, and checks that no log, metric, page, event or error of their services contains a credential. */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";

@@ -13,7 +13,7 @@ import { missingTests } from "./support/named-tests.ts";
 const ROOT = join(import.meta.dirname, "..");
 const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
 const README = read("README.md");
-/** The pages by their paths from the root. */
+/** The documentation pages, by their paths from the root of the repository. */
 const PAGES = new Map(
   ["", "docs", ...packageNames().map((name) => relative(ROOT, packageDirectory(name)))]
     .flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))

@@ -1,4 +1,4 @@
-/** The table of docs/security.md: every item of the ASVS chapters that it claims to cover, each with a test that exists or a reason. */
+/** The table of docs/security.md has every item of the ASVS chapters that it claims to cover, with an existing test or a reason. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -42,7 +42,7 @@ test("the events and metrics in which a bound is seen are documented", () => {
   expect(seen.filter((name) => !events.includes(`| \`${name}\` |`))).toEqual([]);
 });
 
-/** The page must list every file with a constant that makes a reader wait or ends its connection. */
+/** The page must list every file with a constant that delays a slow reader or closes its connection. */
 test("no file has a time limit for readers that the page leaves out", () => {
   const listed = new Set(ROWS.map(({ file, constant }) => `${file} ${constant}`));
   for (const file of ["src/listener/limits.ts", "src/session/feed.ts", "src/api/admin/watch-revocations.ts"]) {

@@ -6,7 +6,7 @@ import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 /** Tests that need root, because they create namespaces. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
 
-/** Files of the long form, which use the package registry: `npm run test:packages`. */
+/** Test files that use the package registry, and therefore run only in the long form (`npm run test:packages`). */
 const LONG_FORMS =
   process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
 

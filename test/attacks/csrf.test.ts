@@ -1,4 +1,7 @@
-/** The cross-site matrix: `Origin` × `Sec-Fetch-Site` × route and protocol × settings, against an oracle of its own. */
+/**
+ * The cross-site matrix: `Origin` × `Sec-Fetch-Site` × route and protocol × settings, compared with a separate implementation of the
+ * rule.
+ */
 import { Agent, request as send } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
@@ -98,7 +101,8 @@ describe.each(SETTINGS)("%j", (settings) => {
     const own = service.publicUrl;
     const violations: string[] = [];
     let asked = 0;
-    // A request has to be refused before its cookie is read. If a response refuses this cookie, which is no token, it was read.
+    // In the short form the cookie holds no token. A refused request must not even have its cookie read, so a refusal of the token is a
+    // fault.
     const user = LONG ? await logIn(service) : undefined;
     const cookie = `refresh_token=${user?.refreshToken ?? "none"}`;
     for (const origin of ORIGINS(own)) {

@@ -1,4 +1,7 @@
-/** Attacks on device binding over the real HTTP API: refused for a closed reason, never with 5xx or 429, and nothing changes. */
+/**
+ * Attacks on device binding over the real HTTP API. Each is refused for a reason of a closed list, never with 5xx or 429, and changes
+ * nothing.
+ */
 import { generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {

@@ -1,4 +1,4 @@
-/** HTTP/2 frames as bytes (RFC 9113 section 4, RFC 7541 section 6.2.2), for clients that no library would let misbehave. */
+/** HTTP/2 frames as bytes (RFC 9113 section 4, RFC 7541 section 6.2.2), for misbehaving clients, which no library supports. */
 
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 

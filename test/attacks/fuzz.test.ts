@@ -1,4 +1,4 @@
-/** Requests at random, to both listeners, over every protocol: no failure of ours, and others are served meanwhile. */
+/** Random requests to both listeners over every protocol never cause a failure of the service, and other clients are served meanwhile. */
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
@@ -204,7 +204,7 @@ function overHttp2(url: string) {
     }
     try {
       const fields = Object.fromEntries(headers.filter(([name]) => name !== "te"));
-      // A GET is sent with its body, too. Otherwise Node would end the request before the body, and read nothing of the response.
+      // A GET is sent with its body at once. Otherwise Node would end the request before the body, and could read no response.
       const stream = session.request({ ...fields, ":method": method, ":path": path }, { endStream: false });
       stream.on("error", () => {});
       stream.end(body);

@@ -1,4 +1,4 @@
-/** Requests that are nearly right, in every form that the listeners read, and what their responses report. */
+/** Requests that are almost valid, in every format that the listeners read, and the checks of their responses. */
 import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
@@ -8,7 +8,7 @@ import type { RawRequest, RawResponse } from "../support/raw-http.ts";
 
 export type Malformed = RawRequest & {
   readonly api: "public" | "admin";
-  /** Bytes of the body that are sent before the connection is cut; undefined: all of them, and nothing is cut. */
+  /** How many bytes of the body are sent before the connection is cut; undefined if the whole body is sent. */
   readonly cutAfter: number | undefined;
 };
 
@@ -239,7 +239,7 @@ export function malformedRequests(
     });
 }
 
-/** Returns what is wrong with a response, whatever the request was; undefined if nothing is. */
+/** Returns which rule a response breaks that holds for every request; undefined if none. */
 export function faultOf({ status, headers, trailers, body }: RawResponse): string | undefined {
   const grpc = trailers.get("grpc-status") ?? headers.get("grpc-status") ?? /grpc-status: ?(\d+)/i.exec(body)?.[1];
   if (status >= 500 && status !== 504 && status !== 505) return `status ${status}`;

@@ -1,4 +1,4 @@
-/** Shapes by which a request is smuggled past a proxy: each is refused as a whole, or means one thing only. */
+/** Forms in which requests are smuggled past a proxy. Each is refused as a whole, or has only one possible meaning. */
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
@@ -25,7 +25,7 @@ async function statuses(bytes: string): Promise<number[]> {
 
 const POST = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n";
 const RPC = "POST /auth.v1.SessionService/Refresh HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
-/** What an attacker would have smuggled: the only request to which the response is 404. */
+/** The request that an attacker would have smuggled. It is the only one whose response is 404. */
 const SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
 test.each<[string, string]>([

@@ -37,7 +37,7 @@ export type Attack = {
 };
 
 export const rows: Row[] = [];
-/** Sessions of the bystander: so many that it stays far from the rate limit of each. */
+/** The number of the bystander's sessions. With so many, it stays far below the rate limit of each. */
 const SESSIONS = 40;
 const refreshTokens = new Map<number, readonly string[]>();
 const controls = new Map<number, Service>();
@@ -103,10 +103,11 @@ function startBystander({ publicUrl, adminUrl }: Service, refreshTokens: readonl
   };
 }
 
-/** Resident memory that one attack may cost, MiB. */
+/** The greatest growth of resident memory during one attack, in MiB. */
 const MAX_GROWTH_MIB = 160;
 /**
- * How long 99 of 100 requests of others may take during an attack, in ms, in addition to their time without an attack on a busy machine.
+ * The greatest 99th percentile of the bystander's requests during an attack, in ms, in addition to that without an attack on a busy
+ * machine.
  */
 const MAX_P99_MS = 500;
 const BUSY_FACTOR = 10;

@@ -1,6 +1,6 @@
 /**
  * The request that costs the service most for its bytes, found by a search over routes, credentials, content types, encodings, sizes and
- * protocols; and what honest clients see while a stranger sends 100 KiB of it in each second.
+ * protocols; and how it affects honest clients while an attacker sends 100 KiB of it per second.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
@@ -14,7 +14,7 @@ const ITSELF = "127.0.0.1";
 const STRANGER = "127.0.0.8";
 const HONEST = "127.0.0.9";
 const BYTES_PER_SECOND = 100 * 1024;
-/** How long each run takes, ms; quiet ones and attacked ones alternate. */
+/** The duration of each measurement, in ms. Measurements with and without the attack alternate. */
 const RUN_MS = 15_000;
 const ROUNDS = 3;
 const HONEST_PAUSE_MS = 10;
@@ -45,7 +45,7 @@ const protocols = [
   ["HTTP/2", overHttp2],
 ] as const;
 
-/** Returns the costs of candidates over both protocols, the dearest first. */
+/** Measures the costs of candidates over both protocols. Returns them with the most expensive first. */
 async function search(which: readonly Candidate[], times: number): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
   for (const [protocol, open] of protocols) {

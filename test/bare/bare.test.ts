@@ -26,7 +26,7 @@ type FirstStart = {
   readonly adminPort: number;
 };
 
-/** Makes the clone of a user and types the first command of README.md. */
+/** Clones the repository as a user, and runs the first command of README.md. */
 async function startFirst(machine: Machine, user: User): Promise<FirstStart> {
   const directory = await machine.clone(user);
   const [port, adminPort] = [await freePort(), await freePort()];

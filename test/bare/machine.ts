@@ -1,4 +1,4 @@
-/** A machine with a small Debian, git, Node and npm, and nothing else: a root directory of its own, entered by root. */
+/** A "machine" with only a small Debian, git, Node and npm: a separate root directory, which root enters by chroot. */
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { chown, copyFile, mkdir, rm } from "node:fs/promises";
@@ -86,7 +86,7 @@ async function joinNetwork(root: string): Promise<Readonly<Record<string, string
   return { ...variables, npm_config_cafile: "/run/authorities.pem" };
 }
 
-/** Returns a setting of this machine's npm, whatever npm runs the tests. */
+/** Returns a setting of this machine's own npm, even if another npm runs the tests. */
 async function npmConfig(name: string): Promise<string> {
   const env = { PATH: process.env.PATH, HOME: process.env.HOME };
   return (await run(ownProgram("node"), [ownProgram("npm"), "config", "get", name], { cwd: "/", env })).stdout.trim();

@@ -33,7 +33,10 @@ const { values: options } = parseArgs({
 
 const FEW = 10_000;
 const MEMORY = "/dev/shm";
-/** The most sessions of a subject in the embedded store, whose creation counts them: the largest MAX_SESSIONS_PER_SUBJECT. */
+/**
+ * The greatest number of sessions per subject in the embedded store, which counts them at each creation: the largest
+ * MAX_SESSIONS_PER_SUBJECT.
+ */
 const MAX_OF_EMBEDDED = 10_000;
 const ROUNDS = 5;
 /** How many sessions are refreshed in a round. No session is refreshed twice. */

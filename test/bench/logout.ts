@@ -32,7 +32,7 @@ async function readFeed(adminUrl: string, adminToken: string): Promise<() => Pro
   const follow = async (body: AsyncIterable<Uint8Array>) => {
     for await (const bytes of body) if (Buffer.from(bytes).includes('"revocations"')) arrived.resolve(nowMs());
   };
-  follow(response.body).catch(() => {}); // Reading fails when the service is stopped, which is the end of the measurement.
+  follow(response.body).catch(() => {}); // The stream fails when the service is stopped at the end of the measurement.
   return () => {
     arrived = Promise.withResolvers<number>();
     return arrived.promise;

@@ -19,7 +19,7 @@ import { freePort } from "../support/free-port.ts";
 import { RedisServer } from "../support/redis.ts";
 import { cpuTime, residentMemory } from "./refresh/proc.ts";
 
-/** Requests from the ready line on, every second one a refresh. */
+/** The number of requests after the ready line. Every second one is a refresh. */
 const REQUESTS = 200;
 /** How long after the last request a service counts as idle, in ms. */
 const REST_MS = 45_000;

@@ -1,4 +1,4 @@
-// Memory of idle streams: server-sent events over HTTP/2, open and silent, in a server process of their own.
+// Measures the memory of idle streams: server-sent events over HTTP/2 that are open but send nothing, in a separate server process.
 //
 //     npm run bench:streams [-- --streams 10000] [--json]
 

@@ -44,7 +44,7 @@ async function listPages(store: SessionStore, user: string): Promise<void> {
   for (let at = 0; at < PAGES; at++) from = (await store.list(user, PAGE_SIZE, from)).next;
 }
 
-/** Ends all sessions but one while others ask. Returns the longest wait of the others, in ms. */
+/** Ends all sessions but one while another caller uses the store. Returns the longest wait of that caller, in ms. */
 async function endOthers(store: SessionStore, user: string, spared: SessionId, count: number): Promise<number> {
   let longest = 0;
   let ended = false;

@@ -1,5 +1,5 @@
 /**
- * How fast tokens are verified, beside what the platform's bare signature check costs in the same run.
+ * Measures how fast tokens are verified, in comparison with the platform's bare signature check in the same run.
  *
  *   npm run bench:verify
  */

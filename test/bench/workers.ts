@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
     slice: { type: "string", default: "1" },
   },
 });
-/** Clients of each generator. */
+/** The number of clients of each load generator. */
 const CLIENTS = 32;
 const WARM_ROUNDS = 3;
 

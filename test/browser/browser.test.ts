@@ -20,7 +20,7 @@ const elsewhere = createServer((_request, response) => {
 
 let browser: Browser;
 let service: Service;
-/** Same site as the service (127.0.0.1), another origin; the service allows it. */
+/** An origin that the service allows. It is on the same site as the service (127.0.0.1), but is another origin. */
 let sibling: string;
 /** The origin of a page on another site. */
 let stranger: string;

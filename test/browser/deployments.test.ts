@@ -149,7 +149,7 @@ describe.each([
     await expectToWork(engine, page, base, loginUrl);
   });
 
-  // The long form (`npm run test:browser`) has all of them in every engine.
+  // Only Chromium runs the following tests, unless it is the long form (`npm run test:browser`).
   if (process.env.BROWSERS !== "long" && name !== "Chromium") return;
 
   test("same origin behind nginx with TLS", async () => {

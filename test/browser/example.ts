@@ -1,4 +1,4 @@
-/** Runs `examples/web` as its one command does. */
+/** Starts `examples/web` by its own command. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

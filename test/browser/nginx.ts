@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 
 export type Nginx = { readonly port: number; readonly authority: string; stop(): Promise<void> };
 
-/** Returns the `location` of docs/browser.md, for a service that listens elsewhere. */
+/** Returns the `location` block of docs/browser.md with another address of the service. */
 function documentedLocation(serviceUrl: string): string {
   const [, block] = /```nginx\n([\s\S]*?)```/.exec(readFileSync("docs/browser.md", "utf8")) ?? [];
   if (!block?.includes("http://127.0.0.1:8080;")) throw new Error("docs/browser.md has no configuration for nginx");

@@ -1,4 +1,4 @@
-/** The busy loops of `npm run test:busy`: they are as busy as they say, and none stays behind. */
+/** The busy loops of `npm run test:busy` use as much CPU time as they should, and all of them end. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";

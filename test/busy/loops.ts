@@ -1,8 +1,8 @@
-/** Processes that keep the machine busy beside the tests. */
+/** Starts processes that keep the machine busy while tests run. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** Ends by itself once the process that started it has ended, however that ended. */
+/** The code of a loop. It ends when the process that started it has ended in any way. */
 const LOOP = `
   const parent = Number(process.argv[1]);
   (function spin() {

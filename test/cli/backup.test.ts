@@ -1,4 +1,4 @@
-/** Backup and restore of the embedded store, and what is live after it. */
+/** Backup and restore of the embedded store, and which sessions are live afterwards. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -42,7 +42,7 @@ function withoutRoom(args: readonly string[], DATA_DIR: string) {
   return spawnSync("sh", ["-c", limited, process.execPath, PROGRAM, ...args], { env, encoding: "utf8" });
 }
 
-/** Makes a backup while the service runs. Returns it with the sessions before and after it. */
+/** Makes a backup while the service runs. Returns it with a session that is live and one that was ended after the backup. */
 async function backedUp() {
   const service = await running();
   const { dataDir: DATA_DIR } = service;

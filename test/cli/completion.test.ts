@@ -1,4 +1,4 @@
-/** Completion, by the shells themselves. */
+/** Shell completion, tested by running the shells. */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -77,7 +77,7 @@ describe("the sessions of many users", () => {
     const running = startCommand(endAll, { env, input: subjects.join("\n") });
     await isTryingAgain(running);
     redis.resume();
-    // Nobody knows how many sessions have ended, because an attempt without a response may have ended some.
+    // The number of ended sessions is unknown, because an attempt without a response may have ended some.
     const out = expect.stringMatching(/^ended \d+ sessions of 300 users\n$/);
     expect(await running.ended).toMatchObject({ code: 0, out });
     expect(running.err()).toContain(`${service.adminUrl} responds: temporarily unavailable`);

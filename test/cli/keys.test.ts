@@ -58,7 +58,7 @@ describe("session-service keys", () => {
   test("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
     expect(keys(["create", "--file", file(), "--alg", "EdDSA"], { KEYS_FILE: "elsewhere" }).code).toBe(0);
     expect(ring().signing.map((key) => key.alg)).toEqual(["EdDSA", "EdDSA"]);
-    // A ring keeps its algorithm, whatever the environment names.
+    // A key ring keeps its algorithm, even if the environment names another one.
     expect(keys(["rotate", "signing", "--force", "--file", file()], { SIGNING_ALGORITHM: "ES256" }).code).toBe(0);
     expect(new Set(ring().signing.map((key) => key.alg))).toEqual(new Set(["EdDSA"]));
     const listed = keys(["list"]);

@@ -16,7 +16,7 @@ import { command, commandHere } from "./command.ts";
 const { refresh, logout, listSessions } = SessionService.method;
 const ADMIN_TOKENS = "admin".repeat(8);
 
-/** Runs the service on a Redis, and does with it what its callers do. */
+/** Runs the service on a Redis, and makes the calls that its users make. */
 async function serve(REDIS_URL: string): Promise<void> {
   const service = await startService({
     ...{ DATA_DIR: withKeys(), REDIS_URL, ADMIN_TOKENS, ISSUER: "https://auth.example.com" },

@@ -241,7 +241,7 @@ describe("sessions end-all", () => {
 });
 
 describe("an id that begins with a dash", () => {
-  /** The first six bits of a session id are those of the hash of its subject. */
+  /** The first six bits of a session id are the first ones of its subject's hash. */
   function dashedSubject(): string {
     for (;;) {
       const subject = newSubject();

@@ -1,4 +1,4 @@
-/** What calls with a proof do when the server demands another nonce. */
+/** The repetition of calls with a proof when the server demands another nonce. */
 import { expect, test } from "vitest";
 import { boundCall } from "../../src/client/bound-requests.ts";
 import { generateProofKey, importProofKey } from "../../src/client/proof-key.ts";

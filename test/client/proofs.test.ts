@@ -1,4 +1,4 @@
-/** What the client learns from responses for its proofs: the nonce and the time of each origin. */
+/** The client learns from responses what its next proofs need: the nonce and the time of each origin. */
 import { expect, test } from "vitest";
 import { generateProofKey, importProofKey } from "../../src/client/proof-key.ts";
 import { createProofs } from "../../src/client/proofs.ts";

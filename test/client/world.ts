@@ -61,7 +61,7 @@ class Time {
 
 const NEVER = new Promise<never>(() => {});
 
-/** Plays the processes in virtual time. Returns the counts. */
+/** Simulates the processes in virtual time. Returns the counts. */
 export async function play(settings: Settings): Promise<Outcome> {
   const { seed, processes, tokenLives, requestMs } = settings;
   const random = randomFrom(seed);

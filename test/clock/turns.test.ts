@@ -1,4 +1,4 @@
-/** Turns on the real event loop, which the tests hold up. */
+/** Turns on the real event loop, which the tests block at times. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";

@@ -18,7 +18,7 @@ function faultsOf(env: Record<string, string>): readonly string[] {
   }
 }
 
-/** One bad value for every variable that can have one. */
+/** An invalid value for every variable that can have one. */
 const BAD: Record<string, string> = {
   HOST: "not a host",
   PORT: "65536",

@@ -198,7 +198,7 @@ test("a container starts on Redis with the key ring of a mounted Kubernetes Secr
     REDIS_COMMAND_TIMEOUT: "10s",
     ADMIN_TOKENS: "a".repeat(64),
     DRAIN_DELAY: "0",
-    // Nobody listens there. The test only shows that the exporter is in the image.
+    // No collector listens at this address. The service only starts if the image contains the exporter.
     OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
     OTEL_TRACES_EXPORTER: "otlp",
     OTEL_METRICS_EXPORTER: "otlp",

@@ -1,8 +1,8 @@
 /**
  * The image of deploy/container as a root directory and a configuration.
  *
- * The long form builds it as an operator does, by Debian's buildah on a base image made by debootstrap. The short form
- * runs the same scripts on this machine, which then is the base.
+ * The long form builds it as an operator does, by Debian's buildah on a base image made by debootstrap. The short form uses this machine
+ * as the base, and runs the same scripts on it.
  */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";

@@ -23,7 +23,7 @@ export type Container = {
   exec(command: readonly string[]): Promise<Finished>;
 };
 
-/** Arguments: root, data, user, then the command. /dev and /proc are there in every container. */
+/** The script has the arguments root, data, user and command. Every container has /dev and /proc. */
 const ENTER = `set -eu
 root=$1 data=$2 user=$3; shift 3
 /bin/mount --bind "$root" "$root"

@@ -1,4 +1,4 @@
-/** The Helm chart: valid, and the same objects as the kustomization. */
+/** The Helm chart is valid, and makes the same objects as the kustomization. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";

@@ -28,7 +28,7 @@ export const helm = (...args: readonly string[]): string =>
 /** Returns the objects that `helm install` would send. */
 export const helmTemplate = (...args: readonly string[]): Manifest[] => documents(helm("template", ...args));
 
-/** `ConfigMap` of `v1` is `kubernetes-models/v1/ConfigMap`; `Deployment` of `apps/v1`, `kubernetes-models/apps/v1/Deployment`. */
+/** Returns the type of a manifest. The module of `ConfigMap` in `v1`, for example, is `kubernetes-models/v1/ConfigMap`. */
 const typeOf = ({ apiVersion, kind }: Manifest) => `import("kubernetes-models/${apiVersion}/${kind}").I${kind}`;
 
 /** Returns the faults of manifests by the types of their kinds: missing and unknown fields, wrong types, wrong values of enums. */

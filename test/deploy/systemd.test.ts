@@ -1,4 +1,4 @@
-/** The systemd unit: valid, hardened, and neither its time limits nor its system call filter stand in the service's way. */
+/** The systemd unit is valid and hardened, and its time limits and system call filter suit the service. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const MAX_EXPOSURE = 12;
 const setting = (name: string): string[] =>
   [...UNIT.matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 
-/** Returns the unit for a machine where the service is elsewhere. */
+/** Returns the unit with the path of the service on this machine. */
 function unitHere(): string {
   const path = join(scratch(), "session-service.service");
   const installed = "/opt/session-service/node_modules/.bin/session-service";

@@ -26,7 +26,7 @@ async function findings(env: Environment, clock: () => number = Date.now): Promi
   return found;
 }
 
-/** Returns the findings that are not in order, except those that only the lack of a network causes. */
+/** Returns the findings that report a problem, except those that are only caused by the lack of a network. */
 async function problems(env: Environment, clock?: () => number): Promise<readonly string[]> {
   return (await findings(env, clock))
     .filter(({ level, found }) => level !== "ok" && !found.includes("example.invalid/.well-known"))
@@ -302,7 +302,7 @@ describe("Redis", () => {
   test("that could not write its last snapshot", async () => {
     const directory = scratch();
     const server = await redis({ save: "3600 1" }, "--dir", directory);
-    mkdirSync(join(directory, "dump.rdb")); // A directory has the name of the snapshot, so that not even root can write it.
+    mkdirSync(join(directory, "dump.rdb")); // A directory occupies the name of the snapshot, so that not even root can write the snapshot.
     await server.admin.set("anything", "1");
     await server.admin.bgsave();
     await expect.poll(async () => /rdb_bgsave_in_progress:0/.test(await server.admin.info("persistence"))).toBe(true);

@@ -27,11 +27,11 @@ type Login = {
   isBeyondPromise: boolean;
   /** The time at which a logout was acknowledged. */
   endedAt?: number;
-  /** Whether the logout was confirmed by a refusal, or the wrongly revived session was counted. */
+  /** Whether the check of the ended session is finished: a refusal has confirmed its logout, or its wrong revival was counted. */
   isSettled: boolean;
 };
 
-/** Sessions that are in use, and logins under way. */
+/** The live sessions. `coming` is the number of logins under way. */
 type Pool = { readonly live: Set<Login>; coming: number };
 
 const TABS = 2;
@@ -65,7 +65,7 @@ export class Browsers {
     if (count > 0) this.#running.push(this.#presentEnded());
   }
 
-  /** Sends requests until `end`, however long they take. Resolves when each has its response. */
+  /** Sends requests until `end`, without waiting for responses. Resolves when each request has its response. */
   async offer(perSecond: number, end: Promise<unknown>): Promise<void> {
     let isOver = false;
     const finish = () => {

@@ -1,4 +1,4 @@
-/** The short form of run.ts: some faults, each for a few seconds, all at once. test/proofs has a failover. */
+/** The short form of run.ts: some faults, each for a few seconds, at the same time. test/proofs covers a failover. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Faults of one Redis, and of the network before it. */
+/** Faults of a single Redis, and of the network in front of it. */
 import { mkdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -46,7 +46,7 @@ const killed = async (redis: RedisServer) => {
   await redis.start();
 };
 
-/** Changes a setting for a while. */
+/** Changes a setting of Redis for a while. */
 const whileSet = (name: string, value: string, ms: number) => async (redis: RedisServer) => {
   const [, before = ""] = (await redis.admin.config("GET", name)) as string[];
   await redis.admin.config("SET", name, value);
@@ -62,7 +62,7 @@ async function readOnly(redis: RedisServer): Promise<void> {
 
 async function diskFull(redis: RedisServer): Promise<void> {
   const [, directory = ""] = (await redis.admin.config("GET", "dir")) as string[];
-  const obstacle = join(directory, "dump.rdb"); // With a directory of that name, no snapshot can be written.
+  const obstacle = join(directory, "dump.rdb"); // A directory occupies the name of the snapshot, so that no snapshot can be written.
   mkdirSync(obstacle);
   await redis.admin.config("SET", "save", "3600 1");
   await redis.admin.bgsave();

@@ -28,7 +28,7 @@ async function rollingRestart(world: World<unknown>): Promise<void> {
 
 export const rolling = onServices("rolling restart, twice", rollingRestart, 2);
 
-/** Two instances on one file; one of them is killed in the middle of its writes, three times. */
+/** Runs two instances on one file, and kills one of them during its writes, three times. */
 const killedOnEmbeddedStore: AnyFault = fault<undefined>({
   name: "service: one of two instances on the embedded store kill -9, and started again, three times",
   instances: 2,

@@ -9,8 +9,8 @@ export type Tally = {
   /** Requests with status 503 or without a response, so that the client cannot know whether they took effect. */
   unavailable: number;
   /**
-   * The time, by `performance.now()`, until which the service may refuse requests that waited; and the number of such refusals, which are
-   * not counted above.
+   * The time, by `performance.now()`, until which the service may refuse requests that waited. `stalled` counts such refusals instead of
+   * `unavailable`.
    */
   stallUntilMs: number;
   stalled: number;

@@ -13,7 +13,7 @@ import { newTally, type Row } from "./tally.ts";
 
 type Env = Readonly<Record<string, string>>;
 
-/** A store, and the parts of it that a fault strikes. */
+/** A store, and the parts of it that a fault affects. */
 export type Backend<T> = {
   readonly env: Env;
   /** Returns the environment of one instance, by its number from 0. */

@@ -9,7 +9,7 @@ import { followFile, type Taken } from "../../src/files/follow.ts";
 const A = new Error("a");
 const B = new Error("b");
 
-/** Follows a file whose readings have these outcomes, and returns what was reported, with the number of readings before. */
+/** Follows a file whose readings have these outcomes. Returns each report with the number of readings before it. */
 function reportsOf(readings: readonly (Error | undefined)[]): Promise<readonly string[]> {
   const reports: string[] = [];
   let count = 0;

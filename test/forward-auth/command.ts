@@ -20,7 +20,7 @@ export async function startForwardAuth(
   return forwardAuth;
 }
 
-/** Starts the endpoint, and resolves when it accepts connections. It need not have reached the service by then. */
+/** Starts the endpoint, and resolves when it accepts connections, even if it has not reached the service yet. */
 export async function launchForwardAuth(
   service: Service,
   issuer: string,

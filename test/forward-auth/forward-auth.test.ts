@@ -1,4 +1,4 @@
-/** The command itself: what it responds over HTTP and over gRPC, while the service is there and when it is not. */
+/** The command `forward-auth`: its responses over HTTP and gRPC while the service is available and while it is not. */
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -257,7 +257,7 @@ describe("without the service", () => {
     expect((await request(started.url, { path: "/readyz" })).status).toBe(503);
     started.kill("SIGTERM");
     expect(await started.exited).toBe(0);
-    // The service had sent nothing until the endpoint stopped. That does not count as a refusal by the service.
+    // The endpoint stopped before the service had sent anything. This must not count as a refusal by the service.
     expect(started.output()).not.toContain("refused_by_service");
     const env = { ADMIN_TOKEN: service.adminToken };
     expect(await command(["forward-auth"], { env })).toMatchObject({ code: 2 });

@@ -32,7 +32,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Returns an example as it is shipped, with other addresses and files. Each text to replace must exist. */
+/** Returns an example's configuration with other addresses and files. Each text to replace must exist. */
 function example(name: string, replacements: Readonly<Record<string, string>>): string {
   let text = readFileSync(join("examples/forward-auth", name), "utf8");
   for (const [from, to] of Object.entries(replacements)) {
@@ -52,7 +52,7 @@ type Place = {
   readonly changes?: Changes | undefined;
 };
 
-/** Returns the lines with which docs/forward-auth.md replaces another one, for pages of other origins. */
+/** Returns the change that docs/forward-auth.md describes for pages of other origins: a line, and the lines that replace it. */
 function preflightChanges(name: string): Changes {
   const title = { nginx: "nginx", caddy: "Caddy", haproxy: "HAProxy" }[name];
   const section = readFileSync("docs/forward-auth.md", "utf8").split("## Pages of other origins")[1] ?? "";
@@ -226,7 +226,7 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       };
       expect(await present(prove(`${origin}/page-2`, "GET"), "POST", claimed)).toEqual(refused);
       expect(await present(prove(`${origin}/page-1`, "POST"), "POST", claimed)).toBe(sid);
-      // A host that is not configured as a name of the gateway does not help the client, either.
+      // A proof for a host that is not configured for the gateway is refused, too, even if the request names that host.
       const elsewhere = { host: "127.0.0.1:1", authorization: `DPoP ${accessToken}` };
       const named = { ...elsewhere, dpop: prove("https://127.0.0.1:1/page-1", "POST") };
       expect((await send("/page-1", named, "POST")).body).not.toContain(sid);

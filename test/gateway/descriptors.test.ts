@@ -1,4 +1,4 @@
-/** Descriptors as other tools write them, and which services of them the gateway serves. */
+/** Descriptors from other tools, and the services in them that the gateway serves. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -37,7 +37,7 @@ beforeAll(async () => {
   ]);
   execFileSync("protoc", [...include, "--include_imports", `--descriptor_set_out=${set}`, "shelf.proto"]);
   writeFileSync(stripped, toBinary(FileDescriptorSetSchema, withoutJsonNames(readFileSync(set))));
-  // Debian's Python, which has Debian's grpcio.
+  // Only Debian's Python has the package python3-grpcio.
   const server = spawn("/usr/bin/python3", [`${SOURCES}/server.py`, generated], { stdio: ["pipe", "pipe", "inherit"] });
   const exited = once(server, "exit");
   const lines = createInterface({ input: server.stdout });

@@ -1,4 +1,4 @@
-/** Calls that a server has provably not processed are sent once more; others never. */
+/** Calls that a server has certainly not processed are sent once more, and other calls never. */
 import { once } from "node:events";
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -19,7 +19,7 @@ function respond(stream: ServerHttp2Stream): void {
   stream.end(REPLY);
 }
 
-/** Starts a server whose streams the test serves: the n-th one, beginning with 1. */
+/** Starts a server whose streams are handled by the test, by their number from 1. */
 async function start(serve: (stream: ServerHttp2Stream, count: number) => void, maxConcurrentStreams = 100) {
   const sessions: ServerHttp2Session[] = [];
   let count = 0;

@@ -222,7 +222,7 @@ test("an upstream all of whose streams are taken is not ready, until one ends", 
   await expect.poll(readiness).toMatch(/^503 .*no free stream/);
   call.abort();
   await expect(waiting).rejects.toThrow();
-  // The probe is sent now, and this server does not respond to it.
+  // The gateway sends its probe now, to which this server does not respond.
   await expect.poll(readiness).toMatch(/^503 .*timed out/);
 });
 

@@ -1,4 +1,4 @@
-/** Bodies that arrive in unusual ways: read before by middleware, compressed, aborted. */
+/** Bodies that arrive in unusual ways: already read by middleware, compressed, or aborted. */
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import Fastify from "fastify";

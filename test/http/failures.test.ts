@@ -61,7 +61,7 @@ describe("an error detail", () => {
 });
 
 describe("an error detail of google.rpc", () => {
-  /** The types are read as Google publishes them, not as this tree declares them. */
+  /** The types of google.rpc are read from Google's own package, not from this repository. */
   const published = loadGoogleProtos(["google/rpc/error_details.proto"]);
   const types = [...published].filter(({ kind, file }) => kind === "message" && file.name.endsWith("error_details"));
   const wholeMessage = { body: "*", segments: [], variables: [] } as unknown as Route;

@@ -303,7 +303,7 @@ function exchange(bytes: Buffer): Promise<number[]> {
   });
 }
 
-/** Returns whether the raw path matches a route of the RPC, segment by segment and decoded, without precedence rules. */
+/** Returns whether the raw path matches a route of the RPC. It compares decoded segments, and ignores which route has precedence. */
 function named(rpc: string, rawTarget: string): boolean {
   const origin = rawTarget.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
   const path = Buffer.from(origin.split("?", 1)[0] ?? "", "latin1").toString("latin1");

@@ -18,7 +18,7 @@ function late() {
   );
   const service = registry.getService("rich.v1.RichService");
   if (service === undefined) throw new Error("no such service");
-  // The cast is only for the types.
+  // The cast only affects types.
   return service as typeof RichService;
 }
 

@@ -28,7 +28,7 @@ function grpcClient(url: string): Client {
   const client = healthClient(url);
   return {
     close: () => client.close(),
-    // During the drain a health check returns NOT_SERVING, which is a response, too.
+    // During the drain, NOT_SERVING is a valid response of a health check.
     send: async () => ((await client.check("")).endsWith("SERVING") ? "served" : "failed"),
   };
 }

@@ -67,7 +67,7 @@ const CLIENTS: readonly (readonly [
   ["the exporter of telemetry", "1.1", exporter],
 ];
 
-/** Responds in parts, over several turns. */
+/** Starts a server that sends each response in two parts, in different turns of the event loop. */
 async function startServer(version: "1.1" | "2"): Promise<number> {
   const respond = (response: { writeHead(status: number): unknown; write(text: string): unknown; end(): unknown }) => {
     response.writeHead(200);

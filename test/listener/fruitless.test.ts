@@ -57,7 +57,7 @@ async function served(
 
 /** The error code ENHANCE_YOUR_CALM (RFC 9113 section 7). */
 const ENHANCE_YOUR_CALM = 11;
-/** The number of requests to send. It is more than the bucket leaks in the meantime, even on a slow machine. */
+/** The number of requests to send. It is more than the bucket of the rate limit leaks in the meantime, even on a slow machine. */
 const MANY = MAX_FRUITLESS * 10;
 
 describe("an address that makes many HTTP/2 requests", () => {

@@ -95,7 +95,7 @@ test("abort ends the call, over HTTP/2 without the other calls of its connection
   http2.close();
 });
 
-/** Returns what the log has of a request with these headers. */
+/** Returns the ids that the log has for a request with these headers. */
 const correlationOf = (headers: Record<string, string>, traceId?: () => string | undefined) =>
   new NodeRequestSource({ headers } as unknown as Request, 0, traceId).correlation();
 

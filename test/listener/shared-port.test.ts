@@ -16,7 +16,7 @@ test("a process that shares its port connects again until the connection is its 
     socket.on("error", () => {});
     onOwn(`${socket.remoteAddress} ${socket.remotePort}`);
   });
-  // The second listener stands for another process. It closes connections whose bytes belong to no protocol.
+  // The second listener stands for another process. It closes connections that speak neither HTTP/1.1 nor HTTP/2.
   await listenOn((own.address() as AddressInfo).port, (socket) => {
     socket.on("error", () => {}).once("data", () => socket.destroy());
   });

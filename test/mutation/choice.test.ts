@@ -1,4 +1,4 @@
-/** Which mutants a run judges. */
+/** The choice of the mutants that a run judges. */
 import { expect, test } from "vitest";
 import { choose, shares } from "./choice.ts";
 

@@ -1,4 +1,4 @@
-/** The rooms that are mutated, and the tests that judge them: the nearest first, so that most mutants are killed quickly. */
+/** The rooms that are mutated, and the tests of each, in an order in which the first ones kill most mutants quickly. */
 import { EDGES } from "./rooms/edges.ts";
 import { HTTP } from "./rooms/http.ts";
 import { OPERATORS } from "./rooms/operators.ts";

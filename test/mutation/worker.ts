@@ -28,7 +28,7 @@ const TYPES = {
 /** The only part of the source with a separate compiler configuration. */
 const PAGE = "src/console/page";
 
-/** Copies the files that git knows or would add, and links what is installed. */
+/** Copies all files except those that git ignores, and links the installed packages. */
 function copyTree(root: string): string {
   const copy = mkdtempSync(join(tmpdir(), "mutation-"));
   const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
@@ -99,7 +99,7 @@ export function openWorker(root: string, maxStages: number) {
   };
   process.once("exit", close);
   return {
-    /** Asks the compiler and then the tests of the mutant's room, nearest first. */
+    /** Runs the compiler, and then the tests of the mutant's room in their order. */
     async judge(mutant: Mutant): Promise<Verdict> {
       const startedAt = performance.now();
       return { ...(await verdictOf(mutant)), seconds: Math.round((performance.now() - startedAt) / 1000) };

@@ -1,4 +1,4 @@
-/** What `/metrics` reports of calls to the real service through every protocol. */
+/** The metrics of calls to the real service through every protocol. */
 import { expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { LINES_PER_SECOND } from "../../src/observability/line-limit.ts";

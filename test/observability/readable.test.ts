@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { readable } from "../../src/observability/readable.ts";
 
 const line = (fields: object) => `${JSON.stringify({ level: "info", time: "2026-11-22T13:15:11.042Z", ...fields })}\n`;
-/** Returns what a terminal shows of the log. */
+/** Returns the log as a terminal displays it. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters set the colors
 const shown = (fields: object) => readable(line(fields)).replace(/\x1b\[\d+m/g, "");
 

@@ -1,4 +1,4 @@
-/** What `/metrics` reports of the state of an instance and its store. */
+/** The metrics about the state of an instance and its store. */
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";

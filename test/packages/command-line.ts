@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { scratch } from "../support/service.ts";
 import type { Directory } from "./install.ts";
 
-/** @param directory where the package is installed, once the tests run */
+/** @param directory the directory in which the package is installed when the tests run */
 export function testCommands(node: string, directory: () => Directory): void {
   const dataDir = join(scratch(), "data");
   const common = { PATH: process.env.PATH ?? "", DATA_DIR: dataDir };
@@ -26,7 +26,7 @@ export function testCommands(node: string, directory: () => Directory): void {
   });
   afterAll(() => void service.kill("SIGKILL"));
 
-  /** Runs a command, which must succeed without a complaint. */
+  /** Runs a command, which must succeed and print no error. */
   function run(words: string, input = ""): string {
     const { status, stdout, stderr } = spawnSync(node, [main(), ...words.split(" ")], {
       ...{ cwd: directory().path, env, input, encoding: "utf8" },

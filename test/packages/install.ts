@@ -1,4 +1,4 @@
-/** The directory of a consumer, with packages as `npm install` leaves them there. */
+/** The directory of a consumer, with packages installed as by `npm install`. */
 import { execFile } from "node:child_process";
 import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

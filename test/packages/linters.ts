@@ -1,6 +1,6 @@
 /**
- * The linters of published packages, in the process of the test: their commands load TypeScript for every package anew, which takes twenty
- * times the CPU time of all checks.
+ * The linters of published packages, which run in the process of the test. Their own commands load TypeScript again for every package,
+ * which takes twenty times the CPU time of all checks.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ export async function lint(directory: string): Promise<readonly object[]> {
   return (await publint({ pkgDir: directory, strict: true, pack: false })).messages;
 }
 
-/** Returns what "Are the types wrong?" finds in a built package that has nothing but modules. @throws Error if it has no types */
+/** Returns what "Are the types wrong?" finds in a built package that contains only ES modules. @throws Error if it has no types */
 export async function findTypeProblems(directory: string): Promise<readonly Problem[]> {
   const { Package, checkPackage } = await load<AreTheTypesWrong>("@arethetypeswrong/core/dist/index.js");
   const { name, version } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));

@@ -183,7 +183,7 @@ describe("the client of the HTTP layer", () => {
     await cp("examples/library/proto/library", join(directory.path, "proto/library"), { recursive: true });
     await directory.write({
       "package.json": '{"type":"module"}',
-      // A front end has the types of the DOM, and not those of Node.
+      // Front ends are compiled with the types of the DOM and without those of Node.
       "tsconfig.json": tsconfig(["page.ts", "gen"]).replace('["node"]', "[]"),
       "buf.yaml": "version: v2\nmodules:\n  - path: proto\n",
       "buf.gen.yaml": `version: v2
@@ -311,7 +311,7 @@ describe("the browser kit", () => {
     directory = await installPacked("browser", ["react", "@types/react", "csstype", ...connect]);
     await directory.write({
       "package.json": '{"type":"module"}',
-      // A front end has the types of the DOM, and not those of Node.
+      // Front ends are compiled with the types of the DOM and without those of Node.
       "tsconfig.json": tsconfig(["main.ts"]).replace('["node"]', "[]"),
       "main.ts": `import type { Interceptor } from "@connectrpc/connect";
 import { createSession, SessionError, type Snapshot } from "@session-service/browser";

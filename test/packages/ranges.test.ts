@@ -1,6 +1,6 @@
 /**
- * The published packages at the ends of their ranges: with the newest dependencies and peers that npm has today, and with the
- * oldest peers. All other tests run on what the lock file has, the oldest dependencies.
+ * The published packages at both ends of the version ranges of their dependencies: with the newest dependencies and peers in npm's
+ * registry, and with the oldest peers. All other tests use the oldest dependencies, which are those of the lock file.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";

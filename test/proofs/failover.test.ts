@@ -83,7 +83,7 @@ function clientsOf(services: readonly Service[], adminToken: string) {
   return { services, adminToken, tryLogIn, newUser, logOut, acknowledgedLogout, lives };
 }
 
-/** Logs users out until `over`, and until the outcome of one logout at least is unknown. */
+/** Logs users out until `over` returns true and the outcome of at least one logout is unknown. */
 async function logOutMany({ services, tryLogIn, logOut }: ReturnType<typeof clientsOf>, over: () => boolean) {
   const acknowledged: LoggedIn[] = [];
   const unknown: LoggedIn[] = [];

@@ -157,7 +157,7 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
       break;
     }
   }
-  await pulse.beats(1); // By now, everything that the instances sent before has arrived.
+  await pulse.beats(1); // By now, all earlier messages of the instances have arrived.
   const received = watchers.map(({ batches }) => batches.length);
   await pulse.beats(5);
   expect(watchers.map(({ batches }) => batches.length)).toEqual(received);

@@ -159,7 +159,7 @@ if (long) {
   });
 }
 
-/** Repeats `again` while `work` is running, at least once. */
+/** Calls `again` repeatedly while `work` is running, at least once. */
 async function whilst(work: Promise<void>, again: (ended: Promise<void>) => Promise<void>): Promise<void> {
   let over = false;
   const done = work.finally(() => {

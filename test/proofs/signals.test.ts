@@ -172,7 +172,7 @@ if (long)
     await until(async () => expect(quick.receiver.accepted.size).toBeGreaterThan(ENDINGS / 4));
     await master.kill();
     await until(async () => expect(await replica.admin.info("replication")).toContain("role:master"));
-    await master.start(); // Sentinel makes the old master a replica after some 10 s.
+    await master.start(); // After about 10 s, Sentinel makes the old master a replica.
     const before = endings.acknowledged.size;
     await until(async () => expect(endings.acknowledged.size).toBeGreaterThan(before + ENDINGS / 4));
     over = true;

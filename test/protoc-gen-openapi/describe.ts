@@ -10,7 +10,7 @@ import { type Document, operation, type Parameter } from "./document.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Returns a directory with .proto files, built as descriptors. */
+/** Writes .proto files to a directory, and returns their descriptors. */
 function buildDirectory(input: string): FileDescriptorSet {
   const built = spawnSync(
     join(ROOT, "node_modules/.bin/buf"),

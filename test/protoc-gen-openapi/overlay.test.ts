@@ -1,4 +1,4 @@
-/** The options of the plugin, and overlays. */
+/** The options of the plugin, among them overlays: documents that replace or add parts. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";

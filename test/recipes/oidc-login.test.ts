@@ -17,7 +17,7 @@ import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
 const ROOT = process.cwd();
 const run = promisify(execFile);
 
-/** The time limit for compiling the example, in ms. It is for a busy machine. */
+/** The time limit for compiling the example, in ms, which is long enough for a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;

@@ -12,12 +12,12 @@ import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 
 const EXAMPLES = ["express", "fastify", "connect"];
-/** The package is built in another directory than all packages, because both may be built at the same time. */
+/** This test has its own output directory, because another test may build all packages at the same time. */
 const BUILT = "dist/recipes";
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
 
-/** The time limit for compiling the examples, in ms. It is for a busy machine. */
+/** The time limit for compiling the examples, in ms, which is long enough for a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;

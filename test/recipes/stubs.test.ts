@@ -14,7 +14,7 @@ const PATH = `${join(ROOT, "node_modules/.bin")}:${process.env.PATH}`;
 let service: Service;
 let directory: string;
 beforeAll(async () => {
-  // The templates find the protos beside examples/, as in this repository.
+  // The directory has proto/ and examples/ side by side, as in this repository, because the templates refer to ../../../proto.
   directory = scratch();
   await symlink(join(ROOT, "node_modules"), join(directory, "node_modules"));
   await cp("proto", join(directory, "proto"), { recursive: true });

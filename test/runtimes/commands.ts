@@ -1,4 +1,4 @@
-/** The suite as commands with input and output in JSON. */
+/** The suite as commands, with input and output in JSON. */
 import type { Verifier } from "@session-service/verifier";
 import type { VectorFile } from "../vectors/format.ts";
 import { callRoutes, createLiveVerifier, isNodeVerifier, type Live, wrongVerdicts } from "./suite.ts";
@@ -9,7 +9,7 @@ const COMMANDS = {
   isNode: isNodeVerifier,
   vectors: (file: VectorFile) => wrongVerdicts(file),
   routes: callRoutes,
-  /** Follows a running service. */
+  /** Creates a verifier that follows a running service. */
   async follow(live: Live) {
     verifier = createLiveVerifier(live);
     await verifier.ready;

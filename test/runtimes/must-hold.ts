@@ -1,4 +1,4 @@
-/** The checks that must succeed in every runtime. */
+/** The tests that must pass in every runtime. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

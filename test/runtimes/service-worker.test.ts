@@ -27,8 +27,8 @@ globalThis.ask = async (text) => {
 </script>`;
 
 /**
- * Serves the page and its worker. Calls of the public API carry the cookie of a session; everything else goes to the admin API, which
- * responds to no other origin.
+ * Serves the page and its worker. It adds the cookie of a session to calls of the public API, and forwards all others to the admin API,
+ * which refuses other origins.
  */
 async function startPage(service: Service) {
   const { refreshToken } = await logIn(service);
@@ -65,7 +65,7 @@ const startIn = (startEngine: () => Promise<Engine>) => async (service: Service)
     const response = await tab.evaluate<string>(`ask(${JSON.stringify(text)})`);
     return (JSON.parse(response) as { readonly result?: unknown }).result;
   };
-  // The kit and the verifier work in one worker.
+  // The kit runs in the same worker as the verifier.
   const kitToken = await ask("kit");
   const running: Running = {
     run: (command, input) => ask(JSON.stringify({ command, input })),

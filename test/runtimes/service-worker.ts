@@ -13,7 +13,7 @@ type Scope = {
   addEventListener(type: string, listener: (event: ExtendableEvent) => void): void;
 };
 const scope = globalThis as unknown as Scope;
-/** The browser kit runs here. Its requests carry the cookies of the origin. */
+/** Runs the browser kit. Its requests have the cookies of the origin. */
 const session = createSession();
 
 const respond = (text: string) =>

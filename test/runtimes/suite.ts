@@ -7,7 +7,7 @@ import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
 import type { VectorFile } from "../vectors/format.ts";
 import { runCase } from "../vectors/run.ts";
 
-/** Returns the names of the cases whose verdict is not the expected one, with that verdict. */
+/** Returns the names and verdicts of the cases whose verdict is wrong. */
 export async function wrongVerdicts({ cases, ...file }: VectorFile): Promise<readonly string[]> {
   const wrong: string[] = [];
   for (const one of cases) {

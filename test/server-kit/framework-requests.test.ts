@@ -4,7 +4,7 @@ import { sessionMiddleware } from "../../src/server-kit/astro.ts";
 import { createServerSessions } from "../../src/server-kit/index.ts";
 import { sessionHandle } from "../../src/server-kit/sveltekit.ts";
 
-// Nobody is signed in without cookies, so neither the service nor the verifier is called.
+// Requests without cookies have no session, so the kit calls neither the service nor the verifier.
 const sessions = createServerSessions({
   service: "http://127.0.0.1:9",
   verifier: { verify: () => Promise.reject(new Error("there is no token")) },

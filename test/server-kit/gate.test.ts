@@ -33,7 +33,7 @@ test.each([
   [{ origin: "https://sibling.app.example", "sec-fetch-site": "same-site" }, 403],
   [{ origin: "https://evil.example" }, 403],
 ])("the handshake of a WebSocket with %j: %s", async (headers, expected) => {
-  // Nobody is signed in without cookies, so neither the service nor the verifier is called.
+  // Requests without cookies have no session, so the kit calls neither the service nor the verifier.
   const verifier = { verify: () => Promise.reject(new Error("there is no token")) };
   const sessions = createServerSessions({ service: "http://127.0.0.1:9", verifier });
   const gate = createGate(sessions, { origins: ["https://listed.example"] });

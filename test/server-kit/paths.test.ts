@@ -1,4 +1,4 @@
-/** A protected path is protected however it is written: paths that no browser sends, over raw connections, to real frameworks. */
+/** A protected path is protected in every spelling. Raw connections send spellings to real frameworks that no browser sends. */
 import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -39,7 +39,7 @@ async function runFastify(sessions: ServerSessions) {
   return { port: (app.server.address() as AddressInfo).port, close: () => app.close() };
 }
 
-/** Sends a path as it is. `fetch` would resolve it. */
+/** Sends a path unchanged. `fetch` would normalize it. */
 async function get(port: number, path: string) {
   const request = send({ port, path, headers: { accept: "text/html" }, agent: false }).end();
   const [response] = await once(request, "response");

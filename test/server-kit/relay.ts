@@ -1,4 +1,4 @@
-/** Proxies that count and fail, in front of the service and in front of applications. */
+/** Proxies in front of the service or of applications, which count requests and simulate failures. */
 import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 /** The default of the kit's option: it renews a token that expires sooner than this. */
 const MIN_VALIDITY_MS = 10_000;
 
-/** Starts a proxy in front of `target`, which counts refreshes and fails as tests want. */
+/** Starts a proxy in front of `target`, which counts refreshes and fails when tests want it to. */
 export async function startRelay(target: string) {
   const relay = {
     url: "",

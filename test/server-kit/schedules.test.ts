@@ -16,7 +16,7 @@ const RUNS = Number(process.env.SCHEDULES ?? 300);
 const START_MS = 1e9;
 
 type Step =
-  /** `up` and `down`: how long the request and its response take, as fractions of the longest time for each. */
+  /** The delays `up` of the request and `down` of its response are fractions of the longest delay of each. */
   | {
       readonly do: "navigate";
       readonly process: number;

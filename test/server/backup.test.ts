@@ -50,7 +50,7 @@ async function expectRestored(
   service: Service,
   { loggedOut, newer }: { readonly loggedOut: string; readonly newer: string },
 ): Promise<void> {
-  // The documentation warns of this: the logout after the backup is undone, but the refreshes are not.
+  // As the documentation warns, the logout after the backup is undone. The refreshes are not.
   expect((await refresh(service, loggedOut)).status).toBe(200);
   expect((await refresh(service, newer)).status).toBe(200);
   paste(REVOKE_ALL, { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken });

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Sets the scopes of the operator's token. A token without scopes counts as withdrawn. */
+/** Sets the scopes of the operator's token. Without scopes, the token is removed. */
 function allowOperator(scopes: readonly string[]): void {
   const hash = createHash("sha256").update(OPERATOR).digest("hex");
   const admins = scopes.length === 0 ? [] : [{ name: "operator", hash, scopes }];

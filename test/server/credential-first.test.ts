@@ -45,7 +45,7 @@ const FORMS: readonly (readonly [method: string, path: string, type: string])[] 
   ...ROUTES.map(([method, path]) => [method, path, "application/json"] as const),
 ];
 
-/** Sends a head that announces a body, but nothing of the body. Returns what is received up to the code of the error. */
+/** Sends the head of a request without its body. Returns the response up to the error code. */
 async function refusedWithoutBody(method: string, path: string, headers: Record<string, string>): Promise<string> {
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect(Number(port), hostname);

@@ -35,7 +35,7 @@ const screenshot = (name: string) => page.screenshot({ path: join(SCREENSHOTS, `
 const printed = () => /http\S+\/docs#key=\S+/.exec(service.stdout())?.[0] ?? "";
 const operations = () => page.getByRole("navigation", { name: "Operations" });
 
-/** Tries an operation, and returns the status that it got. */
+/** Executes an operation on the page, and returns the status of the response. */
 async function execute(name: RegExp, id: string): Promise<number> {
   await operations().getByRole("button", { name }).click();
   const block = page.locator(`[id$="_${id}"].is-open`);

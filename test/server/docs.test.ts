@@ -1,4 +1,4 @@
-/** The description of the API as it is served. */
+/** The OpenAPI documents and the page that displays them, as the service serves them. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
@@ -26,7 +26,7 @@ test("the document is the generated one, whether the page is wanted or not", asy
   }
 });
 
-/** Returns the addresses that a page loads. */
+/** Returns the URLs that a page loads. */
 const asked = (html: string) => [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map((match) => match[1] as string);
 
 test("the page asks nobody but the service, and all that it asks for is there", async () => {

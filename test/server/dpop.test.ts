@@ -245,7 +245,7 @@ describe.each(STORES)("on the %s store", (store) => {
     expect((await byCookie(next)).status).toBe(401);
     expect((await byCookie(next, proofFor(key, REVOKE))).status).toBe(400);
     expect((await byCookie(next, proofFor(key, path))).status).toBe(200);
-    // Pages of the kit cannot prove a key, so a script of the page must not be able to bind their session.
+    // Pages that use the kit cannot prove a key. So a script in a page must not be able to bind the session of the page to a key.
     const page = await signIn();
     const unbound = await byCookie(page.refreshToken, proofFor(key, path));
     expect((await byCookie(successor(unbound) ?? "")).status).toBe(200);

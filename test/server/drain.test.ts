@@ -89,7 +89,7 @@ test("while it drains it is not ready, and serves everything, new connections an
   const batches = watch?.[Symbol.asyncIterator]();
   expect((await batches?.next())?.value.cursor).not.toBe("");
   service.kill("SIGINT");
-  // The stream ends with a specific error, and its last cursor resumes it at another instance.
+  // The stream ends with a specific error, after which it can be resumed at another instance from its last cursor.
   await expect(
     (async () => {
       while (!(await batches?.next())?.done);

@@ -235,7 +235,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     }
   }
 
-  /** Returns the sessions that are not revoked in the status lists. */
+  /** Returns which of these sessions are not revoked in the status lists. */
   async function notListed(sids: readonly string[]) {
     const missing: string[] = [];
     for (const [list, ours] of Map.groupBy(sids, (sid) => placeOf(sid as SessionId).list)) {

@@ -1,4 +1,4 @@
-/** openid-client refreshes, revokes and reads the metadata unmodified; its errors are those that a client can act upon. */
+/** openid-client refreshes, revokes and reads the metadata without changes, and gets errors that a client can handle. */
 import * as client from "openid-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";

@@ -1,4 +1,4 @@
-/** The plain pages of both listeners: health, keys, metrics. */
+/** The pages of both listeners that are not RPCs: health, keys, metrics. */
 import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";

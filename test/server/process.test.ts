@@ -267,6 +267,6 @@ async function startUnread() {
       ),
     )
     .toBe(200);
-  // From here on nobody reads the output.
+  // From now on nobody reads the output.
   return { child, ready };
 }

@@ -1,4 +1,4 @@
-/** Refresh, through every protocol (contract: the cookie, errors). */
+/** The RPC `Refresh`, through every protocol: its cookie and its errors. */
 
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";

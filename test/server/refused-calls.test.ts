@@ -142,7 +142,7 @@ describe.each([
   );
 });
 
-/** Makes a call over HTTP/2 with exactly these bytes. Returns its error as a client reads it. */
+/** Makes a call over HTTP/2 with exactly these bytes. Returns its error as clients parse it. */
 async function grpc(isGrpc: boolean, url: string, path: string, headers: Record<string, string>, body: Buffer) {
   const session = connectHttp2(url);
   try {

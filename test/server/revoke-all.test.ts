@@ -23,7 +23,7 @@ const { refresh, logout, logoutByCookie, listSessions } = SessionService.method;
 const REFUSED = { ok: false, code: "E001_AUTH_FAILURE" };
 type Running = Awaited<ReturnType<typeof startService>>;
 
-/** Returns whether the service accepts the refresh token, the access token on its own routes, and both at introspection. */
+/** Returns whether the service accepts the refresh token, the access token, and each of them at introspection. */
 async function taken(service: Pick<Running, "publicUrl" | "adminUrl" | "adminToken">, user: LoggedIn) {
   const open = openPublic(service);
   const listed = await open.call(listSessions, {}, bearer(user.accessToken));

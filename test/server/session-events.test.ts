@@ -1,4 +1,4 @@
-/** ListSessionEvents: why sessions ended, as support needs it. */
+/** The RPC `ListSessionEvents`, by which support staff finds out why sessions ended. */
 import { describe, expect, test } from "vitest";
 import { RevocationReason, type SessionEvent, SessionEventType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";

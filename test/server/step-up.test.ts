@@ -1,4 +1,6 @@
-/** When and how a user authenticated: set at creation and by a step-up, and returned in tokens, through every protocol. */
+/**
+ * When and how a user authenticated is set at the creation of a session and by a step-up, and returned in tokens, through every protocol.
+ */
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -8,7 +10,7 @@ import { admin, bearer, cookie, logIn, message, openPublic, somebody, successor 
 
 const { refresh, logout, listSessions } = SessionService.method;
 const SECOND = 1000;
-/** Returns a whole second in the past. */
+/** Returns a time in the past, in whole seconds. */
 const ago = (ms: number) => Math.floor((Date.now() - ms) / SECOND) * SECOND;
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 const badRequest = (field: string) => ({

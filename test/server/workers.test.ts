@@ -154,7 +154,7 @@ test("an order to stop that arrives while workers start lets those that serve co
   await waitFor(running, () => (workersOf(running).length === WORKERS ? true : undefined));
   const workers = workersOf(running);
   onTestFinished(() => {
-    // The second worker of this test does not notice that its supervisor has ended.
+    // The second worker is blocked, so it does not notice that its supervisor has ended.
     for (const pid of [running.pid, ...workers]) if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
   });
   const body = '{"subject":"alice"}';
@@ -171,7 +171,7 @@ test("an order to stop that arrives while workers start lets those that serve co
   });
   const response = once(creation, "response");
   creation.flushHeaders();
-  // The service has begun to read the request, and waits for its body.
+  // The worker has begun to read the request, and waits for its body.
   await once(creation, "continue");
   running.kill("SIGTERM");
   await Promise.race([response, waitFor(running, () => (drains(running) > 1 ? true : undefined))]);

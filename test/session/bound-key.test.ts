@@ -1,4 +1,4 @@
-/** Refreshes and logouts of a session that is bound to a key which each request proves, with what is recorded. */
+/** Refreshes and logouts of a session that is bound to a key which each request proves, and the audit events of both. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import type { KeyProof } from "../../src/session/device-key.ts";

@@ -1,4 +1,4 @@
-/** The first use of a device key is recorded once: a browser may send several refreshes in one millisecond. */
+/** The first use of a device key is recorded only once, even if a browser sends several refreshes in one millisecond. */
 import { expect, test } from "vitest";
 import type { AuditEvent } from "../../src/session/audit.ts";
 import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";

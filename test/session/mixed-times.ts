@@ -7,27 +7,27 @@ import { earliest, later, latest, type StoreMs, toStoreTime, type WallMs } from 
 
 /** Each statement below must not compile. If one does, `tsc` reports the unused `@ts-expect-error`. */
 export function mixed(tokens: AccessTokens, port: SessionStore, session: Session, store: StoreMs, wall: WallMs): void {
-  // @ts-expect-error A time of the wall clock is none of the store's.
+  // @ts-expect-error A time of the wall clock is not a time of the store.
   decide(firstState("n"), { generation: 1, nonce: "n", issuedAt: store }, "n", wall, 10_000);
-  // @ts-expect-error A token is given the time of the store, and stamped with that of the wall clock.
+  // @ts-expect-error Tokens are issued at a time of the store, and converted when they are signed.
   tokens.issue(session, wall);
   // @ts-expect-error A caller's time is converted before the store sees it.
   port.revokeAll(wall);
-  // @ts-expect-error The same holds for a filter.
+  // @ts-expect-error The time of a filter is converted as well.
   port.listAll(1, undefined, { createdBefore: wall });
-  // @ts-expect-error A time of the store is not shown as it is.
+  // @ts-expect-error A time of the store must be converted before callers see it.
   wallTime(store);
-  // @ts-expect-error A time is converted once.
+  // @ts-expect-error A time must not be converted twice.
   shownTime(wall, 0);
-  // @ts-expect-error The same in the other direction.
+  // @ts-expect-error Nor may it be converted twice in the other direction.
   toStoreTime(store, 0);
-  // @ts-expect-error Times of different scales have no order.
+  // @ts-expect-error Times of different scales cannot be compared.
   earliest(store, wall);
-  // @ts-expect-error The same in the other order.
+  // @ts-expect-error Nor can they be compared in the other order.
   latest(wall, store);
-  // @ts-expect-error They are never the same.
+  // @ts-expect-error Times of different scales are never equal.
   if (session.createdAt === wall) return;
-  // @ts-expect-error A moved time stays on its scale.
+  // @ts-expect-error A time that was moved stays on its scale.
   later(store, 1) satisfies WallMs;
   // @ts-expect-error A sum is a plain number, which may be a duration: `later` returns a time.
   (store + 1) satisfies StoreMs;

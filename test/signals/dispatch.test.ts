@@ -49,7 +49,7 @@ function openDispatch(respond: Sender["send"] = () => new Promise<never>(() => {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Returns how many requests begin in a turn of the event loop that comes this many ms late. */
+/** Returns how many requests begin in a turn of the event loop that is late by this many ms. */
 async function begunWhenLate(lateMs: number): Promise<number> {
   const { state, dispatch } = openDispatch();
   for (let at = 0; at < SUBSCRIPTIONS; at++) dispatch.wake(destination(`subscription${at}`));

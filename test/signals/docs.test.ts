@@ -18,7 +18,7 @@ const ISSUER = "https://auth.example";
 
 type Receive = (body: string, headers: IncomingHttpHeaders) => unknown;
 
-/** Loads the receiver below a heading. It uses the packages of the receivers' tests. */
+/** Loads the receiver in the code block below a heading. It imports packages from test/receivers. */
 async function receiverOf(heading: string): Promise<Receive> {
   const page = readFileSync("docs/signals.md", "utf8");
   const [, section = ""] = page.split(`### ${heading}\n`);

@@ -94,7 +94,7 @@ describe.each(STORES)("on the %s store", (kind) => {
       },
     });
     expect(one.sub_id).toMatchObject({ format: "complex", user: { format: "iss_sub", iss: ISSUER } });
-    // The events are acknowledged from the last to the first, one by one, and each disappears at once.
+    // The events are acknowledged one by one, from the last to the first. Each is no longer returned after its acknowledgement.
     const ids = Object.keys(first.sets);
     for (const [at, id] of ids.toReversed().entries()) {
       const left = await stream.poll({ ack: [id, "an-unknown-id"] });

@@ -1,4 +1,4 @@
-/** A service with streams, and receivers that have a credential each. */
+/** A service with streams, and receivers that each have their own credential. */
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

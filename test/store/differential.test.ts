@@ -1,7 +1,7 @@
 /**
- * Random histories: the model (the pure function around maps in memory), the embedded store and real Redis give the same
- * result for every step. The clock moves by steps around the reuse interval and the lifetimes; the tokens presented are those
- * that were returned, siblings and mangled ones among them.
+ * Random histories: the model (the pure function around maps in memory), the embedded store and real Redis give the same result for every
+ * step. The clock moves by steps close to the reuse interval and the lifetimes. The presented tokens are those that were returned,
+ * including siblings, and corrupted ones.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -115,7 +115,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 type Device = Extract<Step, { does: "rotate" }>["device"];
 
-/** Returns the device's part of a request: the cookie of one of two keys, or none. */
+/** Returns the device data of a request: the cookie of one of two keys, or none. */
 function presentation(
   device: Device,
   keys: readonly DeviceKey[],

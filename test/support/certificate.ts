@@ -1,4 +1,4 @@
-/** Makes certificates for each run, because Node cannot make them. */
+/** Makes the certificates of a run. It encodes them itself, because Node has no function for this. */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 /** Encodes one value in DER (ITU-T X.690): tag, length, contents. */

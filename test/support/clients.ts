@@ -129,9 +129,9 @@ function connectErrorOf(failure: ServiceError, headers: Headers): unknown {
   return findTrailerError(headers);
 }
 
-/** Makes a caller with the standard gRPC client, as another team would use it. */
+/** Makes a caller with the standard gRPC client for Node. */
 function overGrpcJs(url: string, tls?: ClientTls): Caller {
-  // With TLS the host is a name: an address may not be sent as the server name (RFC 6066 section 3), but this client would send it.
+  // With TLS the host must be a name: this client would send an address as the server name, which RFC 6066 section 3 forbids.
   const host = new URL(url).host.replace("127.0.0.1", tls === undefined ? "127.0.0.1" : "localhost");
   const { ca, cert, key }: { ca?: Buffer; cert?: Buffer; key?: Buffer } = tlsOptions(tls);
   const channel = ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca, key, cert);

@@ -53,7 +53,10 @@ const decode = (rpc: "ExportTraces" | "ExportMetrics", body: Buffer) => service[
 // biome-ignore lint/suspicious/noExplicitAny: two encodings of one protocol, read field by field
 type Decoded = any;
 
-/** Returns attributes. One field of each value is set; in protobuf the others have their defaults, in JSON integers are texts. */
+/**
+ * Returns attributes as an object. Of each value, only one field is set; in protobuf the others have defaults, and in JSON integers are
+ * texts.
+ */
 const attributesOf = (list: Decoded[] = []): Attributes =>
   Object.fromEntries(
     list.map(({ key, value: { stringValue, intValue, doubleValue, boolValue } }) => [

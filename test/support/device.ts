@@ -22,7 +22,7 @@ export function deviceKey(alg: Alg = "ES256", bits = 2048): Key {
 
 const segment = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** Returns a proof of a challenge. @param header replaces members of the usual header */
+/** Returns a proof for a challenge. @param header members that replace those of the usual header */
 export function proof(key: Key, challenge: string, header: object = {}, payload: object = {}): string {
   const input = `${segment({ alg: key.alg, typ: "dbsc+jwt", ...header })}.${segment({ jti: challenge, ...payload })}`;
   const signature = sign("sha256", Buffer.from(input), { key: key.privateKey, dsaEncoding: "ieee-p1363" });

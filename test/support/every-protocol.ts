@@ -6,7 +6,7 @@ import { type Service, startService, withKeys } from "./service.ts";
 
 export const STORES = ["embedded", "redis"] as const;
 
-/** A service that runs during the tests of a `describe`, with the URL of its Redis if it has one. */
+/** A service for the tests of a `describe`, with the URL of its Redis if it has one. */
 export type ServiceOnStore = Service & { readonly redisUrl: string | undefined };
 
 /** Starts a service with its own store for the tests of a `describe`. Its properties can be read in the tests. */

@@ -1,7 +1,7 @@
-/** Orders the test files: those that take longest begin first, so that no run ends with a single long file. */
+/** Orders the test files. Those that take longest begin first, so that a run does not end with a single long file. */
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that are short but take half a minute or more. On a machine without results of an earlier run, files are ordered by size. */
+/** Files that take half a minute or more although they are short. Without results of an earlier run, files are ordered by size. */
 const LONG = [
   ...["bare/bare", "packages/packages", "server-kit/next", "server-kit/sveltekit", "browser/cookie-scopes"],
   ...["store/redis/contract-cluster", "store/redis/records-cluster", "faults/faults", "runtimes/command-line"],

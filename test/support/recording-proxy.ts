@@ -42,15 +42,7 @@ export async function startRecordingProxy(target: number): Promise<RecordingProx
   };
 }
 
-/**
- * Parses commands as clients send them: `*<count>\r
- *
- * `, then `$<length>\r
- *
- * <word>\r
- *
- * ` for each word (RESP).
- */
+/** Parses commands in the protocol of Redis (RESP): `*<count>`, then for each word `$<length>` and the word. Each part ends with CR LF. */
 function commandReader(onCommand: (words: string[]) => void): (bytes: Buffer) => void {
   let pending = Buffer.alloc(0);
   return (bytes) => {
@@ -62,7 +54,7 @@ function commandReader(onCommand: (words: string[]) => void): (bytes: Buffer) =>
   };
 }
 
-/** Returns the first command in some bytes and where it ends; undefined if it is incomplete. */
+/** Returns the first command in some bytes, and the position of its end; undefined if the command is incomplete. */
 function readCommand(bytes: Buffer): { readonly words: string[]; readonly end: number } | undefined {
   let end = 0;
   const number = (): number | undefined => {

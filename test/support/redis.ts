@@ -187,10 +187,10 @@ export async function startReplica(master: RedisServer, ...args: readonly string
   return replica;
 }
 
-/** How long a replica tries to take over, in ms (Redis: CLUSTER_MF_TIMEOUT is 5 s). */
+/** How long one attempt of a replica to take over lasts, in ms. The timeout of Redis (CLUSTER_MF_TIMEOUT) is 5 s. */
 const FAILOVER_TIMEOUT_MS = 6_000;
 
-/** Makes a replica the master, as an operator would, and repeats that if the vote fails. Resolves when both know the result. */
+/** Makes a replica the master, as an operator would, and repeats this if the vote fails. Resolves when both nodes know their new roles. */
 export async function failOver(replica: ClusterNode, master: ClusterNode): Promise<void> {
   const isMaster = async ({ admin }: ClusterNode) => (await admin.info("replication")).includes("role:master");
   let askedAt = Number.NEGATIVE_INFINITY;

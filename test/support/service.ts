@@ -59,7 +59,7 @@ export function recording(): { readonly options: readonly string[]; readonly env
 /**
  * Runs the program with only the given environment.
  *
- * @param root the tree whose sources are run, such as another version. Default: the bundle of this tree
+ * @param root a directory whose sources are run, such as those of another version; by default the bundle of this tree is run
  */
 export function spawnService(env: Readonly<Record<string, string>>, root?: string): Process {
   const recorded = recording();
@@ -159,7 +159,7 @@ function ownAdminToken(dataDir: string): string {
   return existsSync(path) ? readFileSync(path, "utf8").trim() : "";
 }
 
-/** Runs a service that is expected to refuse its start. */
+/** Starts a service that is expected to exit with an error. */
 export async function runToExit(
   env: Readonly<Record<string, string>>,
 ): Promise<Exit & { stdout: string; stderr: string }> {

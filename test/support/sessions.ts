@@ -44,7 +44,7 @@ export async function logIn(
   return { subject, sid: session.sessionId, ...tokens };
 }
 
-/** Returns the message of a call, which must have succeeded. */
+/** Returns the message of a call. Fails if the call has failed. */
 export function message<O extends DescMessage>(response: CallResult<O>): MessageShape<O> {
   if (!response.ok) throw new Error(`refused: ${response.code} ${response.rpc} ${response.text}`);
   return response.message;

@@ -27,7 +27,7 @@ const devices = { ES256: ecDevice(), RS256: rsaDevice(2048) };
 
 type Parts = { readonly header?: Record<string, unknown>; readonly payload?: unknown };
 
-/** Returns a proof as a browser makes it, made with jose and changed as the test asks. */
+/** Returns a proof like that of a browser, made with jose, with the changes of the test. */
 function proofOf({ algorithm, privateKey, jwk }: Device, { header = {}, payload = PAYLOAD }: Parts = {}) {
   const members = { alg: algorithm, typ: "dbsc+jwt", jwk, ...header };
   const text = typeof payload === "string" ? payload : JSON.stringify(payload);
@@ -36,7 +36,7 @@ function proofOf({ algorithm, privateKey, jwk }: Device, { header = {}, payload 
     .sign(privateKey, { crit: { b64: true } });
 }
 
-/** Returns a proof that is made without a library: any header text, signed by the device. */
+/** Returns a proof with any text as its header, signed by the device's key without a library. */
 async function rawProof(header: string, signedBy: Device, payload = JSON.stringify(PAYLOAD)) {
   const { sign } = await import("node:crypto");
   const input = `${Buffer.from(header).toString("base64url")}.${Buffer.from(payload).toString("base64url")}`;

@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 import { scratch } from "../support/service.ts";
 
 /**
- * The maximum number of installed files on Linux, without the Node of test/toolchain. npm takes about as long to write a small file as a
- * large one.
+ * The greatest number of installed files on Linux, without the Node of test/toolchain. The number determines the time, because npm takes
+ * about as long for a small file as for a large one.
  */
 const MAX_FILES = 13_500;
 

@@ -13,7 +13,7 @@ export function keyCases({ token }: Forge): VectorCase[] {
   const of = (name: string, keys: unknown, verdict: VectorCase["verdict"], text = good): VectorCase => ({
     ...{ name: `the key set: ${name}`, token: text, nowMs: NOW_MS, keys, verdict },
   });
-  /** The key set contains this key, and another one, so that the set as a whole is readable. */
+  /** Returns a case whose key set has a changed key and a valid one, so that the set as a whole can be read. */
   const withKey = (name: string, changes: object, verdict: VectorCase["verdict"]) =>
     of(name, { keys: [next, { ...jwk, ...changes }] }, verdict);
   const readBefore = (ms: number, verdict: VectorCase["verdict"]): VectorCase => ({

@@ -55,7 +55,7 @@ export const JWKS = readyKeys({
   ],
 }).jwks;
 
-/** Returns a key as the service publishes it. */
+/** Returns the public part of a key in the form in which the service publishes it. */
 export function publicJwk({ kid, alg, privateJwk: { d: _, ...members } }: VectorKey) {
   return { ...members, kid, alg, use: "sig" };
 }

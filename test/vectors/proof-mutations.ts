@@ -126,7 +126,7 @@ export function createProofMutations(random: Random, prover: Prover, cases: read
     return changed;
   }
 
-  /** Returns a token that is bound to a key, or to something else. */
+  /** Returns a token that is bound to this key in most cases, and otherwise to another key or to none. */
   function tokenOf(key: ClientKey): string {
     const kind = random.next();
     if (kind < 0.9) return bound(key);

@@ -1,4 +1,4 @@
-/** Clients of the vectors that prove a key with each request (DPoP). */
+/** Makes the requests of the vectors whose client proves a key (DPoP). */
 import { createPrivateKey, hash, type KeyObject } from "node:crypto";
 import { type Forge, json, NOW, NOW_MS, type VectorCase } from "./format.ts";
 import { createEcKey, createEdKey, type Sign, type SigningKey } from "./keys.ts";

@@ -40,7 +40,7 @@ export async function runCase(
   }
 }
 
-/** Returns the verdict about a token, with the last of its proofs if it has some. */
+/** Returns the verdict on a token, or if it comes with proofs, on the request with the last of them. */
 export async function verdictOf(
   verifier: Verifier,
   { token, requests }: Pick<VectorCase, "token" | "requests">,

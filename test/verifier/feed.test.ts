@@ -1,4 +1,4 @@
-/** Revocations reach verdicts through the feed, and a feed that is cut is resumed. */
+/** Verdicts depend on the revocations of the feed, and a feed whose connection is cut is resumed. */
 import { describe, expect, test } from "vitest";
 import { storeMs } from "../../src/session/time.ts";
 import { eventually, follow } from "../support/verifier/follow.ts";

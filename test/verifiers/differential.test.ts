@@ -30,8 +30,8 @@ type Mutation = Pick<VectorCase, "token" | "requests">;
 type Run = (mutations: readonly Mutation[]) => Promise<Result[]>;
 
 /**
- * Returns a function that runs a verifier in this process. Each batch gets a new one, as in other languages, because verifiers remember
- * proofs.
+ * Returns a function that runs a verifier in this process. Verifiers remember proofs, so each batch of tokens gets a new verifier, as in
+ * the other languages.
  */
 function runHere(create: typeof createVerifier): Run {
   return async (mutations) => {

@@ -1,4 +1,4 @@
-/** The Python package: its types, its imports, and its own tests. */
+/** The Python package: its type annotations, its imports, and its own tests. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -17,7 +17,7 @@ beforeAll(async () => {
 type Followed = Pick<VerifierOptions, "policy" | "maxStalenessMs">;
 type VerdictOf = (token: string) => Promise<string>;
 
-/** Starts every verifier on a scripted admin API. Returns functions with their verdicts. */
+/** Starts every verifier on a simulated admin API. Returns functions that return the verdicts of all of them. */
 async function followAll(options: Followed) {
   const admin = await startScriptedAdmin();
   const { adminUrl, adminToken, issuer, audience } = admin;

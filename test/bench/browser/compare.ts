@@ -65,7 +65,7 @@ const ask = (page: Page): Promise<Result> =>
     sleep(HANG_MS).then(() => "no token" as const),
   ]);
 
-/** Asks for a token until there is one, or the user is logged out. */
+/** Asks for a token repeatedly until there is one, or the user is logged out. */
 async function settle(page: Page): Promise<Result> {
   const endMs = performance.now() + HANG_MS;
   while (performance.now() < endMs) {

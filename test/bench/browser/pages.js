@@ -1,4 +1,4 @@
-/** Defines in the page the same two functions for every library, each used as in its own documentation. */
+/** Defines the same two functions in the page for every library. Each library is used as its documentation shows. */
 const { library } = globalThis;
 const code = await import(`/bundle/${library}`);
 

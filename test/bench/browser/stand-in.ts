@@ -22,7 +22,7 @@ export type Fault = "up" | "cut" | "lost" | "held" | "html" | "error";
 export type StandIn = {
   readonly url: string;
   fault: Fault;
-  /** Refresh requests that arrived. */
+  /** The number of refresh requests that arrived. */
   readonly refreshes: Record<Library, number>;
   /** The size of each library: bundled, minified, compressed. */
   readonly bytes: Record<Library, number>;

@@ -1,7 +1,7 @@
 /** The cost of each operation, measured by `npm run capacity -- --measure`, which prints this table for the machine it runs on. */
 
 export type Costs = {
-  /** CPU time of an instance, µs. */
+  /** The CPU time that an instance needs for each operation, in µs. */
   readonly instance: {
     readonly refresh: number;
     readonly creation: number;
@@ -13,7 +13,7 @@ export type Costs = {
     /** The cost of each second in which nothing is requested. */
     readonly rest: number;
   };
-  /** CPU time of Redis, µs, of all its nodes together. */
+  /** The CPU time that all nodes of Redis together need for each operation, in µs. */
   readonly redis: {
     readonly refresh: number;
     readonly creation: number;

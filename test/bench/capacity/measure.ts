@@ -20,7 +20,7 @@ const REFRESHES_PER_SECOND = 2_400;
 /** How many slices warm up, because V8 compiles functions that were called often. */
 const WARM_SLICES = 3;
 const ENDINGS_PER_SECOND = 100;
-/** How many instances read the endings of another one. */
+/** How many further instances read the endings of one instance. */
 const READERS = 3;
 const SESSIONS = 10_000;
 const WATCHERS = 50;

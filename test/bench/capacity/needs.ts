@@ -133,7 +133,7 @@ const gbits = (bytesPerSecond: number) => (bytesPerSecond * 8) / 1e9;
 
 /** How many connections a node of Redis accepts by default (`maxclients`). Each instance has one for commands and one for hints. */
 const MAX_CLIENTS = 10_000;
-/** The share of a core that an instance may use for the log alone. */
+/** The largest share of a core that an instance may spend on reading the log. */
 const MAX_OWN = 0.25;
 
 function beyond(nodes: number, instanceGiB: number, instances: number, own: number): string[] {

@@ -8,8 +8,8 @@ const SAMPLES = 2000;
 const SHARE = 0.95;
 
 /**
- * Estimates a figure of rounds with an interval of 95 %, by the bootstrap: whole blocks are drawn, and rounds within them. Between two blocks
- * the processes were started again, because two processes of the same program differ by more than a round shows.
+ * Estimates a figure with a confidence interval of 95 % by the bootstrap: it resamples whole blocks, and rounds within each. The
+ * processes are restarted between blocks, because two processes of the same program differ more than the rounds of one process show.
  */
 export function estimate<Round>(
   blocks: readonly (readonly Round[])[],

@@ -187,7 +187,7 @@ async function renew(provider: Provider, token: AuthToken): Promise<object> {
   }
 }
 
-/** The name is not a literal, because the types are not installed with the service. */
+/** Returns the name of a module to import. The compiler would look for types behind a literal name, but they are not installed. */
 const of = (name: string): string => name;
 
 /** Adds the extension `.js` to imports of Next.js, because its package has no `exports` by which Node finds the files. */

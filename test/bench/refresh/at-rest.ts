@@ -5,7 +5,7 @@ import { residentMemory } from "./proc.ts";
 import { startService, type World } from "./service.ts";
 
 const STARTS = 5;
-/** How long a process is left alone before it counts as at rest, ms. */
+/** How long a process is left without calls before it counts as at rest, in ms. */
 const SETTLE = 1_500;
 
 export type AtRest = {

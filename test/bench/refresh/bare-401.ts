@@ -1,4 +1,4 @@
-/** The least that a refusal over HTTP can cost: node:http with a response that is the same for every request. */
+/** The minimal cost of a refusal over HTTP: a server with node:http that responds to every request in the same way. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

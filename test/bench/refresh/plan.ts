@@ -35,7 +35,7 @@ export type Load = {
   readonly seconds: number;
   /** Responses per second. */
   readonly rate: number;
-  /** Milliseconds; at an offered rate they count from when the request was due. */
+  /** Latencies in ms. At an offered rate they are measured from the time at which the request was due. */
   readonly p50: number;
   readonly p99: number;
 };

@@ -39,7 +39,7 @@ let launched = 0;
 type Options = {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Standard output, or a channel for messages. */
+  /** How the process reports to its parent: by its standard output, or by a channel for messages. */
   readonly out?: "pipe" | "ipc";
 };
 

@@ -1,4 +1,4 @@
-/** Summarizes rounds: medians, and ratios of what was measured side by side. */
+/** Summarizes rounds: medians, and ratios of measurements in the same round. */
 import { median } from "../../support/median.ts";
 import type { Result } from "./plan.ts";
 

@@ -31,7 +31,7 @@ export const refreshGrpcWeb = (port: number) =>
     "application/grpc-web+proto",
   );
 
-/** What precedes and follows a credential over HTTP/2, whose frames are not text. */
+/** A refresh by gRPC. Its frames are not text, so the client makes them from the credential alone. */
 export const refreshGrpc = (): Request => ({ head: "", tail: "" });
 
 export const logoutJson = (port: number) => request("DELETE /v1/auth/logout", port, "authorization: Bearer ");

@@ -1,4 +1,4 @@
-/** A collector that accepts everything and drops it. */
+/** An OpenTelemetry collector that accepts all data and discards it. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

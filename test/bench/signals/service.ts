@@ -37,7 +37,7 @@ export async function openService(store: StoreName) {
     asked.end(body === undefined ? undefined : JSON.stringify(body));
     const [response] = await once(asked, "response");
     const received = await text(response);
-    // On a busy machine the service asks for another attempt.
+    // On a busy machine the service may refuse a call and ask for another attempt.
     if (response.statusCode === 503) return call(url, method, token, body);
     if (response.statusCode >= 300) throw new Error(`${url}: ${response.statusCode} ${received}`);
     return received === "" ? {} : JSON.parse(received);

@@ -1,6 +1,4 @@
-/**
- * The steps of the scenarios of device binding: a bound session, refreshes, expired cookies, and the requests that were sent for them.
- */
+/** Steps that the tests of device binding have in common: a bound session, refreshes, expired cookies, and the recorded requests. */
 import type { Cookie } from "playwright-core";
 import { type MovedClock, movedClock } from "../../support/moved-clock.ts";
 import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";

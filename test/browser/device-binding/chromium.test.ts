@@ -25,7 +25,7 @@ import {
 } from "./bed.ts";
 import type { Profile } from "./profiles.ts";
 
-/** The result that Chromium reports for a registration that gets a challenge. It does not try again by itself. */
+/** The result that Chromium reports for a registration whose response is another challenge. Chromium does not try again. */
 const REFUSED = "RegistrationAttemptedChallenge";
 
 let bed: Bed;

@@ -1,4 +1,4 @@
-/** Faults of the network, the service and the store around renewals: none costs the user of Chromium the session. */
+/** Faults of the network, the service and the store around renewals. In Chromium, none of them costs the user the session. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { withKeys } from "../../support/service.ts";

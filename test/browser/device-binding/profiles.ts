@@ -1,4 +1,4 @@
-/** Profiles of Chromium: with device bound sessions or without, with what the browser reports of them. */
+/** Profiles of Chromium with or without device bound sessions, and the events that the browser reports about these sessions. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BrowserContext, type CDPSession, type Cookie, chromium } from "playwright-core";

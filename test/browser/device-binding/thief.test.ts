@@ -38,7 +38,7 @@ test.each(Array.from({ length: RUNS }, (_, run) => ({ run: run + 1 })))(
     await passTime(bed, ageMs);
     await copyCookies(user);
     const stolen = await thief.open(`${user.url}/other`);
-    // In every other run the copy is also used within that life: it is accepted, and so is a later refresh of the user.
+    // In every other run the thief uses the copy before it expires. The copy is accepted, and so is a later refresh of the user.
     if (run % 2 === 0) {
       expect(await refreshIn(stolen)).toMatchObject({ status: 200 });
       await expectServed(tab);

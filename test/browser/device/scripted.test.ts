@@ -88,7 +88,7 @@ describe("a browser without device bound sessions", () => {
     world.storage.clear();
     const other = world.openTab();
     world.requests.length = 0;
-    // A response from before the binding still offers to register a key.
+    // This response was made before the binding, so it still offers to register a key.
     const before = world.session.key;
     world.session.key = undefined as never;
     await world.refresh(other);
@@ -201,7 +201,7 @@ describe("whatever the network does", () => {
         spares: fc.boolean(),
       }),
     },
-    // The network changes between the renewal and the refresh.
+    // The network fails between the renewal and the refresh.
     {
       weight: 3,
       arbitrary: fc.record({ do: fc.constant("switch" as const), tab: fc.nat(2), under: network, after: fc.nat(3) }),

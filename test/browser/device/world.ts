@@ -109,7 +109,7 @@ export class DeviceWorld {
     await this.quiet();
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no request and no storage operation is outstanding any more. */
   async quiet(): Promise<void> {
     for (let still = 0; still < 5; still++) {
       await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-/** Pages that browsers keep in their back/forward cache, as they were, and bring back. */
+/** Pages that a browser keeps unchanged in its back/forward cache, and displays again later. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Engine, startChromium, type Tab } from "./driver.ts";
 import { startFirefox } from "./firefox.ts";

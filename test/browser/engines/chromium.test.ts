@@ -1,4 +1,4 @@
-/** Tabs that are killed, frozen and taken offline, and services that stop: in Chromium, whose protocol can do all that. */
+/** Tabs that are killed, frozen or taken offline, and services that stop. Only the protocol of Chromium can do all of this. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { type ChromiumEngine, type ChromiumTab, startChromium } from "./driver.ts";
 import { type Origin, startOrigin } from "./origin.ts";

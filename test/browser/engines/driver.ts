@@ -64,7 +64,7 @@ export async function startChromium(
   const home = scratch();
   trustStore(join(home, ".pki/nssdb"), authority);
   const env = { PATH: process.env.PATH ?? "", HOME: home };
-  // The back/forward cache as Chrome has it by default.
+  // These features enable the back/forward cache as in Chrome.
   const ignoreDefaultArgs = ["--disable-back-forward-cache"];
   const args = [...CHROMIUM_FLAGS, "--disable-features=DeviceBoundSessions"];
   const options = { executablePath: "/usr/bin/chromium", args, ignoreDefaultArgs, env };

@@ -1,4 +1,4 @@
-/** The kit in real browsers against the real service: what must hold in every engine. */
+/** The kit in real browsers against the real service: tests that must pass in every engine. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Engine, startChromium } from "./driver.ts";
 import { startFirefox } from "./firefox.ts";
@@ -19,7 +19,10 @@ import {
 } from "./pages.ts";
 import { startWebKit } from "./webkit.ts";
 
-/** Whether every scenario runs in every engine, as in `npm run test:browser`. Otherwise one engine runs all, the others the first ones. */
+/**
+ * Whether every scenario runs in every engine, as in `npm run test:browser`. Otherwise one engine runs all, and the others only the first
+ * ones.
+ */
 const LONG = process.env.BROWSERS === "long";
 const TOKEN_TTL_S = 3;
 const YEAR_MS = 365 * 86_400_000;

@@ -37,7 +37,7 @@ export type Origin = {
   change: (headers: OutgoingHttpHeaders, path: string) => OutgoingHttpHeaders;
   /** The number of requests for `/v1/auth/refresh` that reached the origin, whatever their outcome. */
   refreshes: number;
-  /** `/api` requests with a bearer token, by status. */
+  /** The number of requests to `/api` with a bearer token, by status. */
   readonly apiCalls: number[];
   /** Returns whether the API refuses a token. */
   refuseTokens: (token: string) => boolean;

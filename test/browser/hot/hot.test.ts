@@ -34,7 +34,7 @@ globalThis.revision = (globalThis.revision ?? 0) + 1;
 import.meta.hot.accept();
 `;
 
-/** Counts in the page what a session holds. Vite's own timers are short. */
+/** Counts the channels, timers and locks that a session holds in the page. Short timers are not counted, because they are Vite's own. */
 const COUNT = `
 const open = (globalThis.open = { channels: 0, timers: new Set() });
 globalThis.BroadcastChannel = class extends BroadcastChannel {
@@ -98,7 +98,7 @@ afterAll(async () => {
 const counted = (page: Page) => page.evaluate<Record<"channels" | "timers" | "locks", number>>("counted()");
 const revision = (page: Page) => page.evaluate<number>("globalThis.revision ?? 0");
 
-/** Opens the application, and changes its module twice without a reload. @returns what the page holds before and after */
+/** Opens the application, and changes its module twice without a reload. @returns the counts of the page before and after */
 async function changeTwice(name: Name) {
   const context = await openContext(browser);
   const { refreshToken } = await logIn(service);

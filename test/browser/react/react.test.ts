@@ -73,7 +73,7 @@ test("in Strict Mode each component listens once, and renders once per change", 
   await shows(tab, ["ended ", "ended ", "ended "]);
   const { problems, states } = await notes(tab);
   expect(problems).toEqual([]);
-  // Strict Mode renders everything twice.
+  // In Strict Mode, React renders every component twice.
   expect(states).toEqual(Array.from({ length: 6 }, () => "ended"));
 });
 
@@ -91,7 +91,7 @@ test("a component that is unmounted listens no more, and the session goes on", a
   await tab.evaluate("session.end()");
   await becomes(tab, "ended");
   expect(await notes(tab)).toMatchObject({ problems: [], states: [] });
-  // A component that is mounted again shows the present state.
+  // A component that is mounted again renders the present state.
   await tab.evaluate("void show(1)");
   await shows(tab, ["ended "]);
 });

@@ -60,7 +60,7 @@ test("a page sees that somebody else is signed in than before, until it is loade
   const tab = here.open();
   await completed(here, tab.session.accessToken());
   expect(tab.session.snapshot.changed).toBe(false);
-  // A sibling domain plants a session of its own.
+  // A sibling domain sets the cookie of another session.
   here.signedIn = "s-mallory";
   here.subject = "mallory";
   await here.run(TOKEN_LIFE_S * 1_000);

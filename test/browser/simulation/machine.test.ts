@@ -38,7 +38,7 @@ type World = {
 const tokenOf = (sid: string, iat: number) => ({ claims: { sid, iat, exp: iat + 300 } }) as unknown as HeldToken;
 const signedIn = ({ begun, over }: World) => (over.includes(`s${begun}`) ? undefined : `s${begun}`);
 
-/** Returns a key that is equal for two situations if their futures are the same. */
+/** Returns a key that is equal for two states if they have the same future. */
 function keyOf(world: World): string {
   return JSON.stringify(world, (name, value) => {
     if (name === "tabs") return (value as Tab[]).map((tab) => ({ ...tab, isVoid: tab.response && isLate(tab) }));
@@ -92,7 +92,7 @@ function* after(world: World, hinted: boolean): Generator<World> {
     if (world.begun + 1 < SESSIONS) {
       const next = { ...world, begun: world.begun + 1 };
       yield tell(withTab(next, index, { known: machine.begin(known) }), index, { type: "began" });
-      // A page without the kit changes the cookie, without notifying anybody.
+      // A page without the kit changes the cookie. No message announces this to tabs.
       yield next;
     }
     if (response === undefined && known.state !== "ended" && (sid === undefined || world.refreshes < REFRESHES)) {

@@ -89,7 +89,7 @@ class Schedule {
       return ((state ^ (state >>> 13)) >>> 0) / 2 ** 32;
     });
     this.#options = hinted ? { hintCookie: "session_hint" } : {};
-    // Browsers differ: what is sent to a frozen tab is late in one half of the schedules, lost in the other.
+    // Browsers differ in this, so messages to a frozen tab are late in one half of the schedules, and lost in the other.
     this.world.dropping = seed % 2 === 0;
     this.open();
   }
@@ -164,7 +164,7 @@ class Schedule {
   /** Signs in on a login page without the kit. Then a page with the kit is loaded in the same tab. */
   #signInByPage(tab: Tab): void {
     this.world.kill(tab);
-    // Tabs that hold the token of the session before may end with it: its cookie is gone.
+    // Tabs with a token of the previous session may report its end, because its cookie is replaced.
     this.world.over.add(this.world.signedIn);
     this.world.signInByPage();
     const next = this.open();
@@ -184,7 +184,7 @@ class Schedule {
       this.cost();
       world.resume(tab);
     } else if (action === "freeze" || action === "kill" || action === "cache" || action === "reload") {
-      // The tab may hold a lock, or its refresh may be under way.
+      // A tab may be killed while it holds a lock, or while its refresh is under way.
       this.cost();
       if (action === "kill" || action === "reload") world.kill(tab);
       else if (runs) world.freeze(tab, action === "cache");

@@ -1,4 +1,4 @@
-/** The browser kit in a simulated browser: its rules, one by one. */
+/** The rules of the browser kit, one by one, in a simulated browser. */
 import { describe, expect, test, vi } from "vitest";
 import { SessionError } from "../../../src/browser/index.ts";
 import { TOKEN_LIFE_S, World } from "./world.ts";
@@ -576,7 +576,7 @@ describe("waking and outages", () => {
 
   test.each([
     ["with the cookie", HINT, 1],
-    // The tab cannot know which messages it missed.
+    // The tab has missed messages, and does not know which.
     ["without it", {}, 2],
   ])("a page from the back/forward cache sees a logout that it missed, %s", async (_, options, attempts) => {
     const here = world();

@@ -50,7 +50,7 @@ export class World {
   readonly bodies: { readonly size: number; readonly type: string }[] = [];
   /** Returns whether a request never arrives. */
   blocks: (request: Request) => boolean = () => false;
-  /** Sessions that were signed out or revoked. */
+  /** The sessions that were signed out or revoked. */
   readonly over = new Set<string | undefined>([undefined]);
   /** The subject that signs in next. */
   subject = "alice";
@@ -175,7 +175,7 @@ export class World {
     this.nowMs = end;
   }
 
-  /** Returns whether a service accepts a token: that of a live session. */
+  /** Returns whether a service accepts a token: its session must be live. */
   accepts(authorization: string | null): boolean {
     const token = authorization?.slice("Bearer ".length) ?? "";
     return !this.refusedTokens.has(token);

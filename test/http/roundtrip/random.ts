@@ -33,7 +33,7 @@ export class Random {
     let value = 0n;
     for (let done = 0; done < count; done += 32) value = (value << 32n) | BigInt(this.below(2 ** 32));
     const wanted = BigInt.asUintN(count, value);
-    // Small numbers and limits are more interesting than the middle.
+    // Small numbers and the limits of the range are more likely than others, because they find more errors.
     return this.chance(0.5) ? wanted >> BigInt(this.below(count)) : wanted;
   }
 }

@@ -19,7 +19,7 @@ import { encodeRequest } from "../support/rest-client.ts";
 import { Random } from "./random.ts";
 import { isHttpBody, randomRequest, randomResponse } from "./random-request.ts";
 
-/** The path that the messages take. */
+/** The form of transport that messages take. */
 export type Form = "in process" | "gateway" | "client";
 
 export interface RoundTripReport {

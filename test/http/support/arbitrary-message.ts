@@ -12,7 +12,7 @@ import { anyPack, DurationSchema, FieldMaskSchema, TimestampSchema } from "@bufb
 import fc, { type Arbitrary } from "fast-check";
 import { type Nested, NestedSchema } from "../gen/rich/v1/rich_pb.ts";
 
-/** Returns an arbitrary message of a type, with the admitted fields, each set or not. */
+/** Returns an arbitrary message of this type, in which each field that `admits` allows is set or not. */
 export function arbitraryMessage(
   type: DescMessage,
   admits: (field: DescField) => boolean,

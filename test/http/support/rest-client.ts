@@ -12,8 +12,8 @@ import type { Route } from "../../../src/http/index.ts";
 import type { TestRequest } from "./servers.ts";
 
 /**
- * The client side of http.proto: encodes a message as a request of a route. Written from http.proto, independently of
- * the server, so that both cannot share a mistake.
+ * The client side of http.proto: encodes a message as a request of a route. It was written from http.proto, independently of the server,
+ * so that both do not have the same mistakes.
  */
 export function encodeRequest(type: DescMessage, message: Message, route: Route, registry: Registry): TestRequest {
   const json = toJson(type, message, { registry }) as JsonObject;
@@ -42,7 +42,7 @@ export function encodeRequest(type: DescMessage, message: Message, route: Route,
 
 const jsonHeaders = { "content-type": "application/json" };
 
-/** http.proto: escapes everything except `[-_.~0-9a-zA-Z]`, and `/` in multi-segment variables. */
+/** By http.proto, everything except `[-_.~0-9a-zA-Z]` is escaped, and in variables of several segments also except `/`. */
 function escapePath(text: string, multi: boolean): string {
   const escaped = (part: string) =>
     [...new TextEncoder().encode(part)]

@@ -45,7 +45,7 @@ export function sampleMessage(type: DescMessage, route: Route, depth = 2): Messa
   return message.message;
 }
 
-/** Whether a query can carry a field, or those within it. */
+/** Returns whether a query can carry a field, or at least fields inside its message. */
 function isQueryField(field: DescField): boolean {
   if (field.message?.typeName === "google.protobuf.Any") return false;
   return field.fieldKind === "map" ? isTextMap(field) : field.fieldKind === "message" || isTextField(field);

@@ -1,4 +1,4 @@
-/** The HTTP layer, its gateway, its plugins, and what Connect servers add to it. */
+/** The rooms to mutate of the HTTP layer: its gateway, its plugins, and the packages for Connect servers. */
 import { type Room, testsOf } from "./room.ts";
 
 const http = testsOf("http");

@@ -1,4 +1,4 @@
-/** The rooms that start the service, and those of the programs that operators run beside it. */
+/** The rooms to mutate that start the service, and those of further programs for operators. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const cli = testsOf("cli");

@@ -1,4 +1,4 @@
-/** The domain, its store, its tokens and its API. */
+/** The rooms to mutate of the domain, its stores, its tokens and its API. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const redis = testsOf("store/redis");

@@ -8,7 +8,7 @@ export type Operation<I, O> = {
   readonly output: O | undefined;
   /** The time of the invocation, on a monotonic clock that all operations share. */
   readonly invokedAt: number;
-  /** The time of the return; Infinity if the output is not known. */
+  /** The time of the return; Infinity if the output is unknown. */
   readonly returnedAt: number;
 };
 

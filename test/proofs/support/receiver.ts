@@ -12,7 +12,7 @@ export class Receiver {
   /** The ids of accepted signals in the order of their arrival, with repetitions, by session. */
   readonly accepted = new Map<string, string[]>();
   behaviour: Behaviour;
-  /** Called for each signal that was accepted. */
+  /** Is called for each accepted signal. */
   onAccepted: (sessionId: string) => void = () => {};
   /** Whether a redirect was followed. */
   redirected = false;

@@ -29,7 +29,7 @@ export async function deploySignals(instances: number, env: Readonly<Record<stri
     return { receiver, id: subscription?.subscriptionId ?? "" };
   }
 
-  /** Returns what the service reports of its subscriptions, by id. A busy service may refuse it for a moment. */
+  /** Returns the reports of the service about its subscriptions, by id. A busy service may refuse this call for a moment. */
   async function reported(): Promise<ReadonlyMap<string, Subscription>> {
     const { subscriptions } = await until(async () => message(await admin().call(listSubscriptions, {}, credential)));
     return new Map(subscriptions.map((one) => [one.subscriptionId, one]));

@@ -1,4 +1,4 @@
-/** Watches revocations over a connection of its own, and records what was reported and when. */
+/** Watches revocations over a separate connection, and records which were reported and when. */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";

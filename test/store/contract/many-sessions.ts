@@ -151,7 +151,7 @@ export function manySessionsContract(context: () => Context): void {
     const other = subject();
     const others = sidsOf(await logins(other, 150));
     await backend.beginEndAll(other, "revoked_subject", { origin: {} });
-    await store.end(others[0] as SessionId, "logout"); // The next call of the store finishes the rest of the end.
+    await store.end(others[0] as SessionId, "logout"); // The next call of the store completes the end.
     expect((await due(others)).every(({ event }) => event.reason === "revoked_subject")).toBe(true);
     expect(await record(others)).toEqual([...others].sort());
   });

@@ -91,7 +91,7 @@ test("slots that move to a new master are followed, and it is connected before i
   await joinCluster(cluster.nodes, master, replica);
   await replicate(replica, master);
   const slots = await Promise.all(TAGS.map((tag) => master.admin.call("CLUSTER", "KEYSLOT", tag).then(Number)));
-  const moved = slots.filter((slot) => slot < 5461); // The slots below 5461 belong to node 0.
+  const moved = slots.filter((slot) => slot < 5461); // Node 0 serves the slots below 5461.
   await moveSlots([master, node(0), node(1), node(2)], node(0), master, moved);
   await until(() => store.ping());
   await endAll(60);

@@ -40,7 +40,7 @@ async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise
 
 const allow = (redis: RedisServer, words: readonly string[] = LINE) => redis.admin.call("ACL", "SETUSER", ...words);
 
-/** Calls every method once, in every branch that writes. */
+/** Calls every method once in each of its branches that write. */
 async function everyVerb(store: SessionStore): Promise<void> {
   const hinted: string[] = [];
   const listening = Promise.withResolvers<void>();

@@ -30,7 +30,9 @@ const note = (kind: "made" | "emitted", word: string, source: string) => {
   known.add(kind + word);
   lines += `${JSON.stringify([kind, word, source])}\n`;
 };
-/** Records a credential. It ignores `"a".repeat(40)`, the admin token of some tests, and what other tests use as names and subjects. */
+/**
+ * Records a credential. It ignores `"a".repeat(40)`, the admin token of some tests, and texts that other tests use as names and subjects.
+ */
 const made = (credential: string, source: string) => {
   if (new Set(credential).size > 15) note("made", credential, source);
 };
@@ -126,7 +128,7 @@ function flush(): void {
   try {
     appendFileSync(file, lines);
   } catch {
-    // Some tests use up all file descriptors. The next flush then writes the records.
+    // If a test uses up all file descriptors, the next flush writes the records.
     return;
   }
   lines = "";

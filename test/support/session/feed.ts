@@ -37,7 +37,7 @@ export function createFeedWorld() {
     advance(ms: number) {
       now += ms;
     },
-    /** The clock of the processes that run the feeds, which is not the store's. */
+    /** The clock of the processes that run the feeds. It differs from the store's clock. */
     processClock: () => here,
     advanceProcess(ms: number) {
       here += ms;

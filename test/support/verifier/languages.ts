@@ -129,7 +129,7 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
     });
   };
   return {
-    /** The reports in order: `ready` and the events of the verifier. */
+    /** The reported events in order, among them `ready`. */
     events,
     async verdictOf(token: string): Promise<string> {
       return (await ask(token)).verdict;

@@ -9,7 +9,7 @@ type Jwk = Json & { readonly kid: string; readonly kty: string };
 
 const decode = (segment = ""): Json => JSON.parse(Buffer.from(segment, "base64url").toString());
 
-/** The sum of the feed's batches so far. */
+/** The state of the feed after the batches so far. */
 export class Feed1 {
   isComplete = false;
   cursor = "";
