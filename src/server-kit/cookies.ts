@@ -12,6 +12,15 @@ export function distinctValues(header: string | null, name: string): readonly st
   return [...new Set(cookieValues(header ?? "", name))].filter((value) => value !== "");
 }
 
+/**
+ * Returns the distinct values of a cookie of the service, and those of its name without a prefix such as `__Host-`: while a deployment
+ * moves to a prefixed name, the service reads both (`COOKIE_MIGRATE_UNTIL`).
+ */
+export function valuesForService(header: string | null, name: string): readonly string[] {
+  const names = new Set([name, name.replace(/^__(?:host|secure)-/i, "")]);
+  return [...names].flatMap((each) => distinctValues(header, each));
+}
+
 /** Returns the `Cookie` header that the browser would send after receiving these `Set-Cookie` lines. */
 export function withSetCookies(header: string | null, setCookies: readonly string[]): string {
   const changes = setCookies.map((line) => {

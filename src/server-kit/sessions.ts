@@ -1,6 +1,6 @@
 /** The session of a browser, for servers that render pages. */
 import { distinctValues, withSetCookies } from "./cookies.ts";
-import { deviceOf } from "./device.ts";
+import { presentedBy } from "./presented.ts";
 import { call, createRefresher } from "./refresh.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
 
@@ -135,16 +135,14 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       const { headers } = request;
       const user = await presentedUser(headers);
       const isFresh = user.state === "active" && user.claims.exp * 1000 - clock() > minValidityMs;
-      const tokens = distinctValues(headers.get("cookie"), refreshCookie);
-      if (isFresh || user.state === "unavailable" || tokens.length === 0) return outcome(request, user);
+      const presented = presentedBy(headers, refreshCookie);
+      if (isFresh || user.state === "unavailable" || !presented) return outcome(request, user);
       const unknown = user.state === "active" ? user : UNAVAILABLE;
       if (!mayRefresh(headers)) return outcome(request, unknown);
-      const device = deviceOf(headers, refreshCookie);
-      const presented = `${tokens.join(" ")};${device.id}`;
-      const { refreshed, isFirst } = await refresh(presented, headersForService(headers, address));
-      const isUnknown = refreshed.state === "unavailable" || (refreshed.state === "ended" && device.mustRenew);
-      if (isUnknown) return outcome(request, unknown);
+      const { refreshed, isFirst } = await refresh(presented.id, headersForService(headers, address));
+      if (refreshed.state === "unavailable") return outcome(request, unknown);
       if (refreshed.state === "ended") {
+        if (presented.mustRenew) return outcome(request, unknown);
         // The refresh cookie is kept, because this response may arrive after that of a new login.
         const stale = distinctValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
         return outcome(request, ENDED, refreshed.headers, [...refreshed.headers.getSetCookie(), ...stale]);
@@ -160,7 +158,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (user.state !== "ended") return user;
       const found = headers.get(STATE_HEADER);
       if (found !== null) return found === "ended" ? ENDED : UNAVAILABLE;
-      return distinctValues(headers.get("cookie"), refreshCookie).length > 0 ? UNAVAILABLE : ENDED;
+      return presentedBy(headers, refreshCookie) ? UNAVAILABLE : ENDED;
     },
 
     async signOut(request, address) {
