@@ -118,8 +118,8 @@ export type Found =
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
   /**
-   * All sessions that were created at this time or before have ended, as far as the entries that were read show; 0 if there was no such
-   * logout.
+   * All sessions that were created at this time or before have ended; 0 if there was no such logout. The batch after a cursor may leave
+   * out a logout that an earlier batch has returned.
    */
   readonly revokedUntil: StoreMs;
   /** The cursor to resume after this batch. The domain does not interpret it, and every instance on the same store accepts it. */

@@ -1,5 +1,6 @@
 /** Status lists over HTTP, and the claim by which access tokens refer to them, in the real service. */
 import { inflateSync } from "node:zlib";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from "jose";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -48,6 +49,21 @@ describe("with STATUS_LIST", () => {
     await until(async () => expect(await isListed(before.accessToken)).toBe(true));
     const after = await logIn(service);
     expect(await isListed(after.accessToken)).toBe(false);
+  });
+
+  test("the end of earlier sessions alone lists the tokens of later ones, too, until these are refreshed", async () => {
+    const createdAt = ({ accessToken }: LoggedIn) => decodeJwt<{ sct: number }>(accessToken).sct;
+    const earlier = await logIn(service);
+    const user = await until(async () => {
+      const later = await logIn(service);
+      expect(createdAt(later)).toBeGreaterThan(createdAt(earlier));
+      return later;
+    });
+    const issuedBefore = timestampFromMs(createdAt(user));
+    message(await openAdmin(service).call(admin.revokeAllSessions, { issuedBefore }, bearer(service.adminToken)));
+    await until(async () => expect(await isListed(user.accessToken)).toBe(true));
+    const refreshed = await openPublic(service).call(SessionService.method.refresh, {}, cookie(user.refreshToken));
+    expect(await isListed(message(refreshed).data?.accessToken ?? "")).toBe(false);
   });
 
   test.each([

@@ -1,7 +1,7 @@
 /** The revocation log of the embedded store. Its entries are also the markers of ended sessions. */
 import type { EndReason, Revocation, SessionId } from "../../session/model.ts";
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
-import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
+import { later, type StoreMs, storeMs } from "../../session/time.ts";
 import { type LogRow, revocationOf } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
@@ -44,12 +44,9 @@ export class RevocationLog {
     const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
     return (now) => {
       const rows = this.#sql.after.all(after, now) as LogRow[];
-      const revocations: Revocation[] = [];
-      let revokedUntil = storeMs(0);
-      for (const row of rows) {
-        if ((row.sid as string) === ALL) revokedUntil = latest(revokedUntil, row.revoked_at);
-        else revocations.push(revocationOf(row));
-      }
+      const revocations = rows.filter(({ sid }) => (sid as string) !== ALL).map(revocationOf);
+      // The log forgets the end of all sessions when their tokens have expired. The store does not: status lists are named after this time.
+      const revokedUntil = storeMs(Number(this.#sql.endedUntil.get()?.time));
       return { revocations, revokedUntil, cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}`, now };
     };
   }

@@ -1,9 +1,10 @@
 /** Tests that every store has to pass: the end of all sessions of all subjects. */
+import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { storeMs } from "../../../src/session/time.ts";
 import type { Context } from "../../support/store/context.ts";
 import { hints } from "../../support/store/hints.ts";
-import { ALREADY_ENDED, newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
+import { ALREADY_ENDED, MARKER_LIFE, newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
 
 export function revokeAllContract(context: () => Context): void {
   describe("revokeAll", () => {
@@ -86,6 +87,16 @@ export function revokeAllContract(context: () => Context): void {
       expect((await store.find(after.sid)).ok).toBe(true);
     });
 
+    test("an instance that starts when the log has been trimmed knows it, too", async () => {
+      const { backend, store, login } = context();
+      const until = await store.revokeAll(undefined);
+      await backend.advance(2 * MARKER_LIFE);
+      // The end of a session in each partition trims the log.
+      for (const user of subjectsOfPartitions()) await store.end((await login(user)).sid, "logout");
+      const other = await backend.open();
+      expect((await other.revocations(undefined)).revokedUntil).toBe(until);
+    });
+
     test("every listening instance gets a hint, and finds it in the log after its cursor", async () => {
       const { backend, store } = context();
       const other = await backend.open();
@@ -99,4 +110,14 @@ export function revokeAllContract(context: () => Context): void {
       there.stop();
     });
   });
+}
+
+/** Returns a subject of each partition of the store. */
+function subjectsOfPartitions(): Iterable<string> {
+  const subjects = new Map<number, string>();
+  while (subjects.size < 256) {
+    const user = subject();
+    subjects.set(hash("sha256", user, "buffer")[0] ?? 0, user);
+  }
+  return subjects.values();
 }

@@ -1087,7 +1087,7 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
   asOfTime?: Timestamp | undefined;
 
   /**
-   * Set after RevokeAllSessions, until every older access token has expired: every session that was
+   * Set after RevokeAllSessions: every session that was
    * created at this time or before has ended. The time is the store's own, which continues unchanged
    * when a clock is set. Reject every access token whose `sct` (when its session was created, ms, by
    * the same time) is not later, and every one without `sct` whose `iat` is not later.

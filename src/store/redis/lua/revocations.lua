@@ -5,6 +5,8 @@
 -- Returns, one after the other:
 --   the time;
 --   'ending <partition> <hash>' for each partition where ends of many sessions are not complete. The hash changes as they go on;
+--   '* <created until> 0 revoked_all' if some of these logs were not read before, and all sessions of their partitions have ended up to a
+--   time: the log forgets such an end once the tokens of these sessions have expired, but status lists are named after it;
 --   'log <partition>' for each partition with new entries, and then these entries, in the order in which they were appended;
 --   'next <entry>' after entries of which some must be read again, namely those after the named entry. An instance of version 0.1 gives each
 --   entry the time as its score, so until this millisecond is over it may still insert an entry before them;
@@ -18,6 +20,15 @@ local horizons = redis.call('MGET', unpack(of_ends))
 for k = 1, count do
   if horizons[k] then found[#found + 1] = 'ending ' .. KEYS[k] .. ' ' .. redis.sha1hex(horizons[k]) end
 end
+local unread = {}
+for k = 1, count do
+  if ARGV[k + 1] == '' then unread[#unread + 1] = KEYS[k] .. 'e' end
+end
+local ended = 0
+for _, time in ipairs(#unread > 0 and redis.call('MGET', unpack(unread)) or {}) do
+  ended = math.max(ended, tonumber(time or 0))
+end
+if ended > 0 then found[#found + 1] = string.format('* %.0f 0 revoked_all', ended) end
 for k = 1, count do
   if left == 0 then
     found[#found + 1] = 'rest ' .. KEYS[k]
