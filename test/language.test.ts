@@ -30,7 +30,7 @@ const ALLOWED: readonly (readonly [file: string, text: string, why: string])[] =
   ["test/language.test.ts", "", "names the words"],
 ];
 
-/** Files that tools write, that stay as they were released, or that are data. */
+/** Files that are not checked: they are generated, are copies of released files, or are data. */
 const LEFT_OUT = /(^|\/)(gen|released|node_modules)\/|(^|\/)package-lock\.json$/;
 const TEXT = /\.(ts|md|proto|lua|sh|json|html)$/;
 

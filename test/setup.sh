@@ -60,17 +60,17 @@ if [ -n "$missing" ]; then
   sh test/toolchain/install.sh
 fi
 
-# Installs the packages of test/$1 with further options of npm. Quiet when there is nothing to do.
+# Installs the packages of test/$1 with further options of npm. Prints nothing if they are installed.
 install_npm() {
   directory=test/$1
   shift
   if cmp -s "$directory/package-lock.json" "$directory/node_modules/.installed"; then return; fi
   npm ci --prefix "$directory" --no-audit --no-fund --loglevel error "$@" >&2
-  # Last: what ended before this is done again.
+  # The lock file marks a complete installation, so it is copied last.
   cp "$directory/package-lock.json" "$directory/node_modules/.installed"
 }
 
-# All at once: one alone uses less than one core, and waits for the network and the disk otherwise.
+# The installations run at the same time, because each spends most of its time waiting for the network and the disk.
 pids=""
 # The oldest Node that the published packages promise to run on.
 install_npm oldest-node & pids="$pids $!"

@@ -1,6 +1,6 @@
 /**
- * The request that costs the service most for its bytes, found by a search over routes, credentials, content types, encodings, sizes and
- * protocols; and how it affects honest clients while an attacker sends 100 KiB of it per second.
+ * The request that costs the service most CPU time per byte, found by a search over routes, credentials, content types, encodings, sizes
+ * and protocols; and how it affects honest clients while an attacker sends 100 KiB of it per second.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";

@@ -1,4 +1,4 @@
-// What a load needs: instances, nodes of Redis, memory, network and money; and what a day with an incident does to its clients.
+// Computes what a load needs (instances, nodes of Redis, memory, network and money) and how an incident affects its clients on that day.
 //
 //     npm run capacity                                                  the tables of docs/capacity.md
 //     npm run capacity -- --refreshes 5000 --sessions 2000000 --verifiers 300 [--creations 20] [--endings 10]

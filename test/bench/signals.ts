@@ -1,11 +1,11 @@
-// What signals cost, and how soon they arrive: one service, receivers on loopback in a process of their own.
+// Measures what signals cost and how soon they arrive, with one service, and receivers on loopback in a separate process.
 //
 //     npm run bench:signals [-- --part logout|latency|memory] [--store embedded|redis|cluster] [--rounds 20] [--rate 100]
 //                           [--seconds 20] [--endings 100000] [--subscriptions 20]
 //
 // logout: the time of a logout with 100 subscriptions, 10 of which have an unreachable receiver, and without subscriptions, in turns.
-// latency: from an acknowledged logout to its receiver, at a steady rate. memory: resident memory of the service while many endings go
-// through many subscriptions. Other load on the machine distorts the figures, so the load average is printed with them.
+// latency: from an acknowledged logout to its receiver, at a steady rate. memory: the resident memory of the service while many endings
+// are delivered to many subscriptions. Other load on the machine distorts the figures, so the load average is printed with them.
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:workers`: refreshes on one worker and on several (`WORKERS`), in rounds that take turns. Each client opens new
- * connections in each round, because the system distributes connections, not requests.
+ * `npm run bench:workers` compares refreshes on one worker with those on several (`WORKERS`), in turns. Each client opens new connections
+ * in each round, because the system distributes connections, not requests.
  *
  *     npm run bench:workers -- [--workers 2] [--rounds 11] [--slice 1]
  *

@@ -1,4 +1,4 @@
-/** Which hosts are this machine. A local admin token is sent to them without being asked for, so that names which only begin alike are not. */
+/** The hosts that are this machine. Commands send a local admin token to such a host by default, so similar names must not count. */
 import { expect, test } from "vitest";
 import { isLoopback } from "../../src/config/loopback.ts";
 

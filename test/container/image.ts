@@ -1,5 +1,5 @@
 /**
- * The image of deploy/container as a root directory and a configuration.
+ * Builds the image of deploy/container, as a root directory and a configuration.
  *
  * The long form builds it as an operator does, by Debian's buildah on a base image made by debootstrap. The short form uses this machine
  * as the base, and runs the same scripts on it.

@@ -1,6 +1,6 @@
 /**
- * Honest browsers: one cookie jar each, two tabs that refresh on their own schedules, logouts that are repeated until the outcome is
- * known, and then another login. Meanwhile the credentials of ended sessions are presented again and again.
+ * Simulates honest browsers. Each has one cookie jar, two tabs that refresh on their own schedules, logouts that are repeated until the
+ * outcome is known, and then another login. Meanwhile the credentials of ended sessions are presented again and again.
  *
  * Some tests send the same requests at a steady rate instead, without waiting for responses.
  */

@@ -20,7 +20,7 @@ test.each([
   expect(isCheck(url)).toBe(expected);
 });
 
-/** An endpoint whose verifier accepts every token: the subject is the token. */
+/** Creates an endpoint whose verifier accepts every token, with the token itself as the subject. */
 function createAccepting() {
   const verify = async (token: string) =>
     ({ ok: true, deviceBound: false, claims: { sub: token, sid: "s", client_id: "c" } as Claims }) as const;

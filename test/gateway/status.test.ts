@@ -1,4 +1,7 @@
-/** Statuses of gRPC servers that do not encode them as the protocol says, and metadata with names that objects of JavaScript have. */
+/**
+ * Responses of gRPC servers whose status is not encoded as the protocol demands, and metadata named like properties of every JavaScript
+ * object.
+ */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";

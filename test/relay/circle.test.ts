@@ -1,4 +1,4 @@
-/** Two relays that follow each other, as when the name of their upstream has their own addresses, too. */
+/** Two relays that follow each other, as when the host name of their upstream also resolves to the relays themselves. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
@@ -13,7 +13,7 @@ import { createRevocationFeed, type RevocationFeed } from "../../src/session/fee
 
 type Stream = (signal: AbortSignal) => AsyncIterable<WatchRevocationsResponse>;
 
-/** @param stream returns the next stream that the relay follows */
+/** Starts a relay. @param stream returns the stream that the relay follows next */
 function startRelay(instance: string, stream: () => Stream) {
   const ended = new AbortController();
   let batches = 0;

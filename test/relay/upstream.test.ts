@@ -145,7 +145,7 @@ test("a clock that was set between batches does not make all later ones too old 
     relay.advance(500);
     relay.send({ ageMs: setByMs });
     isComplete.push((await next(watcher)).caughtUp);
-    await new Promise(setImmediate); // The relay decides about a late stream when it has read everything.
+    await new Promise(setImmediate); // The relay decides whether a stream is late only after reading what has arrived.
   }
   expect(isComplete.at(-1)).toBe(true);
   expect(relay.streams()).toBe(2);

@@ -1,9 +1,9 @@
-/** Caches in front of Next.js, whose pages router lets an application replace `Cache-Control`. */
+/** Caches in front of Next.js. Its pages router lets an application replace `Cache-Control`, so the kit sets a header for CDNs as well. */
 import { expect, test } from "vitest";
 import type { ServerSessions } from "../../src/server-kit/index.ts";
 import { sessionProxy } from "../../src/server-kit/next.ts";
 
-/** Returns what the adapter sets for CDNs, for a request that sets these cookies. */
+/** Returns the header for CDNs in a response that sets these cookies. */
 async function forCdns(setCookies: readonly string[]): Promise<string | null> {
   const sessions = {
     authenticate: async () => ({

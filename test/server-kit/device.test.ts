@@ -1,4 +1,4 @@
-/** Pages of a session that is bound to a device key, for its browser and for somebody who has copied its cookies. */
+/** Pages of a session that is bound to a device key, as its own browser gets them and as a thief with copied cookies does. */
 import { expect, test } from "vitest";
 import type { ServerSessions } from "../../src/server-kit/index.ts";
 import { BOUND, Device } from "../support/device.ts";
@@ -13,7 +13,7 @@ async function boundBrowser(): Promise<Device> {
   const jar = await signIn(service);
   const browser = new Device(service.publicUrl, jar.cookies.get("refresh_token") ?? "");
   await browser.bind();
-  // The access token has expired, and its cookie with it.
+  // Removes the cookie of the access token, as if it had expired.
   browser.jar.delete("access_token");
   return browser;
 }
@@ -25,7 +25,7 @@ async function view(sessions: ServerSessions, { jar }: Device) {
   return (await sessions.authenticate({ method: "GET", url: "/", headers }, "192.0.2.7")).user.state;
 }
 
-/** Returns a thief with all cookies, whose device cookie is none that the service has issued. */
+/** Returns a thief with copies of all cookies, but with a device cookie that the service has not issued. */
 function thiefOf(browser: Device): Device {
   const thief = browser.copied();
   thief.jar.set("refresh_token_device", "forged");

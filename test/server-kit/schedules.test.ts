@@ -1,6 +1,7 @@
 /**
- * Random schedules of navigations in many tabs, rendered by two processes with the kit itself, against the rules of rotation in virtual
- * time. Requests, the service and responses are late; responses are lost and out of order; a logout comes at any time.
+ * Random schedules of navigations in many tabs. Two processes with the real kit render the pages, and the service is simulated by the
+ * rules of rotation in virtual time. Requests, the service and responses are late; responses are lost and out of order; a logout comes at
+ * any time.
  *
  * It checks that no page is `ended` before the logout, and that no page requested after the logout is `active`.
  */

@@ -13,7 +13,7 @@ import { aServer, aVerifier, COOKIES, signIn } from "./world.ts";
 const service = aService(COOKIES);
 const kept = aVerifier(service);
 
-/** Returns a function that sends a request to an application, which sends `shared` to everybody. */
+/** Starts an application that responds to every request with `shared`. Returns a function that sends requests to it. */
 type Run = (
   sessions: ServerSessions,
   shared: Response,

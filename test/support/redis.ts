@@ -219,7 +219,7 @@ export async function moveSlots(
     for (;;) {
       const keys = (await from.admin.call("CLUSTER", "GETKEYSINSLOT", slot, 1000)) as string[];
       if (keys.length === 0) break;
-      // On a busy machine nodes take each other for lost, and a node that does so accepts no keys until it hears from the others again.
+      // On a busy machine a node may consider the others as lost, and then it accepts no keys until it hears from them again.
       await untilClusterIsUp(to);
       await from.admin.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys).catch((error) => {
         if (!/CLUSTERDOWN/.test(String(error))) throw error;

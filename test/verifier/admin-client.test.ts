@@ -1,4 +1,4 @@
-/** The admin API is only as trusted as the address in the configuration: what it sends is bounded. */
+/** The verifier limits what it reads from the admin API, because a wrong address may lead to another server. */
 import { once } from "node:events";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ import { createAdminClient } from "../../src/verifier/admin-client.ts";
 
 const MAX_BYTES = 4_194_304;
 
-/** Starts an admin API that responds to each call with an envelope of this flag and these bytes. */
+/** Starts an admin API that responds to each call with one message that has this flag and these bytes. */
 async function start(flag: number, bytes: Buffer) {
   const server = createServer();
   server.on("stream", (stream: ServerHttp2Stream) => {

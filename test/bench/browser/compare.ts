@@ -1,5 +1,5 @@
 /**
- * The kit beside auth0-spa-js and @supabase/auth-js, in Chromium: wrong logouts, hangs, requests, size.
+ * Compares the browser kit with auth0-spa-js and @supabase/auth-js in Chromium: wrong logouts, hangs, requests, size.
  *
  *     npm run bench:browser [-- --minutes 15 --no-scenarios]
  *

@@ -8,7 +8,7 @@ import { ISSUER, type Service } from "../refresh/service.ts";
 
 const TOKEN_PATH = "/v1/oauth/token";
 
-/** A way to refresh: the request around the token, and the next token in the response. */
+/** A way to refresh: how to make the request from a token, and how to find the next token in the response. */
 export type Way = {
   readonly request: (port: number) => Request;
   readonly next: RegExp;

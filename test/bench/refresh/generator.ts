@@ -1,6 +1,6 @@
 /**
- * The load, as a process of its own: raw sockets, keep-alive, one request in flight per connection. It reads only the status, the end and
- * the cookie of each response, because it shares a core with Redis and must use little of it.
+ * Generates the load in a separate process, with raw sockets, keep-alive and one request in flight per connection. It reads only the
+ * status, the end and the cookie of each response, because it shares a core with Redis and must use little of it.
  */
 import { connect, type Socket } from "node:net";
 import { GrpcConnection } from "./grpc-connection.ts";

@@ -1,6 +1,6 @@
 /**
  * Random schedules of many tabs: opened, loaded again, frozen, cached, killed, hidden, offline, with sign-ins by script and by page,
- * cookies that go, clocks that step and responses that are lost; with the hint cookie and without.
+ * cookies that are removed, clocks that are set and responses that are lost; with the hint cookie and without.
  *
  * It checks that no tab reports the end of a session that is live, every call completes, listeners receive the last state, each token
  * life has one refresh and at most one more for each event that may cause one, and `dispose` leaves no timer, listener or lock.

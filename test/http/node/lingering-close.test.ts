@@ -1,4 +1,4 @@
-/** How long and how much of a refused body is read, over a real connection. */
+/** The limits, in time and bytes, within which the body of a refused request is still read, over a real connection. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Sends the head and a part of the body of a request. Returns it as the server has it, with the client's end. */
+/** Sends the head of a request and a part of its body, and refuses it. Returns the server's request and the client's socket. */
 async function requestWithin(body: string): Promise<{ client: Socket; request: IncomingMessage }> {
   const server = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => {
