@@ -73,13 +73,18 @@ function forwardStreaming({ transport, options, metadataOf }: Upstream, method: 
     const { signal } = context;
     const timeoutMs = timeoutOf(context);
     const leftMs = countDown(timeoutMs);
+    const requests = { isReadable: true };
+    let isResponding = false;
     try {
-      const response = await transport.stream(method, signal, timeoutMs, metadataOf(context), inputs, context.values);
+      const messages = noteFailure(inputs, requests);
+      const response = await transport.stream(method, signal, timeoutMs, metadataOf(context), messages, context.values);
       copyResponseMetadata(response.header, context.responseHeader, responseHeaders);
+      isResponding = true;
       for await (const message of response.message) yield message;
       copyResponseMetadata(response.trailer, context.responseTrailer, responseHeaders);
     } catch (error) {
-      throw fromUpstream(error, { signal, leftMs: leftMs() }, options.onUpstreamError);
+      const isOfResponse = isResponding && requests.isReadable;
+      throw fromUpstream(error, { signal, leftMs: leftMs(), isOfResponse }, options.onUpstreamError);
     }
   }
   async function last(inputs: AsyncIterable<Message>, context: HandlerContext): Promise<Message> {
@@ -133,6 +138,21 @@ function timeoutOf(context: HandlerContext): number | undefined {
 function countDown(timeoutMs = Number.POSITIVE_INFINITY): () => number {
   const startMs = performance.now();
   return () => timeoutMs - (performance.now() - startMs);
+}
+
+/** Passes messages on, and notes if reading them fails. An error of the receiver is not noted. */
+async function* noteFailure(messages: AsyncIterable<Message>, note: { isReadable: boolean }): AsyncGenerator<Message> {
+  const iterator = messages[Symbol.asyncIterator]();
+  const read = () =>
+    iterator.next().catch((error: unknown) => {
+      note.isReadable = false;
+      throw error;
+    });
+  try {
+    for (let next = await read(); next.done !== true; next = await read()) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
 }
 
 async function* once(message: Message): AsyncGenerator<Message> {

@@ -13,6 +13,8 @@ interface FailedCall {
   readonly signal: AbortSignal;
   /** Returns the time left of the deadline, in milliseconds. */
   readonly leftMs: number;
+  /** Whether the error occurred while the response was read, and all request messages could be read. Default: false. */
+  readonly isOfResponse?: boolean;
 }
 
 /**
@@ -23,7 +25,7 @@ interface FailedCall {
  */
 export function fromUpstream(
   reason: unknown,
-  { signal, leftMs }: FailedCall,
+  { signal, leftMs, isOfResponse = false }: FailedCall,
   onUpstreamError: ((error: unknown) => void) | undefined,
 ): ConnectError {
   const error = ConnectError.from(reason, Code.Internal);
@@ -34,7 +36,9 @@ export function fromUpstream(
   if (signal.aborted) return ConnectError.from(signal.reason, Code.Canceled);
   if (error.code === Code.DeadlineExceeded) return error;
   onUpstreamError?.(reason);
-  if (error.code === Code.Unavailable || CONNECTION_CODES.has(error.code)) {
+  // connect-es reports a message that is cut off by this code, as if the client had sent it.
+  const isCut = isOfResponse && error.code === Code.InvalidArgument;
+  if (error.code === Code.Unavailable || CONNECTION_CODES.has(error.code) || isCut) {
     return new ConnectError("the upstream is unavailable", Code.Unavailable, undefined, undefined, reason);
   }
   return error;
