@@ -171,7 +171,7 @@ func (f *feed) followStream(ctx context.Context, onComplete func()) error {
 	return given
 }
 
-// unlessRead calls then after readingGrace, unless a batch is read within that time.
+// unlessRead waits for readingGrace. It calls the function, unless a batch is read in the meantime.
 func (f *feed) unlessRead(then func()) {
 	_, next := f.progress()
 	select {

@@ -34,7 +34,7 @@ export function describeFailure(failure: Failure, onBug: (error: unknown) => voi
 
 /** Encodes failures. @param onBug receives errors that no rule covers */
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
-  /** The responses of errors that many requests share: refusals must cost little, because anybody can cause them. */
+  /** The prepared responses of shared errors. Anybody can cause these errors, so their responses must cost little. */
   const prepared = new WeakMap<ConnectError, FailureResponse>();
   return (failure) => {
     const known = failure.kind === "rpc" ? prepared.get(failure.error) : undefined;

@@ -85,7 +85,7 @@ export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder
   };
 }
 
-/** Returns the specific OAuth error of a failure whose code is too general. */
+/** Returns the OAuth error of a failure whose error code stands for several OAuth errors; undefined for other failures. */
 function ownErrorOf(cause: unknown): OAuthError | undefined {
   if (cause instanceof UnsupportedGrantType) return UNSUPPORTED_GRANT_TYPE;
   if (cause instanceof BadProof) return BAD_PROOF;

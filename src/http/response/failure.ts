@@ -52,7 +52,7 @@ export interface FailureResponse {
 export interface FailureContext {
   /** The RPC of the matched route; undefined if none matched. */
   readonly rpc: DescMethod | undefined;
-  /** Whether a stream has started: the status is sent, and the body becomes the last message. */
+  /** Whether the failed response is a stream that has started. Its status was sent already, and the failure becomes its last message. */
   readonly inBand: boolean;
   /** The registry of message types, as in `jsonOptions`, with which error details are encoded. */
   readonly registry: Registry | undefined;

@@ -242,7 +242,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   subject: string;
 
   /**
-   * Additional claims of its access tokens, at most 4 KiB as JSON. The names of
+   * Additional claims of the access tokens, at most 4 KiB as JSON. The names of
    * claims that the service sets itself (docs/verifier.md#claims) are refused, and
    * so are auth_time, amr and acr, which the fields of these names set.
    *
@@ -251,7 +251,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   claims?: JsonObject | undefined;
 
   /**
-   * The audience of its access tokens, at most 255 bytes. Empty, with empty `audiences`: the first of the service's AUDIENCE.
+   * The audience of the access tokens, at most 255 bytes. Empty, with empty `audiences`: the first of the service's AUDIENCE.
    * The public API accepts only access tokens for one of AUDIENCE: a session
    * for other audiences ends by its cookie or through this service.
    *
@@ -1271,7 +1271,7 @@ export const SessionEventType = {
   ALL_ENDED: 4,
 
   /**
-   * The key of its device was used for the first time: refreshing it needs the key from then on.
+   * The session's device key was used for the first time. From then on, refreshing the session needs the key.
    *
    * @generated from enum value: SESSION_EVENT_TYPE_DEVICE_BOUND = 5;
    */
