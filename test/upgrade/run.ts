@@ -10,7 +10,7 @@ import { startRedis } from "../support/redis.ts";
 import { type Service, scratch, spawnService, startService } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-/** The releases from which an upgrade is supported, with their commits. Later releases have tags. */
+/** The releases from which an upgrade is supported, with their commits. A later release is added here. */
 const RELEASES = { "0.1.0": "558fe80" } as const;
 const SESSIONS = 20;
 

@@ -52,8 +52,8 @@ function pattern(text: string): RegExp {
 
 /** Returns the time until a key expires that was just written, in ms; undefined if it does not expire. */
 const LIVES: Readonly<Record<string, number | undefined>> = {
-  "the session's expiry, a sixteenth of its idle timeout and two minutes": IDLE + IDLE / 16 + 120 * SECOND,
-  "the last absolute expiry of a session in it, a sixteenth of the idle timeout and two minutes":
+  "until the session's expiry, plus a sixteenth of its idle timeout, plus two minutes": IDLE + IDLE / 16 + 120 * SECOND,
+  "until the last absolute expiry of a session in it, plus a sixteenth of the idle timeout, plus two minutes":
     ABSOLUTE + IDLE / 16 + 120 * SECOND,
   "that time": IDLE,
   "none: deleted when the last one is done": undefined,
