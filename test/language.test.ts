@@ -48,7 +48,7 @@ function insteadOf(found: string): string {
   return WORDS.find(([words]) => new RegExp(`^(?:${words.source})$`, "i").test(found))?.[1] ?? "";
 }
 
-/** Returns each old word of a file, with its line. */
+/** Returns each word of a file that should be replaced, with its line. */
 function oldWords(file: string): string[] {
   const lines = readFileSync(join(ROOT, file), "utf8").split("\n");
   return lines.flatMap((line, index) =>

@@ -35,7 +35,7 @@ const cpuOf = ({ pid }: Service) =>
 
 /** @param generators how many load generators run, because a single one may be slower than the workers */
 async function open(world: World, workers: number, generators: number): Promise<Contender> {
-  // A client returns within the reuse interval, and would otherwise get a repeat.
+  // Without this setting, clients would get the same token again, because they return within the reuse interval.
   const env = { WORKERS: String(workers), REUSE_INTERVAL: "0" };
   const service = await startService(world, env, "anywhere");
   const started = Array.from({ length: generators }, () => startGenerator("anywhere"));

@@ -24,7 +24,7 @@ const badRequest = (field: string) => ({
 });
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({ ADMIN_TOKENS: TOKENS.join(",") }, store);
-  /** Returns whether the public API accepts the tokens. */
+  /** Returns whether the public API accepts the two tokens of a login. */
   async function accepted(tokens: { readonly refreshToken: string; readonly accessToken: string }): Promise<boolean[]> {
     const listener = openPublic(service);
     const refreshed = await listener.call(refresh, {}, cookie(tokens.refreshToken));

@@ -97,7 +97,7 @@ describe.each(STORES)("on the %s store", (store) => {
 test("events outlive a restart, and with EVENT_RETENTION=0 none are kept", async () => {
   const first = await startService();
   const { subject } = await logIn(first);
-  await first.stop(); // A service that stops writes its outstanding events first.
+  await first.stop(); // At its stop the service first writes outstanding events.
   const second = await startService({ DATA_DIR: first.dataDir, EVENT_RETENTION: "0" });
   await logIn(second, { subject });
   await second.stop();

@@ -149,8 +149,8 @@ function gone(result: RotateOutcome): RotateOutcome {
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
   const start = backends.map((backend) => backend.now());
-  // Sets all clocks to the same time, later than all times in the stores. An earlier history may have ended all sessions; each time this
-  // happens, later sessions are dated up to a millisecond ahead of the clock.
+  // Sets all clocks to the same time, a second later than any store's. After an end of all sessions, a store dates later logins up to a
+  // millisecond ahead of its clock.
   model.now = storeMs(Math.max(...start) + SECOND);
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
 

@@ -108,7 +108,7 @@ test("no more requests are recorded than the limit, whatever their callers ask f
   const { body } = await request(service.adminUrl, { path: "/metrics" });
   // The service served 21 requests: a login, and twenty refreshes of the test.
   expect(body).toMatch(/^session_traces_limited_total 18$/m);
-  await service.stop(); // A service that stops exports its outstanding spans first.
+  await service.stop(); // At its stop the service first exports outstanding spans.
   const recorded = collector.spans.filter(({ kind, name }) => kind === 2 && name === "POST");
   expect(recorded).toHaveLength(3);
 });

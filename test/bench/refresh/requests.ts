@@ -31,7 +31,7 @@ export const refreshGrpcWeb = (port: number) =>
     "application/grpc-web+proto",
   );
 
-/** A refresh by gRPC. Its frames are not text, so the client makes them from the credential alone. */
+/** Returns no text, because the client makes the binary frames of gRPC from the credential alone. */
 export const refreshGrpc = (): Request => ({ head: "", tail: "" });
 
 export const logoutJson = (port: number) => request("DELETE /v1/auth/logout", port, "authorization: Bearer ");

@@ -40,7 +40,7 @@ export type Request = {
 export type World = {
   readonly state: RotationState;
   readonly jar: Token;
-  /** The cookie of the same name in the other scope. */
+  /** A second cookie, if there are two scopes: the one with the same name in the other scope. */
   readonly spare: Token | undefined;
   readonly requests: readonly Request[];
   /** The state of the replica, which is that of the master when the replica stopped following. */

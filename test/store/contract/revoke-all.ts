@@ -49,7 +49,7 @@ export function revokeAllContract(context: () => Context): void {
     test("of a time, those that were created before it end, to the millisecond, whenever they were refreshed", async () => {
       const { backend, store, login, refresh } = context();
       const [a, b, c] = [subject(), subject(), subject()];
-      await backend.advance(SECOND); // From now on, the previous test's logout of everyone is past.
+      await backend.advance(SECOND); // The logins below come after the logout of the previous test.
       const early = await login(a);
       await backend.advance(1);
       const time = backend.now();
