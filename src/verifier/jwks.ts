@@ -1,5 +1,6 @@
 /** Reads key sets (RFC 7517 section 5). Their size and their number of keys are limited, because the source is not trusted. */
 import type { ImportKey, PublishedKey } from "./jwk.ts";
+import { parseObject } from "./strict-json.ts";
 
 const MAX_BYTES = 256 * 1024;
 /** How many keys a set may have, which is enough for many rotations. */
@@ -21,17 +22,21 @@ export async function readKeys<Key extends PublishedKey>(
   importKey: ImportKey<Key>,
 ): Promise<readonly Key[]> {
   if (!response.ok) throw new Error(`the key set responds ${response.status}`);
-  const body: unknown = JSON.parse(await readText(response, MAX_BYTES, "the key set"));
-  const list = typeof body === "object" && body !== null && "keys" in body ? body.keys : undefined;
+  const list = parseObject(await readText(response, MAX_BYTES, "the key set"))?.keys;
   if (!Array.isArray(list) || list.length > MAX_KEYS) throw new Error("not a key set");
   const keys = (await Promise.all(list.map(importKey))).filter((key) => key !== undefined);
   if (keys.length === 0) throw new Error("the key set has no key that verifies access tokens");
   return keys;
 }
 
-/** Returns the body of a response, of at most `maxBytes`. @param what names the body in the error @throws Error if the body is longer */
+/**
+ * Returns the body of a response, of at most `maxBytes`.
+ *
+ * @param what names the body in the error
+ * @throws Error if the body is longer, or is not UTF-8
+ */
 export async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const reader = response.body?.getReader();
   let [text, bytes] = ["", 0];
   for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {

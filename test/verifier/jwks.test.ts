@@ -1,6 +1,7 @@
-/** The time for which a key set is used. */
+/** How a key set is read, and the time for which it is used. */
 import { expect, test } from "vitest";
-import { readMaxAgeMs } from "../../src/verifier/jwks.ts";
+import { readKeys, readMaxAgeMs } from "../../src/verifier/jwks.ts";
+import { importKey } from "../../src/verifier/key.ts";
 
 test.each([
   [undefined, 60_000],
@@ -19,4 +20,26 @@ test.each([
 ])("with cache-control %s it is %i ms", (cacheControl, maxAgeMs) => {
   const headers = cacheControl === undefined ? {} : { "cache-control": cacheControl };
   expect(readMaxAgeMs(new Response("", { headers }))).toBe(maxAgeMs);
+});
+
+const KEY = JSON.stringify({ kid: "a", kty: "OKP", crv: "Ed25519", x: "A".repeat(43) });
+const nested = (depth: number) => `{"keys":[${KEY}],"x":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
+
+test.each<[name: string, body: string | Uint8Array<ArrayBuffer>, isRead: boolean]>([
+  ["that is strict JSON", ` {"keys":[${KEY}]}\n`, true],
+  ["with a duplicate member", `{"keys":[${KEY}],"keys":[${KEY}]}`, false],
+  ["with a key that has a duplicate member", `{"keys":[${KEY.replace("{", '{"kid":"b",')}]}`, false],
+  ["with an unpaired surrogate", `{"keys":[${KEY}],"x":"\\ud800"}`, false],
+  ["of 128 levels", nested(128), true],
+  ["of 129 levels", nested(129), false],
+  ["with a byte order mark", `\ufeff{"keys":[${KEY}]}`, false],
+  [
+    "that is not UTF-8",
+    new Uint8Array([...new TextEncoder().encode(`{"keys":[${KEY}],"x":"`), 0xff, 0x22, 0x7d]),
+    false,
+  ],
+])("a key set %s is read as the verifiers in other languages read it", async (_, body, isRead) => {
+  const reading = readKeys(new Response(body), importKey);
+  if (isRead) expect(await reading).toMatchObject([{ kid: "a" }]);
+  else await expect(reading).rejects.toThrow();
 });
