@@ -8,13 +8,15 @@ import type { SecurityHeaders } from "./security-headers.ts";
 
 const PREFLIGHT = {
   "access-control-allow-methods": [...cors.allowedMethods, "DELETE"].join(", "),
-  "access-control-allow-headers": ["Authorization", "Secure-Session-Response", ...cors.allowedHeaders].join(", "),
+  "access-control-allow-headers": ["Authorization", "DPoP", "Secure-Session-Response", ...cors.allowedHeaders].join(
+    ", ",
+  ),
   "access-control-max-age": "7200",
 };
 /** The response headers of device binding. Scripts read them, and send `Secure-Session-Response`. */
 const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
-/** The response headers that scripts may read: those of the RPC protocols, `Retry-After`, and the challenges. */
-const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", ...OF_DEVICES].join(", ");
+/** The response headers that scripts may read: those of the RPC protocols, `Retry-After`, the challenges, and nonces (RFC 9449 section 8). */
+const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", "DPoP-Nonce", ...OF_DEVICES].join(", ");
 
 /** @param headersFor returns the security headers of a response; this function sends the responses to preflight requests itself */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {

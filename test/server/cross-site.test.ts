@@ -144,7 +144,7 @@ describe("CORS", () => {
       headers: {
         origin: APP,
         "access-control-request-method": method,
-        "access-control-request-headers": "authorization,content-type,connect-protocol-version",
+        "access-control-request-headers": "authorization,content-type,connect-protocol-version,dpop",
         "sec-fetch-site": "cross-site",
       },
     });
@@ -153,7 +153,9 @@ describe("CORS", () => {
     expect(response.headers.get("access-control-allow-credentials")).toBe("true");
     expect(response.headers.get("access-control-allow-methods")?.split(", ")).toContain(method);
     const allowed = response.headers.get("access-control-allow-headers")?.toLowerCase().split(", ");
-    expect(allowed).toEqual(expect.arrayContaining(["authorization", "content-type", "connect-protocol-version"]));
+    expect(allowed).toEqual(
+      expect.arrayContaining(["authorization", "content-type", "connect-protocol-version", "dpop"]),
+    );
     expect(varies(response.headers)).toEqual(
       expect.arrayContaining(["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"]),
     );
@@ -211,6 +213,7 @@ describe("CORS", () => {
       expect(exposed).toEqual(
         expect.arrayContaining([
           ...["Retry-After", "WWW-Authenticate", "Secure-Session-Registration", "Secure-Session-Challenge"],
+          "DPoP-Nonce",
         ]),
       );
       expect(varies(headers)).toContain("Origin");
