@@ -9,6 +9,14 @@ const METHODS = { allow: "GET, HEAD, OPTIONS" };
 /** Lists have no credentials, and any page may read them. */
 const SHARED = { "access-control-allow-origin": "*", "access-control-expose-headers": "ETag", vary: "Accept" };
 
+/** The response to a preflight. Verifiers in browsers revalidate lists themselves, and browsers ask before they send `If-None-Match`. */
+const PREFLIGHT = {
+  ...METHODS,
+  "access-control-allow-origin": "*",
+  "access-control-allow-headers": "If-None-Match",
+  "access-control-max-age": "7200",
+};
+
 type Deps = {
   readonly lists: Pick<StatusLists, "get">;
   readonly wallClock: WallClock;
@@ -23,7 +31,7 @@ export function statusListRoute(deps: Deps): Route {
 
 function serveList(deps: Deps, request: Request, response: Response): void {
   const { method } = request;
-  if (method === "OPTIONS") respond(response, 204, METHODS);
+  if (method === "OPTIONS") respond(response, 204, PREFLIGHT);
   else if (method === "GET" || method === "HEAD") serveGet(deps, request, response);
   else respond(response, 405, METHODS);
 }

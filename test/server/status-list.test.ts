@@ -123,6 +123,26 @@ describe("with STATUS_LIST", () => {
     });
   });
 
+  test("a verifier in a browser may fetch and revalidate lists, from any origin", async () => {
+    const { uri } = statusOf((await logIn(service)).accessToken);
+    const preflight = await fetch(uri, {
+      method: "OPTIONS",
+      headers: {
+        origin: "https://app.example",
+        "access-control-request-method": "GET",
+        "access-control-request-headers": "if-none-match",
+      },
+    });
+    expect([preflight.status, Object.fromEntries(preflight.headers)]).toEqual([
+      204,
+      expect.objectContaining({
+        "access-control-allow-origin": "*",
+        "access-control-allow-headers": "If-None-Match",
+      }),
+    ]);
+    expect((await fetch(uri)).headers.get("access-control-allow-origin")).toBe("*");
+  });
+
   test.each([
     ["another form", 406, "", { headers: { accept: "application/statuslist+cwt" } }],
     ["no form at all", 406, "", { headers: { accept: `${TYPE};q=0` } }],
