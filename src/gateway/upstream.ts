@@ -2,10 +2,11 @@
 import { readFile } from "node:fs/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
-import type { Transport } from "@connectrpc/connect";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { SessionPool } from "../http2/session-pool.ts";
 import type { GatewayArguments } from "./arguments.ts";
+import { lost } from "./grpc-call.ts";
 import { createGrpcUpstream } from "./grpc-transport.ts";
 
 export interface Upstream {
@@ -54,7 +55,20 @@ function createTransport(
   { protocol }: GatewayArguments,
   options: Parameters<typeof createGrpcWebTransport>[0],
 ): Transport {
-  return protocol === "connect"
-    ? createConnectTransport({ ...options, useBinaryFormat: true })
-    : createGrpcWebTransport(options);
+  const transport =
+    protocol === "connect"
+      ? createConnectTransport({ ...options, useBinaryFormat: true })
+      : createGrpcWebTransport(options);
+  return {
+    stream: (...call) => transport.stream(...call),
+    unary: (...call) =>
+      transport.unary(...call).catch((error: unknown) => {
+        throw isCut(error) ? lost(error) : error;
+      }),
+  };
+}
+
+/** Returns whether a response was cut within its message. connect-es reports it by this code, as if the client had sent the message. */
+function isCut(error: unknown): boolean {
+  return error instanceof ConnectError && error.code === Code.InvalidArgument && !error.isWireError;
 }

@@ -2,11 +2,14 @@
 import { once } from "node:events";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { Code } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createGrpcUpstream } from "../../src/gateway/index.ts";
+import { createGrpcUpstream, parseArguments } from "../../src/gateway/index.ts";
+import { createUpstream } from "../../src/gateway/upstream.ts";
 import { createHttpHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
+import { RelayService } from "../http/gen/relay/v1/relay_pb.ts";
 import { openHttp1 } from "../http/support/servers.ts";
 
 const HEAD = { ":status": 200, "content-type": "application/grpc+proto" };
@@ -55,4 +58,19 @@ describe.each([
     const { status } = await front.fetchRaw({ method: "POST", target: "/v1/sums/a", headers, body });
     expect(status).toBe(400);
   });
+});
+
+test.each([
+  ["grpc-web", "application/grpc-web+proto"],
+  ["grpc", "application/grpc+proto"],
+])("a unary call over %s that is reset within its message is unavailable", async (protocol, type) => {
+  const url = await startUpstream((stream) => {
+    stream.respond({ ...HEAD, "content-type": type });
+    stream.write(MESSAGE.subarray(0, 6), () => stream.close(2));
+  });
+  const args = parseArguments(["--upstream", url, "--protocol", protocol, "--descriptors", "none"]);
+  const { transport, close } = await createUpstream(args, () => {});
+  onTestFinished(close);
+  const call = transport.unary(RelayService.method.get, undefined, undefined, undefined, {});
+  await expect(call).rejects.toMatchObject({ code: Code.Unavailable });
 });
