@@ -63,7 +63,7 @@ test.each([
   ["a git repository", (theirs: string) => `${gitCopy(join(theirs, "upstream"))}#branch=main`],
 ])("another team generates stubs from %s, of the public contracts alone", async (_, input) => {
   const theirs = scratch();
-  // The code generators of the other team are installed here.
+  // The other team has the code generators that this project has.
   symlinkSync(join(ROOT, "node_modules"), join(theirs, "node_modules"));
   writeFileSync(join(theirs, "package.json"), '{"type":"module"}');
   mkdirSync(join(theirs, "stubs"));

@@ -98,7 +98,7 @@ export class Admission {
     return this.#waitingCount >= maxWaiting || (this.#waitingCount >= PROBES && this.#storeIsLate());
   }
 
-  /** Returns whether no command that ends sessions may join those that wait for the store. */
+  /** Returns whether so many commands wait for the store that even those which end sessions are refused. */
   storeIsFull(): boolean {
     const { maxWaiting } = this.#options;
     return maxWaiting > 0 && this.#waitingCount >= ENDINGS_FACTOR * Math.max(maxWaiting, PROBES);

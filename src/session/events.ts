@@ -15,7 +15,7 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 /** An event as it is kept and returned: its times are the wall clock's. In a due record the times are the store's. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
-  /** When the event happened, by the clock of the instance that recorded it. If it was found later, this is the time of its step. */
+  /** When the event happened, by the clock of the instance that recorded it. If the instance stopped before it could record the event, and another one did so later, it is still the time at which the store acted. */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent when all sessions were ended. */

@@ -16,7 +16,7 @@ import type { Revocation } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
 import { latest, storeMs } from "./time.ts";
 
-/** How often batches are sent without news, in ms: half of the promised heartbeat. It limits how long a lost hint delays a revocation. */
+/** How often the log is read and a batch is sent without an announcement, in ms: half of the promised heartbeat. Announcements may be lost. */
 const HEARTBEAT_INTERVAL_MS = 500;
 /**
  * How long ago the last reading may have begun, in ms, if batches claim to be complete. A new watcher cannot tell the age of its first

@@ -108,8 +108,8 @@ export interface SessionStore extends SessionEventLog {
   endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
   /**
-   * Ends all sessions that `subject` has at this moment, except the session `except`. A login after it stays. With `actor`, they end only
-   * if that session is live.
+   * Ends all sessions that `subject` has at this moment, except the session `except`. A session that is created later stays. With `actor`, a
+   * session, nothing ends unless that session is live.
    */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
 

@@ -48,10 +48,10 @@ export type Decision =
   | { readonly outcome: "repeat" | "rotate" | "heal" | "recover"; readonly next: RotationState }
   | { readonly outcome: "reuse" };
 
-/** Later than any token: the largest time that the store's records hold. */
+/** A time after the issue of any token: the latest that a record of the store can hold. */
 const NEVER = storeMs(2 ** 48 - 1);
 
-/** Earlier than any token. */
+/** A time before the issue of any token. */
 const LONG_AGO = storeMs(0);
 
 /** A new session: generation 0 is confirmed, and its first token is a child minted long ago. */

@@ -38,7 +38,7 @@ function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn,
 /** The shortest pause of the victim, in R, with which every thief that polls at irregular intervals of up to 2 R is detected. */
 const IRREGULAR_LINE = 7;
 
-/** Intervals close to those at which a response changes, in R. */
+/** Intervals of polling just below and above those from which the service responds differently, in reuse intervals (R). */
 const EDGES = [0.05, 0.9, 0.999, 1, 1.01, 1.9, 1.99, 2];
 
 /**

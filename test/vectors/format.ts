@@ -74,7 +74,7 @@ export const raw = (text: string | Uint8Array) => Buffer.from(text as string).to
 export const signedTexts = (cases: readonly VectorCase[]) =>
   cases.flatMap(({ token, requests = [] }) => [token, ...requests.map(({ proof }) => proof)]);
 export const json = (value: unknown) => raw(JSON.stringify(value));
-/** Returns the claims as a JSON text that begins with other members. */
+/** Returns an encoded JSON object that has the given members before the usual claims. */
 export const claimsAfter = (members: string) => raw(`{${members},${JSON.stringify(CLAIMS).slice(1)}`);
 
 /** Functions that make tokens. */

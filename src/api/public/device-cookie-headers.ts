@@ -21,7 +21,7 @@ export type DeviceCookie = {
   readonly name: string;
   /** Domain, Path, HttpOnly, Secure and SameSite, in the form in which a browser compares them. */
   readonly attributes: string;
-  /** Returns the values in a `Cookie` header: those of device cookies before those of marks. */
+  /** Returns the values in a `Cookie` header: those of the device cookie, then those of the mark, which lives as long as the session. */
   read(header: string | null): readonly string[];
   /** Returns the `Set-Cookie` values of both cookies. @param secondsLeft how long the session still lives */
   set(value: string, mark: string, secondsLeft: number): readonly string[];

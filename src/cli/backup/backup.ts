@@ -32,7 +32,7 @@ async function copyAll(files: Files, to: Files): Promise<void> {
   if (existsSync(files.adminToken)) copyWhole(files.adminToken, to.adminToken);
 }
 
-/** Creates an empty directory. Its owner could replace or read the files in it before they are protected, so the owner is checked. */
+/** Creates the directory, or takes one that is there and empty if its owner may be trusted: the owner could read or replace what is written there. */
 async function makeEmpty(directory: string): Promise<void> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });

@@ -23,7 +23,7 @@ const PER_TURN = 8;
 const MAX_PER_TURN = 32;
 
 interface DispatchListener {
-  /** Called when there is room for more signals in a line. */
+  /** Called when the queue of a partition (`Line`) has room for more signals. */
   onRoom(line: Line): void;
   /** Called when nothing more is to be delivered to a subscription. It closes the lines, and never rejects. */
   onPaused(destination: Destination): Promise<void>;

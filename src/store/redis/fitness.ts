@@ -19,8 +19,8 @@ const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnava
  *
  * @param needed commands, as lua/permissions.lua takes them
  * @param warn is called with what an operator should know about a Redis that may be used
- * @returns whether it can be used now. If not, its data is safe, and Redis itself refuses what it cannot do
- * @throws StoreRefused if it must not be used; StoreUnavailable, or the errors of the commands, if that cannot be determined
+ * @returns whether Redis can be used now. If it cannot, nothing would be lost by trying: Redis itself refuses commands in such a state
+ * @throws StoreRefused if the service must not use this Redis, because it could lose data; StoreUnavailable, or the errors of the commands, if that cannot be determined
  */
 export async function checkFitness(
   client: Client,

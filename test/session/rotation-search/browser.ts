@@ -54,9 +54,9 @@ export type Assumptions = {
   readonly time: Time;
   /** How many requests may be in flight at once. */
   readonly inFlight: number;
-  /** The longest time that a request may be in flight, in ticks; R/2 by default. */
+  /** The longest time that a request may be in flight, in ticks. The default is half of the reuse interval (R). */
   readonly flight?: number;
-  /** Whether the store may fall back to its replica, and whether requests in flight are then lost or continue (`crossed`). */
+  /** What a failover does to requests in flight: they are lost, or they continue on the replica (`crossed`). With `none` there is no failover. */
   readonly failover?: "none" | "lost" | "crossed";
   /** The effect of a command that runs after its deadline; undefined if commands never run so late. */
   readonly late?: "acts" | "does nothing";

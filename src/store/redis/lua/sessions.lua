@@ -107,7 +107,7 @@ end
 -- Appends entries to the log of a partition, drops those whose tokens have all expired, and wakes the readers. The score of an entry is
 -- the time, but always greater than all earlier scores, even if the clock was set back or another node has taken over. So a reader that
 -- continues after the last entry that it has read misses none.
-local STEP = 1 / 1024 -- the least distance of two scores, ms: a double that holds a time still distinguishes a quarter of it
+local STEP = 1 / 1024 -- the distance between the scores of two entries of the same ms; doubles as great as a time are 1 / 4096 apart
 local function append_to_log(partition, entries, now, marker_life)
   local log, scored = partition .. 'l', {}
   local newest = redis.call('ZRANGE', log, 0, 0, 'REV', 'WITHSCORES')[2]

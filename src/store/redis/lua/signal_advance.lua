@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Moves the cursor of a subscription forward, and drops the signals that all subscriptions have read.
 -- KEYS  1 partition
--- ARGV  1 the holder of the lease, 2 its fence; for a subscription that is polled, 1 '' and 2 number and sid of the present cursor;
---       3 the subscription, 4 the number of the last signal that was read, 5 its sid, 6 how many signals were delivered, 7 how many
+-- ARGV  1 the holder of the lease, 2 its fence; for a subscription that is polled, 1 is '' and 2 the present cursor, as "number sid";
+--       3 the subscription, 4 the number of the last signal that was read, 5 the id of its session, 6 how many signals were delivered, 7 how many
 --       were given up
 -- Returns 'moved'; 'lost' if another instance has the lease, the cursor has changed, or there is no such subscription; 'rewound' if the
 -- log has no such signal.
