@@ -29,15 +29,21 @@ export type Receivers = {
   readonly [T in TabMessage["type"]]: (message: Extract<TabMessage, { readonly type: T }>) => void;
 };
 
-/** Returns undefined on a server, which has no other tabs and which an open channel would keep running. */
+/**
+ * Returns undefined on a server, which has no other tabs and which an open channel would keep running, and where the browser refuses
+ * channels: Firefox does if the user blocks all cookies.
+ */
 export function openChannel(
   { document, BroadcastChannel }: Realm,
   name: string,
   receive: (message: TabMessage | null) => void,
 ): ChannelLike | undefined {
-  const channel = document && BroadcastChannel && new BroadcastChannel(name);
-  if (channel) channel.onmessage = ({ data }: { readonly data: TabMessage | null }) => receive(data);
-  return channel;
+  try {
+    const channel = document && BroadcastChannel && new BroadcastChannel(name);
+    if (channel) channel.onmessage = ({ data }: { readonly data: TabMessage | null }) => receive(data);
+    return channel;
+  } catch {}
+  return undefined;
 }
 
 /**
