@@ -1,13 +1,14 @@
 /** The adapter for Fastify. */
 import { createGate, type GateOptions } from "./gate.ts";
-import { forbidCaching, type NodeRequestLike, type NodeResponseLike, pageRequestOf } from "./node-request.ts";
+import { keepRenewal, type NodeRequestLike, type NodeResponseLike, pageRequestOf } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 type Request = { readonly raw: NodeRequestLike };
 /** The methods of a Fastify reply that the hook calls. */
 type Reply = {
-  readonly raw: Pick<NodeResponseLike, "setHeader" | "writeHead">;
+  readonly raw: Pick<NodeResponseLike, "getHeader" | "setHeader" | "writeHead">;
   code(status: number): Reply;
+  getHeader(name: string): unknown;
   header(name: string, value: string): Reply;
   send(body: string): unknown;
 };
@@ -31,9 +32,13 @@ export function sessionHook(sessions: ServerSessions, options?: GateOptions) {
   const gate = createGate(sessions, options);
   return async (request: Request, reply: Reply): Promise<unknown> => {
     const { authentication, response } = await gate(pageRequestOf(request.raw), request.raw.socket.remoteAddress);
-    for (const [name, value] of response?.headers ?? authentication.responseHeaders) reply.header(name, value);
+    for (const [name, value] of response?.headers ?? authentication.responseHeaders) {
+      // Fastify appends cookies, and replaces all other headers.
+      const earlier = name === "vary" ? reply.getHeader(name) : undefined;
+      reply.header(name, earlier ? `${earlier}, ${value}` : value);
+    }
     if (response) return reply.code(response.status).send(await response.text());
-    forbidCaching(authentication, reply.raw);
+    keepRenewal(authentication, reply.raw);
     users.set(request, authentication.user);
     return undefined;
   };

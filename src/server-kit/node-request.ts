@@ -12,7 +12,8 @@ export type NodeRequestLike = {
 export type NodeResponseLike = {
   statusCode: number;
   appendHeader(name: string, value: string | readonly string[]): unknown;
-  setHeader(name: string, value: string): unknown;
+  getHeader(name: string): number | string | readonly string[] | undefined;
+  setHeader(name: string, value: string | readonly string[]): unknown;
   writeHead: (status: number) => unknown;
   end(body?: string): unknown;
 };
@@ -31,24 +32,37 @@ export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeReques
 }
 
 /**
- * Prevents caches from keeping a response that sets cookies, whatever the application sets later. Node.js calls `writeHead` for each
- * response, also where the application does not.
+ * Keeps a renewal in the response, whatever the application sets later: its own cookies come after those of the kit, and no cache may
+ * keep the response. Node.js calls `writeHead` for each response, also where the application does not.
  */
-export function forbidCaching(
+export function keepRenewal(
   { setCookies }: Passage["authentication"],
-  response: Pick<NodeResponseLike, "setHeader" | "writeHead">,
+  response: Pick<NodeResponseLike, "getHeader" | "setHeader" | "writeHead">,
 ): void {
   if (setCookies.length === 0) return;
   const writeHead: (...given: never[]) => unknown = response.writeHead.bind(response);
   response.writeHead = (...given: unknown[]) => {
+    const cookies = given.flatMap(fieldsOf).flatMap(([name, value]) => (name === "set-cookie" ? value : []));
+    const own = (cookies.length > 0 ? cookies : [response.getHeader("set-cookie") ?? []]).flat().map(String);
+    response.setHeader("set-cookie", [...setCookies.filter((line) => !own.includes(line)), ...own]);
     response.setHeader("cache-control", "private, no-store");
-    return writeHead(...(given.map(withoutCacheControl) as never[]));
+    return writeHead(...(given.map(withoutKept) as never[]));
   };
 }
 
-/** Returns an argument of `writeHead`. Headers are an object, or an array in which each name precedes its value. */
-function withoutCacheControl(given: unknown): unknown {
-  const isOther = (name: unknown) => String(name).toLowerCase() !== "cache-control";
+/** Returns the header fields in an argument of `writeHead`: an object, or an array in which each name precedes its value. */
+function fieldsOf(given: unknown): readonly (readonly [name: string, value: unknown])[] {
+  if (typeof given !== "object" || given === null) return [];
+  const flat = Array.isArray(given) ? given : Object.entries(given).flat();
+  const names = flat.filter((_, index) => index % 2 === 0);
+  return names.map((name, index) => [String(name).toLowerCase(), flat[2 * index + 1]]);
+}
+
+const KEPT = new Set(["set-cookie", "cache-control"]);
+
+/** Returns an argument of `writeHead` without the headers that have been set already. */
+function withoutKept(given: unknown): unknown {
+  const isOther = (name: unknown) => !KEPT.has(String(name).toLowerCase());
   if (Array.isArray(given)) return given.filter((_, index) => isOther(given[index - (index % 2)]));
   if (typeof given !== "object" || given === null) return given;
   return Object.fromEntries(Object.entries(given).filter(([name]) => isOther(name)));
@@ -61,7 +75,7 @@ export async function writePassage(
 ): Promise<User | undefined> {
   for (const [name, value] of own?.headers ?? authentication.responseHeaders) response.appendHeader(name, value);
   if (!own) {
-    forbidCaching(authentication, response);
+    keepRenewal(authentication, response);
     return authentication.user;
   }
   response.statusCode = own.status;
