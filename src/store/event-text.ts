@@ -28,7 +28,12 @@ export function shortClient({ clientId = "", client }: { clientId?: string; clie
   return texts.map((text) => text.slice(0, MAX_TEXT)) as unknown as ShortClient;
 }
 
-export function toClient([clientId, userAgent, ipAddress, displayName]: ShortClient) {
+/**
+ * Returns the kept facts about a client. A text that was cut may end with half of a surrogate pair, which would make the whole response
+ * unreadable for clients of JSON. The half is replaced.
+ */
+export function toClient(texts: ShortClient) {
+  const [clientId = "", userAgent = "", ipAddress = "", displayName = ""] = texts.map((text) => text.toWellFormed());
   return { clientId, client: { userAgent, ipAddress, displayName } };
 }
 
@@ -59,7 +64,7 @@ export function parseEvent(text: string): SessionEvent {
     ...(r !== undefined && { reason: r as EndReason }),
     ...(n !== undefined && { revokedUntil: n }),
     ...(a !== undefined && { address: a }),
-    ...(b !== undefined && { admin: b }),
+    ...(b !== undefined && { admin: b.toWellFormed() }),
     ...(c !== undefined && toClient(c)),
   };
 }

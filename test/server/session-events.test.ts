@@ -1,6 +1,12 @@
 /** The RPC `ListSessionEvents`, by which support staff finds out why sessions ended. */
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { RevocationReason, type SessionEvent, SessionEventType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import {
+  RevocationReason,
+  SessionAdminService,
+  type SessionEvent,
+  SessionEventType,
+} from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { aService, STORES } from "../support/every-protocol.ts";
 import { startService } from "../support/service.ts";
@@ -53,6 +59,20 @@ describe.each(STORES)("on the %s store", (store) => {
     const logins = events.filter(({ type }) => type === CREATED);
     expect(logins).toHaveLength(3);
     for (const login of logins) expect(login).toMatchObject({ clientId: "web", client });
+  });
+
+  test("a text that is cut within a character leaves the events readable", async () => {
+    const subject = somebody();
+    await logIn(service, { subject, client: { userAgent: `${"a".repeat(199)}\u{1F600} and more` } });
+    await eventsOf(subject, 1);
+    const { typeName } = SessionAdminService;
+    const response = await fetch(`${service.adminUrl}/${typeName}/${admin.listSessionEvents.name}`, {
+      method: "POST",
+      headers: { ...bearer(service.adminToken), "content-type": "application/json" },
+      body: JSON.stringify({ subject }),
+    });
+    const { events } = fromJson(admin.listSessionEvents.output, (await response.json()) as JsonValue);
+    expect(events[0]?.client?.userAgent).toBe(`${"a".repeat(199)}\uFFFD`);
   });
 
   test("pages follow each other without gaps or repeats, of a subject and of a session", async () => {
