@@ -3,7 +3,7 @@
  * has a million, at sessions that were never refreshed. Then one subject gets 100,000 sessions (10,000 in the embedded store), which are
  * listed and ended while the waits of other callers are measured.
  *
- *     npm run bench:growth -- --sessions 10000000 --only redis    needs 9 GiB for Redis, and an hour
+ *     npm run bench:growth -- --sessions 10000000 --only redis    needs 4 GB for Redis, and about ten minutes
  *
  * A store is measured without the service around it. CPU times of Redis do not depend on what else the machine does; all other times do.
  */
