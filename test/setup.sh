@@ -70,7 +70,7 @@ install_npm() {
   cp "$directory/package-lock.json" "$directory/node_modules/.installed"
 }
 
-# The installations run at the same time, because each spends most of its time waiting for the network and the disk.
+# The installations run at the same time, because each keeps little more than one core busy.
 pids=""
 # The oldest Node that the published packages promise to run on.
 install_npm oldest-node & pids="$pids $!"

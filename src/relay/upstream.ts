@@ -58,10 +58,8 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
       onLost: (error) => this.#lose(error),
     };
     deps.signal.addEventListener("abort", () => this.#lose(deps.signal.reason));
-    this.ready = new Revocations({
-      ...{ ...deps, onward, maxDelayMs: MAX_DELAY_MS },
-      revokeKeys: (kids) => this.#addKeys(kids),
-    }).ready;
+    const revokeKeys = (kids: readonly string[]) => this.#addKeys(kids);
+    this.ready = new Revocations({ ...deps, onward, revokeKeys, maxDelayMs: MAX_DELAY_MS }).ready;
   }
 
   /** All keys that were revoked in an emergency. The list is replaced, never changed. */

@@ -57,9 +57,8 @@ test("a batch does not go round and round", async () => {
     const asOfMs = performance.now();
     for (const later of [0, 500]) {
       const revocations = later === 0 ? [] : [{ sessionId: "a", expireTime: timestampFromMs(asOfMs + 300_000) }];
-      yield create(WatchRevocationsResponseSchema, {
-        ...{ revocations, cursor: "1", caughtUp: true, asOfTime: timestampFromMs(asOfMs + later) },
-      });
+      const asOfTime = timestampFromMs(asOfMs + later);
+      yield create(WatchRevocationsResponseSchema, { revocations, cursor: "1", caughtUp: true, asOfTime });
     }
     await away;
   }
@@ -73,6 +72,7 @@ test("a batch does not go round and round", async () => {
   for (let [turn, count] = [0, first.batches()]; turn < silentTurns; turn++) {
     await new Promise(setImmediate);
     if (first.batches() !== count) [turn, count] = [0, first.batches()];
-    expect(count).toBeLessThan(20);
+    // A few heartbeats may come meanwhile. A batch that goes round comes in every turn.
+    expect(count).toBeLessThan(1_000);
   }
 });
