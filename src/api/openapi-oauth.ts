@@ -14,7 +14,7 @@ const COMMON = [
   ...(["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
 ] satisfies ErrorCode[];
 
-/** Describes the body of RFC 6749 section 5.2. */
+/** Describes the body of an OAuth error (RFC 6749 section 5.2). */
 const body = (errors: readonly string[]) => ({
   type: "object",
   required: ["error"],

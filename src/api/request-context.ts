@@ -27,7 +27,7 @@ interface RequestSource {
    * connection has none.
    */
   output(): StreamOutput | undefined;
-  /** Notes that the request was fruitless (listener/fruitless.ts), whatever the status of its response. */
+  /** Notes that the request had no authentic credential ("fruitless", listener/fruitless.ts), whatever the status of its response. */
   noteFruitless(): void;
   /** Aborts the call and drops unread output. */
   abort(): void;

@@ -1,6 +1,6 @@
 /**
- * Converts the times of messages. All of them are by the wall clock, except those of the revocation feed. No other file of the API
- * creates timestamps.
+ * Converts the times of messages. All of them are by the wall clock, except those of the revocation feed, which are by the clock of the
+ * store. No other file of the API creates timestamps.
  */
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type StoreMs, toStoreTime, toWallClock, type WallMs, wallMs } from "../session/time.ts";

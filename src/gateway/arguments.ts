@@ -41,7 +41,7 @@ SIGHUP reads descriptors, service config and certificates again. SIGTERM and SIG
 `;
 
 export interface GatewayArguments {
-  /** The servers. All of them have the same path. */
+  /** The URLs of the upstream servers. All of them have the same path. */
   readonly upstreams: readonly [string, ...string[]];
   readonly upstreamConnections: number;
   readonly descriptors: string | undefined;

@@ -26,8 +26,8 @@ const DEFAULT_BODY_TIMEOUT_MS = 60_000;
 /** Up to this length, in bytes, a body usually arrives together with its head. */
 const SMALL_BODY_BYTES = 4096;
 /**
- * The longest interval at which late bodies are looked for, in ms. It is shorter if a timeout would have fewer than `CHECKS_PER_TIMEOUT`
- * checks.
+ * The longest interval between two checks for late bodies, in ms. With a short timeout the interval is shorter, so that each body is
+ * checked `CHECKS_PER_TIMEOUT` times before it is late.
  */
 const MAX_CHECK_MS = 1_000;
 const CHECKS_PER_TIMEOUT = 4;
@@ -76,7 +76,10 @@ export class Bounds {
     if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
   }
 
-  /** Returns whether a body needs no entry here, because it is small and the server in front limits the time of bodies. */
+  /**
+   * Returns whether a body is not recorded in `#arriving`, because it is small and its arrival has no time limit here: the server in front
+   * limits it.
+   */
   ignores(announcedBytes: number): boolean {
     return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;
   }
@@ -123,7 +126,7 @@ export class CallInFlight implements BodyMeter {
     this.#bounds = bounds;
   }
 
-  /** Returns whether a body needs no entry. @param length the value of `Content-Length` */
+  /** Returns whether the body of this call is not recorded while it arrives. @param length the value of `Content-Length` */
   ignores(length: string | null): boolean {
     return length !== null && this.#bounds.ignores(Number(length));
   }

@@ -168,7 +168,10 @@ function streamsIn(kind: string): boolean {
   return kind === "client_streaming" || kind === "bidi_streaming";
 }
 
-/** Yields the messages. If the request could not be read, throws that error instead of an error that followed from it. */
+/**
+ * Yields the messages of a response. If reading the request has failed, throws the cause of that failure instead of the error of the
+ * response, which may be only a consequence.
+ */
 async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
   try {
     yield* messages;

@@ -35,7 +35,7 @@ export interface CommonOptions<Source>
     BoundsOptions,
     TableOptions,
     Partial<Omit<UniversalHandlerOptions, "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions">> {
-  /** The route tables of those services, generated (`*_http.ts`) or from `createRoutes`. */
+  /** The route tables of the services: generated (`*_http.ts`), or from `createRoutes`. */
   readonly tables: Iterable<RouteTable>;
   readonly contextValues?: (request: Source) => ContextValues;
   /**

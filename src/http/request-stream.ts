@@ -14,7 +14,7 @@ import type { Binding } from "./routes/matcher.ts";
 
 /** The messages of a request stream. */
 export interface RequestStream {
-  /** Messages are read from the body when they are asked for. */
+  /** The messages. Each is read from the body when it is asked for. */
   readonly messages: AsyncIterable<Message>;
   /** Returns why the body could not be read. An error that the implementation throws afterwards may be a consequence. */
   failure(): { readonly reason: unknown } | undefined;

@@ -1,13 +1,13 @@
 /**
- * Decides under overload which work is admitted. New ordinary work is refused early, with 503 and Retry-After, while accepted work
- * keeps a bounded latency. Two signals decide. Each is judged once a turn (clock/turns.ts) and never by a clock alone. So neither a pause
- * of the whole process, after which all replies are there at once, nor a busy machine counts as overload:
+ * Decides under overload which work is admitted. New ordinary work is refused early, with 503 and Retry-After, while accepted work keeps a
+ * bounded latency. Two signals decide. Each is judged once per turn of the event loop (clock/turns.ts), and never by a clock alone. So
+ * neither a busy machine nor a pause of the whole process counts as overload, although after a pause all replies arrive at once:
  *
  * - The store: how many commands wait for it, and whether it replies in time.
  * - The event loop: whether its turns are late, twice in a row, by work of its own.
  *
- * Some work is always admitted: a few commands are always under way, and a few calls are accepted in every turn. So the first reply
- * shows a recovery.
+ * Some work is always admitted: a few commands are always under way, and a few calls are accepted in every turn. So the first reply shows a
+ * recovery.
  */
 
 import { processorTime } from "../clock/processor-time.ts";
@@ -25,7 +25,7 @@ export type AdmissionOptions = {
   readonly maxStoreDelayMs: number;
   /** Returns milliseconds that never step back. */
   readonly clock?: () => number;
-  /** Returns for how long this process has had a processor, in ms. */
+  /** Returns the processor time that this process has used so far, in ms. */
   readonly processorTime?: () => number;
 };
 

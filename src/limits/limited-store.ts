@@ -3,8 +3,8 @@ import type { Admission } from "./admission.ts";
 import type { StallGuard } from "./stall.ts";
 
 /**
- * Whether a method may be refused under overload: `ordinary` ones early, `ending` ones late, the others never. The others are not called
- * on behalf of callers. Some of them read the store, and its replies show whether it is late.
+ * Which methods may be refused under overload: `ordinary` ones early, `ending` ones only when the queue is full, the others never. `free`
+ * methods run in the background; their replies show whether the store is late. `local` methods do not call the store.
  */
 const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" | "local">> = {
   create: "ordinary",

@@ -15,7 +15,7 @@ type CertificateEvents = {
 
 export type CertificateFiles = {
   readonly current: Tls;
-  /** Follows the files until the returned function is called. It does not keep the process running. */
+  /** Follows the files until the returned function is called. The timer does not keep the process running. */
   follow(events: CertificateEvents, everyMs?: number): () => void;
 };
 

@@ -74,12 +74,15 @@ type Waited = {
   untilMs: number;
 };
 
-/** After a stall, and until the process's own connection is accepted, each accepted connection may have waited since `sinceMs`. */
+/**
+ * A time after a stall in which each accepted connection may have waited since `sinceMs`. It ends when the connection that this process
+ * makes to itself is accepted.
+ */
 type Stall = {
   readonly sinceMs: number;
   /** The clients whose connections have been accepted during the stall. */
   readonly accepted: Set<string>;
-  /** When the process's own connection was made, and its address and port once they are known. */
+  /** When this process connected to itself, and the address and port of that connection once they are known. */
   readonly ownAtMs: number;
   own: string | undefined;
 };
@@ -138,12 +141,12 @@ export class LateConnections {
   #look(stall: Stall): void {
     if (stall !== this.#stall || stall.own === undefined || !stall.accepted.has(stall.own)) return;
     this.#endOwn();
-    // Later connections were made after the process's own one, but there may have been another stall since then.
+    // The connections accepted later were made after this process connected to itself. There may have been another stall since then.
     this.#begin(stall.ownAtMs);
   }
 
   /**
-   * Records a connection that has not been read yet.
+   * Records a connection from which nothing has been read yet.
    *
    * @param sinceMs the time since which the connection may have waited, by the clock of the turns
    */

@@ -11,7 +11,9 @@ import type { RuleCheck } from "../api/rules/model.ts";
  */
 const PLAIN_PATTERN = /^\^(?:\\[pP]\{\w+\}|\[(?:[^\\[\]]|\\\W)+\])[*+]\$$/u;
 
-/** Returns the argument of a check, from the value of its rule; undefined if the rule is switched off. */
+/**
+ * For each rule the function that converts its value to the argument of the check. It returns undefined if the value switches the rule off.
+ */
 const ARGUMENTS: { [Id in RuleId]: (value: never, field: DescField) => ArgumentOf<Id> | undefined } = {
   "string.min_bytes": Number,
   "string.max_bytes": Number,

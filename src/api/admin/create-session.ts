@@ -59,7 +59,10 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   };
 }
 
-/** Checks that a session of the token endpoint can be refreshed. @throws ServiceError if there is no token endpoint */
+/**
+ * Checks that a session can be refreshed if its refresh token is only for the token endpoint. @throws ServiceError if there is no token
+ * endpoint, or if the session requires device binding, which needs cookies
+ */
 function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, deviceRequired: boolean): void {
   if (!oauthEndpoints) throw invalidRequest("transport", "TOKEN needs OAUTH_ENDPOINTS=on");
   if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");

@@ -18,7 +18,7 @@ export type SessionAdminServiceDeps = {
   /** Returns the ids of the signing keys that were revoked in an emergency. */
   readonly revokedKeyIds: () => readonly string[];
   readonly issuer: string;
-  /** The `aud` of sessions whose request names none. */
+  /** The audience (`aud`) of a session whose request names none. */
   readonly audience: string;
   /** The default idle timeout in ms, and the longest one that a request may set. */
   readonly sessionIdleTtlMs: number;

@@ -23,7 +23,7 @@ const URGENT: ReadonlySet<string> = new Set([
 /** The names of RPCs that present a refresh token. By the rules of rotation, such a request must not be acted upon late. */
 const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
 
-/** How long calls may have waited, in ms. */
+/** How long the request of a call may have waited in this process, in ms. Later calls are refused. */
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
 
 /** @param accept returns whether an ordinary call is accepted now */

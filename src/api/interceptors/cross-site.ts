@@ -16,7 +16,8 @@ type CrossSiteRules = {
 };
 
 /**
- * Returns the header for which a request is refused, or undefined. A request without either header does not come from a browser.
+ * Returns the header for which a request is refused, or undefined. A request with neither `Origin` nor `Sec-Fetch-Site` does not come from
+ * a browser.
  *
  * @param target the target of the request
  */

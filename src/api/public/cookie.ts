@@ -31,9 +31,9 @@ function read(header: string, name: string): PresentedCookie {
 }
 
 /**
- * Creates the cookie.
- * With a prefixed name (`__Secure-refresh_token`) the plain name is read too until `migrateUntilMs`, so that a deployment can move over.
- * After that it is ignored: a sibling domain can plant a plain name, and with it a session of its own.
+ * Creates the functions that read and write the cookie. With a prefixed name (`__Secure-refresh_token`) the plain name is read too until
+ * `migrateUntilMs`, so that existing sessions survive the change of the name. After that the plain name is ignored: a sibling domain can
+ * set a cookie with a plain name, and thereby replace the session by one of its own.
  *
  * @param clock ms since the epoch
  */

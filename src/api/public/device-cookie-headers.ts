@@ -7,12 +7,11 @@ import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.t
 const DEVICE = "_device";
 const MARK = "_device_mark";
 
-/** How many values are read. If there are more, some of them were planted. */
+/** How many values of device cookies are read from a request. If there are more, an attacker has set some of them. */
 const MAX_VALUES = 4;
 
 /**
- * The longest time, in ms, by which the browser's cookie expires before the device cookie is stale, because a request takes time to
- * arrive.
+ * The maximum time, in ms, by which the cookie expires in the browser before its value is stale, because the request takes time to arrive.
  */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;

@@ -64,7 +64,7 @@ async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, co
       throw new Error("no device cookie was presented");
     }
     const error = refuse(deps, result, context);
-    // The client may share the session with another one that has its key, so it is not signed out.
+    // A missing proof does not sign the client out, because another client that has the key may use the same session.
     throw result.reason === "proof_missing" ? new BadProof() : error;
   }
   const { sid, accessToken, refreshToken, isKeyBound } = result;

@@ -51,7 +51,7 @@ export class Call implements HandlerContext {
   readonly timeoutMs: () => number | undefined;
   declare readonly signal: AbortSignal;
   readonly [ofCall]: Call = this;
-  /** The values that the implementation received: an interceptor may have replaced them. */
+  /** The context values that the implementation received. They differ from `values` if an interceptor replaced them. */
   #lastValues: ContextValues;
   readonly #exchange: Exchange<unknown>;
   readonly #shutdown: AbortSignal | undefined;
@@ -94,7 +94,7 @@ export class Call implements HandlerContext {
     return this.#lastValues;
   }
 
-  /** Returns the context for the implementation, if an interceptor has changed the request. */
+  /** Returns the context for the implementation of a call whose request an interceptor has changed. */
   changedBy(request: UnaryRequest | StreamRequest): HandlerContext {
     this.#lastValues = request.contextValues;
     const { service, header: requestHeader, contextValues: values, signal } = request;

@@ -108,7 +108,7 @@ function normalized(normalizeEnums: EnumNormalizer, json: JsonValue): JsonValue 
   }
 }
 
-/** `JSON.parse` throws a RangeError if the stack overflows. */
+/** Returns the error to throw for a failure of the parser. `JSON.parse` throws a RangeError if the nesting is too deep for the stack. */
 function unlessTooDeep(error: unknown): unknown {
   return error instanceof RangeError ? new BadInput("body", undefined, "nested too deeply") : error;
 }

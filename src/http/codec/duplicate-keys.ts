@@ -13,7 +13,7 @@ const CLOSE_BRACE = 0x7d;
  * @param text valid JSON
  */
 export function duplicateKey(text: string): string | undefined {
-  /** The keys of each enclosing object; an enclosing array has undefined. */
+  /** The keys of each enclosing object. The entry of an enclosing array is undefined. */
   const outer: (Set<string> | undefined)[] = [];
   let keys: Set<string> | undefined;
   let expectKey = false;

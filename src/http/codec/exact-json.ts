@@ -13,7 +13,7 @@ class Written {
   }
 }
 
-/** Parses JSON and keeps the source text of long numbers. */
+/** The value of a JSON text in which long numbers keep their source text. */
 type ExactJson = JsonValue | Written | ExactJson[] | { [key: string]: ExactJson };
 
 // TypeScript's lib.es2024 lacks the third parameter of a reviver (ECMA-262 2026, JSON.parse source text access).
@@ -24,7 +24,7 @@ const parse = JSON.parse as (
 
 /**
  * Matches texts that may contain numbers of 16 digits or numbers with an exponent. JSON.parse reads all other numbers exactly. Most long
- * numbers are in strings, the canonical form of 64-bit integers: there, no separator stands in front of them.
+ * numbers are 64-bit integers, which proto JSON writes as strings: they do not match, because a quotation mark precedes their digits.
  */
 const INEXACT = /(?:^|[:,[\s])-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])/;
 
@@ -53,7 +53,7 @@ export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => Jso
   return json;
 }
 
-/** A key occurs twice in an object, or a field occurs under both its names. */
+/** The error for a key that occurs twice in an object, or a field that occurs under both its names. */
 export class DuplicateKey extends ExpectedError {
   override readonly name = "DuplicateKey";
   constructor(key: string) {
@@ -79,7 +79,7 @@ function fieldGivenTwice(type: DescMessage, json: JsonValue): string | undefined
   return undefined;
 }
 
-/** A JSON number is outside the range of JavaScript numbers. */
+/** The error for a JSON number outside the range of JavaScript numbers. */
 export class NumberOutOfRange extends RangeError {
   override readonly name = "NumberOutOfRange";
 }

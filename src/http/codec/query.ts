@@ -29,7 +29,7 @@ interface Target {
   readonly fields: readonly DescField[];
   /** The key of a map field, as text. */
   readonly mapKey: string | undefined;
-  /** The field in proto names, so that a second value is detected under both spellings. */
+  /** The path of the field in proto names, so that a field that is given twice is detected even if the spellings of its name differ. */
   readonly path: string;
 }
 

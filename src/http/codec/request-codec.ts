@@ -15,7 +15,7 @@ import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
 export interface RequestCodec {
   /** How the route decodes the body: it has no body, JSON, or raw bytes (google.api.HttpBody). */
   readonly body: "none" | "json" | "raw";
-  /** Whether a codec can decode the body. Codecs of messages decode only bodies that are messages. */
+  /** Whether a codec can decode the body. A `MessageCodec` decodes only bodies that are messages. */
   accepts(codec: ContentCodec): boolean;
   /**
    * Decodes a request.

@@ -24,7 +24,7 @@ export interface Payload {
 
 /** Encodes the response of one route: the whole message, its `response_body` field, or the bytes of an HttpBody. */
 export interface ResponseCodec {
-  /** Whether a codec can encode the content. Codecs of messages encode only content that is a message. */
+  /** Whether a codec can encode the content. A `MessageCodec` encodes only content that is a message. */
   accepts(codec: ContentCodec): boolean;
   /** @param chosen the codec; undefined for JSON */
   encode(message: Message, chosen?: ChosenCodec): Payload;

@@ -112,7 +112,7 @@ function fail<Source>(
   const translated = translateError?.(error, call);
   if (translated !== undefined) for (const [name, value] of translated.metadata) header.set(name, value);
   const sent = translated ?? error;
-  // The JSON options belong to the messages of the service, but a translated error has messages of its own.
+  // The JSON options fit the messages of the service. The details of a translated error are other messages, so the defaults apply to them.
   const content = errorToJsonBytes(sent, translated === undefined ? jsonOptions : undefined);
   return { status: codeToHttpStatus(sent.code), content };
 }

@@ -1,6 +1,6 @@
 /**
- * Serves unary calls of gRPC and gRPC-Web with the code that serves routes, for the same reason as those of the Connect protocol.
- * Compressed requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
+ * Serves unary calls of gRPC and gRPC-Web with the code that serves routes, because connect-node's objects for each call cost more than the
+ * call itself. Compressed requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
  */
 import { ConnectError } from "@connectrpc/connect";
 import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";

@@ -22,7 +22,7 @@ export function takeArrived(request: NodeRequest): Uint8Array | undefined {
   return isWhole ? ((request.read() as Buffer | null) ?? NO_BYTES) : undefined;
 }
 
-/** Lets the stream of a request end whose body was taken: its `end` and `close` may have listeners. */
+/** Ends the stream of a request whose body was taken, because there may be listeners for its `end` and `close` events. */
 export function endTaken(request: NodeRequest): void {
   if (request.complete) request.read(0);
   else request.resume();

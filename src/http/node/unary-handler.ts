@@ -21,7 +21,7 @@ export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
     const mark = url.indexOf("?");
     const procedure = procedures.get(mark === -1 ? url : url.slice(0, mark));
     if (procedure !== undefined) {
-      // Connections stay open, as in connect-node.
+      // The last argument keeps the connection open even if the response is sent before the whole body has arrived, as in connect-node.
       const exchange = new NodeExchange(request, response, url, method, true);
       if (connect.serve(procedure, exchange)) return;
       if (grpc.serve(procedure, exchange)) return;

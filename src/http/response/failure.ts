@@ -134,7 +134,7 @@ export const failures = {
     requestFailure(413, `the body decompresses to more than ${maxRatio} times its size`, Code.ResourceExhausted, {
       kind: "too_large",
     } as const),
-  /** RFC 9110 section 15.5.9. */
+  /** 408 Request Timeout (RFC 9110 section 15.5.9). */
   bodyTimeout: (): Failure =>
     requestFailure(408, "the body has not arrived in time", Code.DeadlineExceeded, { kind: "body_timeout" } as const),
   overloaded: (message: string): Failure =>

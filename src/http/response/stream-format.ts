@@ -13,7 +13,8 @@ export interface StreamFormat {
   readonly open: string;
   chunk(payload: Payload, first: boolean): string | Uint8Array;
   /**
-   * Encodes a failure in mid-stream, as the last chunk. If the format has no place for one, it is undefined and the response is aborted.
+   * Encodes a failure in mid-stream, as the last chunk. Returns undefined if the format cannot express a failure; the response is then
+   * aborted.
    */
   failure(json: string, first: boolean): string | undefined;
   /** A text without meaning that keeps idle streams open. */

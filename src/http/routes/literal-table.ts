@@ -9,8 +9,8 @@ interface Entry<Next> {
 const MAX_SAME_KEY = 8;
 
 /**
- * The literals at one place of the templates. A literal is found in a path without cutting the path up: first by its length and last
- * characters, then by comparison.
+ * The literals that may follow at one node of the template tree. A literal is found in a path without cutting the path up: first by its
+ * length and last characters, then by comparison.
  */
 export class LiteralTable<Next> {
   readonly #byName = new Map<string, Next>();

@@ -77,13 +77,13 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
     return found && bind(found, path, decodeMulti);
   }
 
-  /** Returns the match of a path without escapes, unless there are several ways through the templates. */
+  /** Returns the match of a path without escapes. Returns UNDECIDED if several templates may match it. */
   function matchDirectly(method: string, path: string): Match | typeof UNDECIDED {
     const tree = trees.get(method);
     const own = tree?.findDirectly(path);
     if (own === UNDECIDED) return own;
     if (own !== undefined) return bindSegments(own, path);
-    // Requests with HEAD, routes with `*` and the methods of `Allow` are rarer, so they come last.
+    // Other methods matter only for HEAD, for routes with `*` and for `Allow`. The full search handles these rare requests.
     for (const other of allTrees) if (other !== tree && other.findDirectly(path) !== undefined) return UNDECIDED;
     return NO_ROUTE;
   }
@@ -105,7 +105,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
         // A route for every method must not take OPTIONS: a CORS preflight must not invoke the RPC.
         (method === "OPTIONS" ? undefined : search("*", path));
       if (found !== undefined) return found;
-      // The routes of the request's own method need no second search.
+      // The routes of the request's own method were searched above.
       const others = methods.filter((other) => other !== method && trees.get(other)?.find(path) !== undefined);
       if (others.length === 0) return NO_ROUTE;
       const allow = new Set(others);

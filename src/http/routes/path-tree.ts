@@ -10,7 +10,7 @@ export interface Path {
   readonly decoded: readonly (string | undefined)[];
   /** Whether the path contains percent-escapes. */
   readonly escaped: boolean;
-  /** Whether the last segment contains a colon, so that it may have a verb. */
+  /** Whether the last segment contains a colon, so that it may end with a custom verb, as in `/v1/book:cancel`. */
   readonly colon: boolean;
 }
 

@@ -4,7 +4,7 @@ import { isForwardedToClients } from "./metadata.ts";
 /** Codes that a transport gives to failures of its connection, beside `unavailable`. */
 const CONNECTION_CODES: ReadonlySet<Code> = new Set([Code.Aborted, Code.Canceled, Code.Internal, Code.Unknown]);
 
-/** The upstream's timer may fire this much earlier than ours, in milliseconds, because timers are rounded. */
+/** The upstream's timer may fire this much earlier than the timer of this process, in milliseconds, because timers are rounded. */
 const EARLY_MS = 5;
 
 /** The call that failed. */
