@@ -8,14 +8,23 @@ import type { Live } from "./live-numbers.ts";
 /** Each call has a header that scripts of other origins cannot send. */
 const OWN = { "x-session-console": "1" };
 
-const withOwnHeader: Interceptor = (next) => (request) => {
+/** The event of the window that a call causes if it finds that nobody is signed in any more. */
+export const SIGNED_OUT = "signed-out";
+
+/** Throws the error of a call of a signed-in page. */
+function fail(error: unknown): never {
+  if (isSignedOut(error)) dispatchEvent(new Event(SIGNED_OUT));
+  throw error;
+}
+
+const asConsole: Interceptor = (next) => (request) => {
   for (const [name, value] of Object.entries(OWN)) request.header.set(name, value);
-  return next(request);
+  return next(request).catch(fail);
 };
 
 const transport = createConnectTransport({
   baseUrl: `${location.origin}/console/api`,
-  interceptors: [withOwnHeader],
+  interceptors: [asConsole],
   defaultTimeoutMs: 15_000,
 });
 export const sessions = createClient(SessionAdminService, transport);
@@ -57,14 +66,14 @@ const CODES: Readonly<Record<number, Code>> = {
 
 export const signIn = (token: string) => own("POST", "/console/session", { token }) as Promise<Me>;
 export const signOut = () => own("DELETE", "/console/session");
-export const live = () => own("GET", "/console/live") as Promise<Live>;
+export const live = () => own("GET", "/console/live").catch(fail) as Promise<Live>;
 
 /** Returns who is signed in; undefined if nobody is. */
 export async function whoAmI(): Promise<Me | undefined> {
   try {
     return (await own("GET", "/console/session")) as Me;
   } catch (error) {
-    if (ConnectError.from(error).code === Code.Unauthenticated) return undefined;
+    if (isSignedOut(error)) return undefined;
     throw error;
   }
 }

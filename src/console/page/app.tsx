@@ -1,6 +1,6 @@
 /** The frame of the page: it shows who is signed in, and one view. The address determines the view, so that back and forward work. */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { type Me, signOut, whoAmI } from "./api.ts";
+import { type Me, SIGNED_OUT, signOut, whoAmI } from "./api.ts";
 import { LiveView } from "./live.tsx";
 import { Loading, Problem } from "./parts.tsx";
 import { SessionsView } from "./sessions.tsx";
@@ -42,6 +42,10 @@ export function App() {
   useEffect(ask, [ask]);
   const onExpired = useCallback(() => setState({ is: "out", expired: true }), []);
   useEffect(() => {
+    addEventListener(SIGNED_OUT, onExpired);
+    return () => removeEventListener(SIGNED_OUT, onExpired);
+  }, [onExpired]);
+  useEffect(() => {
     // When the page becomes visible again, it checks who is signed in: another tab may have signed out, or the token may have lost a
     // scope.
     const look = () => {
@@ -74,11 +78,11 @@ export function App() {
     <>
       <Header me={state.me} view={view} onLeave={leave} />
       {view === "live" ? (
-        <LiveView me={state.me} onExpired={onExpired} />
+        <LiveView me={state.me} />
       ) : view === "signals" ? (
-        <SignalsView me={state.me} onExpired={onExpired} />
+        <SignalsView me={state.me} />
       ) : (
-        <SessionsView key={route.subject} me={state.me} wanted={route.subject} onExpired={onExpired} />
+        <SessionsView key={route.subject} me={state.me} wanted={route.subject} />
       )}
     </>
   );
@@ -94,15 +98,11 @@ function Header({ me, view, onLeave }: HeaderProps) {
         <b>Session console</b>
       </span>
       <nav aria-label="Views">
-        <a href="#/sessions" aria-current={view === "sessions" ? "page" : undefined}>
-          Sessions
-        </a>
-        <a href="#/live" aria-current={view === "live" ? "page" : undefined}>
-          Live
-        </a>
-        <a href="#/signals" aria-current={view === "signals" ? "page" : undefined}>
-          Signals
-        </a>
+        {["Sessions", "Live", "Signals"].map((title) => (
+          <a key={title} href={`#/${title.toLowerCase()}`} aria-current={view === title.toLowerCase() && "page"}>
+            {title}
+          </a>
+        ))}
       </nav>
       <span class="who">
         <span class="soft" title={`Scopes: ${me.scopes.join(", ")}`}>

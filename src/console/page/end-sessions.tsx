@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { sessions as api, isSignedOut } from "./api.ts";
+import { sessions as api } from "./api.ts";
 import { deviceOf, nameBeside } from "./format.ts";
 import { Beside, Confirm, Given } from "./parts.tsx";
 
@@ -13,12 +13,11 @@ type Props = {
   /** Whether there are more sessions than the displayed ones. */
   readonly more: boolean;
   readonly onDone: (count: number, what: string) => void;
-  readonly onExpired: () => void;
   readonly onCancel: () => void;
 };
 
 /** Describes which devices will be signed out, and signs them out after a confirmation. */
-export function EndSessions({ asked: { all, sessions }, subject, more, onDone, onExpired, onCancel }: Props) {
+export function EndSessions({ asked: { all, sessions }, subject, more, onDone, onCancel }: Props) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [first] = sessions;
@@ -35,7 +34,6 @@ export function EndSessions({ asked: { all, sessions }, subject, more, onDone, o
         : await api.revokeSession({ sessionId: first?.sessionId ?? "" });
       onDone(revokedCount, revokedCount === 1 ? "1 session" : `${revokedCount} sessions`);
     } catch (failure) {
-      if (isSignedOut(failure)) return onExpired();
       setError(failure);
       setBusy(false);
     }

@@ -1,20 +1,13 @@
 import { absolute, span } from "./format.ts";
 import type { LiveKey } from "./live-numbers.ts";
+import { Headings } from "./parts.tsx";
 
 /** Shows the keys with their ages, and what `session-service keys` may do next. */
 export function KeyTable({ keys, now }: { readonly keys: readonly LiveKey[]; readonly now: number }) {
   return (
     <div class="scroll">
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Key</th>
-            <th scope="col">Use</th>
-            <th scope="col">State</th>
-            <th scope="col">For</th>
-            <th scope="col">Next step</th>
-          </tr>
-        </thead>
+        <Headings names={["Key", "Use", "State", "For", "Next step"]} />
         <tbody>
           {keys.map((key) => (
             <tr key={key.kind + key.kid}>

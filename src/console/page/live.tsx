@@ -1,10 +1,10 @@
 /** Shows how this instance is doing. The page reads the numbers every two seconds. */
 import { useEffect, useState } from "preact/hooks";
-import { isSignedOut, type Me, live as read } from "./api.ts";
+import { type Me, live as read } from "./api.ts";
 import { ago, span } from "./format.ts";
 import { KeyTable } from "./keys.tsx";
 import { byLabel, type Live, latencyBetween, type Sample, startOf, total } from "./live-numbers.ts";
-import { Empty, Loading, Problem } from "./parts.tsx";
+import { Forbidden, Loading, Problem } from "./parts.tsx";
 
 const EVERY_MS = 2_000;
 /** How many readings are displayed: those of two minutes. */
@@ -14,7 +14,7 @@ const LAG_WARNING_MS = 2_000;
 
 type State = { readonly live: Live | undefined; readonly samples: readonly Sample[]; readonly error: unknown };
 
-export function LiveView({ me, onExpired }: { readonly me: Me; readonly onExpired: () => void }) {
+export function LiveView({ me }: { readonly me: Me }) {
   const mayRead = me.scopes.includes("metrics");
   const [{ live, samples, error }, setState] = useState<State>({ live: undefined, samples: [], error: undefined });
   useEffect(() => {
@@ -30,7 +30,6 @@ export function LiveView({ me, onExpired }: { readonly me: Me; readonly onExpire
           error: undefined,
         }));
       } catch (failure) {
-        if (isSignedOut(failure)) return onExpired();
         setState((before) => ({ ...before, error: failure }));
       }
       if (!stopped) timer = window.setTimeout(tick, EVERY_MS);
@@ -40,15 +39,9 @@ export function LiveView({ me, onExpired }: { readonly me: Me; readonly onExpire
       stopped = true;
       clearTimeout(timer);
     };
-  }, [mayRead, onExpired]);
+  }, [mayRead]);
 
-  if (!mayRead) {
-    return (
-      <main>
-        <Empty title="The live page cannot be shown">Your admin token does not have the scope metrics.</Empty>
-      </main>
-    );
-  }
+  if (!mayRead) return <Forbidden title="The live page cannot be shown" scope="metrics" />;
   const startedAt = live === undefined ? 0 : startOf(live);
   return (
     <main>

@@ -67,6 +67,37 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
+/** A view that consists of a hint alone. */
+export function Hint({ title, text }: { readonly title: string; readonly text: string }) {
+  return (
+    <main>
+      <Empty title={title}>{text}</Empty>
+    </main>
+  );
+}
+
+export const Forbidden = ({ title, scope }: { readonly title: string; readonly scope: string }) => (
+  <Hint title={title} text={`Your admin token does not have the scope ${scope}.`} />
+);
+
+type HeadingsProps = { readonly names: readonly string[]; readonly children?: ComponentChildren };
+
+/** The first row of a table. @param children further headings */
+export function Headings({ names, children }: HeadingsProps) {
+  return (
+    <thead>
+      <tr>
+        {names.map((name) => (
+          <th key={name} scope="col">
+            {name}
+          </th>
+        ))}
+        {children}
+      </tr>
+    </thead>
+  );
+}
+
 type ConfirmProps = {
   readonly title: string;
   readonly action: string;

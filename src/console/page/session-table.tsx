@@ -1,8 +1,10 @@
 /** Shows the sessions that were found, each in a row. */
+import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { bindingOf, deviceOf, msOf, nameBeside } from "./format.ts";
-import { Beside, Given, GivenOrNot, Time } from "./parts.tsx";
+import { Beside, Given, GivenOrNot, Headings, Time } from "./parts.tsx";
+import { addressOf } from "./search.tsx";
 import { SessionDetails } from "./session-details.tsx";
 
 type Props = {
@@ -13,25 +15,27 @@ type Props = {
   readonly onEnd: (session: Session) => void;
 };
 
+/** The cells of a session that have no control, by the headings of their columns. */
+const CELLS: Readonly<Record<string, (session: Session) => JSX.Element>> = {
+  Place: ({ client }) => <GivenOrNot text={client?.ipAddress} />,
+  Application: ({ clientId }) => <Given text={clientId} />,
+  Created: ({ createTime }) => <Time ms={msOf(createTime)} />,
+  "Last refresh": ({ lastRefreshTime }) => <Time ms={msOf(lastRefreshTime)} />,
+  Expires: (session) => <Time ms={expiryOf(session)} />,
+  "Device key": ({ deviceBinding: binding }) => (
+    <span class={binding?.bound ? "badge good" : "badge"}>{bindingOf(binding)}</span>
+  ),
+};
+
 export function SessionTable({ sessions, withSubject, mayEnd, onEnd }: Props) {
   return (
     <div class="card scroll">
       <table class="sessions">
-        <thead>
-          <tr>
-            <th scope="col">Device</th>
-            {withSubject && <th scope="col">User</th>}
-            <th scope="col">Place</th>
-            <th scope="col">Application</th>
-            <th scope="col">Created</th>
-            <th scope="col">Last refresh</th>
-            <th scope="col">Expires</th>
-            <th scope="col">Device key</th>
-            <th scope="col">
-              <span class="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
+        <Headings names={["Device", ...(withSubject ? ["User"] : []), ...Object.keys(CELLS)]}>
+          <th scope="col">
+            <span class="hidden">Actions</span>
+          </th>
+        </Headings>
         {sessions.map((session) => (
           <SessionRow
             key={session.sessionId}
@@ -51,7 +55,7 @@ type RowProps = Omit<Props, "sessions" | "onEnd"> & { readonly session: Session;
 function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
   const [open, setOpen] = useState(false);
   const id = useId();
-  const { client, subject, clientId } = session;
+  const { client, subject } = session;
   const device = deviceOf(client);
   return (
     <tbody class="session">
@@ -64,29 +68,16 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
         </th>
         {withSubject && (
           <td>
-            <a class="subject" href={`#/sessions?${new URLSearchParams({ subject })}`}>
+            <a class="subject" href={addressOf(subject)}>
               <Given text={subject} />
             </a>
           </td>
         )}
-        <td data-name="Place">
-          <GivenOrNot text={client?.ipAddress} />
-        </td>
-        <td data-name="Application">
-          <Given text={clientId} />
-        </td>
-        <td data-name="Created">
-          <Time ms={msOf(session.createTime)} />
-        </td>
-        <td data-name="Last refresh">
-          <Time ms={msOf(session.lastRefreshTime)} />
-        </td>
-        <td data-name="Expires">
-          <Time ms={expiryOf(session)} />
-        </td>
-        <td data-name="Device key">
-          <Binding session={session} />
-        </td>
+        {Object.entries(CELLS).map(([name, cell]) => (
+          <td key={name} data-name={name}>
+            {cell(session)}
+          </td>
+        ))}
         <td class="actions">
           <button type="button" class="quiet" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
             Details
@@ -114,8 +105,4 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
 function expiryOf({ idleExpireTime, absoluteExpireTime }: Session): number | undefined {
   const times = [msOf(idleExpireTime), msOf(absoluteExpireTime)].filter((ms) => ms !== undefined);
   return times.length === 0 ? undefined : Math.min(...times);
-}
-
-function Binding({ session: { deviceBinding } }: { readonly session: Session }) {
-  return <span class={deviceBinding?.bound ? "badge good" : "badge"}>{bindingOf(deviceBinding)}</span>;
 }

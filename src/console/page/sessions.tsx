@@ -3,25 +3,25 @@ import { useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Me } from "./api.ts";
 import { type Asked, EndSessions } from "./end-sessions.tsx";
-import { Empty, Given, Loading, Problem } from "./parts.tsx";
+import { Empty, Forbidden, Given, Loading, Problem } from "./parts.tsx";
 import { addressOf, EMPTY_FILTER, type Filter, SearchForm } from "./search.tsx";
 import { SessionTable } from "./session-table.tsx";
 import { Timeline } from "./timeline.tsx";
 import { type Found, useSessions } from "./use-sessions.ts";
 
-type Props = { readonly me: Me; readonly wanted: string; readonly onExpired: () => void };
+type Props = { readonly me: Me; readonly wanted: string };
 
 /** @param wanted a subject, the id of a session, or nothing */
-export function SessionsView({ me, wanted, onExpired }: Props) {
+export function SessionsView({ me, wanted }: Props) {
   const [filter, setFilter] = useState<Filter>(EMPTY_FILTER);
   const [asked, setAsked] = useState<Asked>();
   const [message, setMessage] = useState("");
   const [changes, setChanges] = useState(0);
   const mayRead = me.scopes.includes("sessions:read");
   const mayEnd = me.scopes.includes("sessions:revoke");
-  const { found, busy, error, load } = useSessions(wanted, filter, mayRead, onExpired);
+  const { found, busy, error, load } = useSessions(wanted, filter, mayRead);
 
-  if (!mayRead) return <Forbidden />;
+  if (!mayRead) return <Forbidden title="Sessions cannot be shown" scope="sessions:read" />;
   const ended = (count: number, what: string) => {
     setAsked(undefined);
     setMessage(count === 0 ? "Nothing to end: it had ended already." : `${what} ended.`);
@@ -56,33 +56,16 @@ export function SessionsView({ me, wanted, onExpired }: Props) {
           />
         )}
       </section>
-      {subject !== "" && (
-        <Timeline
-          key={`${changes} ${subject}`}
-          subject={subject}
-          changed={changes > 0}
-          live={list}
-          onExpired={onExpired}
-        />
-      )}
+      {subject !== "" && <Timeline key={`${changes} ${subject}`} subject={subject} changed={changes > 0} live={list} />}
       {asked !== undefined && (
         <EndSessions
           asked={asked}
           subject={subject}
           more={found?.next !== ""}
           onDone={ended}
-          onExpired={onExpired}
           onCancel={() => setAsked(undefined)}
         />
       )}
-    </main>
-  );
-}
-
-function Forbidden() {
-  return (
-    <main>
-      <Empty title="Sessions cannot be shown">Your admin token does not have the scope sessions:read.</Empty>
     </main>
   );
 }

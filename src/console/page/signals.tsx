@@ -1,9 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { type Subscription, SubscriptionKind } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { isSignedOut, type Me, signals } from "./api.ts";
+import { type Me, signals } from "./api.ts";
 import { msOf } from "./format.ts";
-import { Empty, Given, Loading, Problem, Time } from "./parts.tsx";
+import { Empty, Forbidden, Given, Headings, Hint, Loading, Problem, Time } from "./parts.tsx";
 
 type State = {
   readonly subscriptions: readonly Subscription[] | undefined;
@@ -13,7 +13,7 @@ type State = {
 };
 
 /** Displays the receivers of signals and the state of their deliveries. An operator can test, pause and resume them here. */
-export function SignalsView({ me, onExpired }: { readonly me: Me; readonly onExpired: () => void }) {
+export function SignalsView({ me }: { readonly me: Me }) {
   const mayRead = me.scopes.includes("signals:read");
   const [{ subscriptions, error, tests }, setState] = useState<State>({
     subscriptions: undefined,
@@ -21,32 +21,27 @@ export function SignalsView({ me, onExpired }: { readonly me: Me; readonly onExp
     tests: {},
   });
   /** Calls the service, and lists the subscriptions again. */
-  const act = useCallback(
-    async (call: () => Promise<Readonly<Record<string, string>> | undefined>) => {
-      try {
-        const tested = await call();
-        const listed = await signals.listSubscriptions({});
-        setState((before) => ({
-          subscriptions: listed.subscriptions,
-          error: undefined,
-          tests: { ...before.tests, ...tested },
-        }));
-      } catch (failure) {
-        if (isSignedOut(failure)) return onExpired();
-        setState((before) => ({ ...before, error: failure }));
-      }
-    },
-    [onExpired],
-  );
+  const act = useCallback(async (call: () => Promise<Readonly<Record<string, string>> | undefined>) => {
+    try {
+      const tested = await call();
+      const listed = await signals.listSubscriptions({});
+      setState((before) => ({
+        subscriptions: listed.subscriptions,
+        error: undefined,
+        tests: { ...before.tests, ...tested },
+      }));
+    } catch (failure) {
+      setState((before) => ({ ...before, error: failure }));
+    }
+  }, []);
   const read = useCallback(() => act(async () => undefined), [act]);
   useEffect(() => {
     if (mayRead) void read();
   }, [mayRead, read]);
 
-  if (!mayRead)
-    return <Hint title="Signals cannot be shown">Your admin token does not have the scope signals:read.</Hint>;
+  if (!mayRead) return <Forbidden title="Signals cannot be shown" scope="signals:read" />;
   if (ConnectError.from(error).code === Code.Unimplemented) {
-    return <Hint title="Signals are off">SIGNALS=on turns them on.</Hint>;
+    return <Hint title="Signals are off" text="SIGNALS=on turns them on." />;
   }
   return (
     <main>
@@ -68,14 +63,6 @@ export function SignalsView({ me, onExpired }: { readonly me: Me; readonly onExp
   );
 }
 
-function Hint({ title, children }: { readonly title: string; readonly children: string }) {
-  return (
-    <main>
-      <Empty title={title}>{children}</Empty>
-    </main>
-  );
-}
-
 type TableProps = {
   readonly subscriptions: readonly Subscription[];
   readonly tests: State["tests"];
@@ -90,23 +77,13 @@ const KINDS: Readonly<Record<number, string>> = {
   [SubscriptionKind.SSF_POLL]: "SSF, by poll",
 };
 
+const HEADINGS = "Receiver, Kind, State, Delivered, Given up, Waiting since, Failures in a row, Last error, Actions";
+
 function Table({ subscriptions, tests, mayManage, act }: TableProps) {
   return (
     <div class="scroll">
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Receiver</th>
-            <th scope="col">Kind</th>
-            <th scope="col">State</th>
-            <th scope="col">Delivered</th>
-            <th scope="col">Given up</th>
-            <th scope="col">Waiting since</th>
-            <th scope="col">Failures in a row</th>
-            <th scope="col">Last error</th>
-            <th scope="col">Actions</th>
-          </tr>
-        </thead>
+        <Headings names={HEADINGS.split(", ")} />
         <tbody>
           {subscriptions.map((one) => (
             <tr key={one.subscriptionId}>

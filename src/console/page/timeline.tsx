@@ -1,7 +1,7 @@
 /** Shows what happened to the sessions of a user. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Session, type SessionEvent, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { sessions as api, isSignedOut } from "./api.ts";
+import { sessions as api } from "./api.ts";
 import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
 import { Empty, Given, Loading, Problem } from "./parts.tsx";
 
@@ -13,11 +13,10 @@ type Props = {
   /** Whether sessions have been ended on this page. */
   readonly changed: boolean;
   readonly live: readonly Session[];
-  readonly onExpired: () => void;
 };
 type Loaded = { readonly events: readonly SessionEvent[]; readonly next: string };
 
-export function Timeline({ subject, changed, live, onExpired }: Props) {
+export function Timeline({ subject, changed, live }: Props) {
   const [loaded, setLoaded] = useState<Loaded>();
   const [error, setError] = useState<unknown>();
   const rereads = useRef<readonly ReturnType<typeof setTimeout>[]>([]);
@@ -28,11 +27,10 @@ export function Timeline({ subject, changed, live, onExpired }: Props) {
         const page = await api.listSessionEvents({ subject, pageSize: 50, pageToken: before?.next ?? "" });
         setLoaded({ events: [...(before?.events ?? []), ...page.events], next: page.nextPageToken });
       } catch (failure) {
-        if (isSignedOut(failure)) onExpired();
-        else setError(failure);
+        setError(failure);
       }
     },
-    [subject, onExpired],
+    [subject],
   );
   useEffect(() => {
     load();

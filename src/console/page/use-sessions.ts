@@ -2,7 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { sessions as api, isSignedOut } from "./api.ts";
+import { sessions as api } from "./api.ts";
 import { type Filter, requestOf } from "./search.tsx";
 
 const PAGE = 25;
@@ -36,7 +36,7 @@ async function find(wanted: string, filter: Filter, before: Found | undefined): 
 }
 
 /** @param wanted a subject, the id of a session, or nothing */
-export function useSessions(wanted: string, filter: Filter, mayRead: boolean, onExpired: () => void) {
+export function useSessions(wanted: string, filter: Filter, mayRead: boolean) {
   const [found, setFound] = useState<Found>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -53,13 +53,12 @@ export function useSessions(wanted: string, filter: Filter, mayRead: boolean, on
         if (own !== latest.current) return;
         setFound(result);
       } catch (failure) {
-        if (isSignedOut(failure)) return onExpired();
         if (own !== latest.current) return;
         setError(failure);
       }
       setBusy(false);
     },
-    [wanted, filter, onExpired],
+    [wanted, filter],
   );
   useEffect(() => {
     if (mayRead) load();
