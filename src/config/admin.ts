@@ -2,6 +2,10 @@
 import type { Read } from "./reader.ts";
 import { adminToken, boolean, list, oneOf, readableFile } from "./values.ts";
 
+/** Returns whether the service generates its own admin token, which it does only if no other is configured. */
+export const hasOwnAdminToken = ({ adminTokens, adminTokensFile }: Partial<ReturnType<typeof readAdmin>>) =>
+  adminTokens === undefined && adminTokensFile === undefined;
+
 export function readAdmin(read: Read) {
   return {
     /** The tokens that have every scope. */

@@ -1,5 +1,5 @@
 /** The settings of the commands that call a service: the URL of its admin API, and a token. The service itself does not read them. */
-import { type AddFault, ConfigError, createRead, type Environment } from "./reader.ts";
+import { type Environment, readSettings } from "./reader.ts";
 import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } from "./values.ts";
 
 export type CommandLineConfig = ReturnType<typeof readCommandLine>;
@@ -8,11 +8,8 @@ export type CommandLineConfig = ReturnType<typeof readCommandLine>;
 export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "TOKEN"] as const;
 
 /** @throws ConfigError */
-export function readCommandLine(env: Environment) {
-  const faults: string[] = [];
-  const addFault: AddFault = (line) => void faults.push(line);
-  const read = createRead(env, addFault);
-  const config = {
+export const readCommandLine = (env: Environment) =>
+  readSettings(env, (read) => ({
     adminUrl: read("ADMIN_URL", baseUrl, undefined),
     adminToken: read("ADMIN_TOKEN", adminToken, undefined),
     /** The token to inspect or verify, for commands about a token. */
@@ -27,10 +24,7 @@ export function readCommandLine(env: Environment) {
       adminTokens: read("ADMIN_TOKENS", list(adminToken), undefined),
       dataDir: read("DATA_DIR", text(4096), "./data"),
     },
-  };
-  if (faults.length > 0) throw new ConfigError(faults);
-  return Object.freeze(config);
-}
+  }));
 
 /** Returns the URL of a listener on this machine; undefined if its port is not known. */
 export function localUrl(name: string, port: number, tls: boolean): string | undefined {

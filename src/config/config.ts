@@ -9,7 +9,7 @@ import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
 import { readOAuth } from "./oauth.ts";
 import { readObservability } from "./observability.ts";
-import { type AddFault, ConfigError, createRead, type Environment, type Read } from "./reader.ts";
+import { type AddFault, type Environment, type Read, readSettings } from "./reader.ts";
 import { readSessions } from "./sessions.ts";
 import { readSignals } from "./signals.ts";
 import { readStore } from "./store.ts";
@@ -41,14 +41,8 @@ function readGroups(read: Read, addFault: AddFault) {
   };
 }
 
-/** Reads the configuration. A variable that is set to an empty text counts as unset. @throws ConfigError with every fault */
-export function readConfig(env: Environment): Config {
-  const faults: string[] = [];
-  const addFault = (line: string) => void faults.push(line);
-  const config = readGroups(createRead(env, addFault), addFault);
-  if (faults.length > 0) throw new ConfigError(faults);
-  return Object.freeze(config);
-}
+/** Reads the configuration of the service. @throws ConfigError with every fault */
+export const readConfig = (env: Environment): Config => readSettings(env, readGroups);
 
 /** Returns every variable that the service reads, with its value or its default. A variable with a fault is undefined. */
 export function configVariables(env: Environment = {}): ReadonlyMap<string, unknown> {

@@ -1,5 +1,5 @@
 /** Reads groups of variables: each variable once, with all faults collected. */
-import type { Parse } from "./values.ts";
+import { type Parse, valid } from "./values.ts";
 
 /** The environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -20,13 +20,16 @@ export class ConfigError extends Error {
   }
 }
 
-export function createRead(env: Environment, addFault: AddFault): Read {
-  return (name, parse, byDefault) => {
-    const value = env[name];
-    if (value === undefined || value === "") return byDefault;
-    const parsed = parse(value);
+/** Reads settings, and freezes them. A variable that is set to an empty text counts as unset. @throws ConfigError with every fault */
+export function readSettings<T>(env: Environment, readAll: (read: Read, addFault: AddFault) => T): Readonly<T> {
+  const faults: string[] = [];
+  const addFault = (line: string) => void faults.push(line);
+  const settings = readAll((name, parse, byDefault) => {
+    const parsed = env[name] ? parse(env[name]) : valid(byDefault);
     if (parsed.ok) return parsed.value;
     addFault(`${name} ${parsed.reason}`);
     return byDefault;
-  };
+  }, addFault);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return Object.freeze(settings);
 }

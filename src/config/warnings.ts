@@ -3,10 +3,22 @@
  * secret.
  */
 import { COMMAND_VARIABLES } from "./command-line.ts";
-import { type Config, configVariables } from "./config.ts";
+import { type Config, ConfigError, configVariables, readConfig } from "./config.ts";
 import { mostLike } from "./likeness.ts";
 import { isLoopback } from "./loopback.ts";
 import type { Environment } from "./reader.ts";
+
+/** Reads the configuration. Warnings are returned also beside faults, because a misspelt name may be the cause of a fault. */
+export function examineConfig(env: Environment) {
+  const setCount = [...configVariables().keys()].filter((name) => env[name]).length;
+  try {
+    const config = readConfig(env);
+    return { config, faults: [], warnings: configWarnings(env, config), setCount };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { config: undefined, faults: error.faults, warnings: configWarnings(env), setCount };
+  }
+}
 
 /** @param config undefined if the configuration has faults: then only the names of variables are examined */
 export function configWarnings(env: Environment, config?: Config): string[] {

@@ -1,15 +1,13 @@
 /** Checks whether browsers keep the cookie and send it where it is needed. Settings that are valid separately can fail together. */
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
-import { type Finding, type Report, reportOf } from "./finding.ts";
+import type { Report } from "./finding.ts";
 
-export function checkBrowsers(config: Config): readonly Finding[] {
+export function checkBrowsers(report: Report, config: Config): void {
   const own = config.issuer === undefined ? undefined : new URL(config.issuer);
-  const report = reportOf("browsers");
   if (own !== undefined) checkOwn(report, config, own);
   checkOrigins(report, config, own);
   if (report.findings.length === 0) report.ok("browsers keep the cookie, and send it from the allowed origins");
-  return report.findings;
 }
 
 /** Checks the cookie for the service's own address. */

@@ -5,17 +5,16 @@ import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
 import { DAY_MS } from "../config/values.ts";
 import { errorMessage } from "../files/error-code.ts";
-import { type Finding, type Report, reportOf } from "./finding.ts";
+import type { Report } from "./finding.ts";
 
 /** How long before its expiry a certificate should have been renewed, in ms. */
 const RENEWAL_MS = 14 * DAY_MS;
 
-export function checkCertificate(config: Config, now: number): readonly Finding[] {
+export function checkCertificate(report: Report, config: Config, clock: () => number): void {
   const { tlsCertFile, tlsKeyFile, adminTlsClientCaFile } = config;
-  const report = reportOf("certificate");
+  const now = clock();
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined) checkOwn(report, config, tlsCertFile, tlsKeyFile, now);
   if (adminTlsClientCaFile !== undefined) checkFile(report, "ADMIN_TLS_CLIENT_CA_FILE", adminTlsClientCaFile, now);
-  return report.findings;
 }
 
 function checkOwn(

@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { errorCode, errorMessage } from "../files/error-code.ts";
-import { type Finding, type Report, reportOf } from "./finding.ts";
+import type { Report } from "./finding.ts";
 
 /** The free space, in bytes, below which the store may soon refuse writes. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
@@ -12,11 +12,10 @@ const MIN_FREE_BYTES = 256 * 1024 * 1024;
 const SQLITE_NOTADB = 26;
 const RESTORE = "stop the service, and restore a backup (session-service restore)";
 
-export async function checkEmbedded(config: Config): Promise<readonly Finding[]> {
-  const report = reportOf("embedded store");
+export async function checkEmbedded(report: Report, config: Config): Promise<void> {
+  if (config.redis !== undefined) return;
   await checkFile(report, join(config.dataDir, "sessions.db"));
   await checkSpace(report, config.dataDir);
-  return report.findings;
 }
 
 async function checkFile(report: Report, path: string): Promise<void> {

@@ -1,15 +1,30 @@
 /** Runs all checks of an installation, one after the other, and yields each finding at once. */
-import { type Config, ConfigError, configVariables, readConfig } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
-import { configWarnings } from "../config/warnings.ts";
+import { examineConfig } from "../config/warnings.ts";
 import { checkBrowsers } from "./browsers.ts";
 import { checkCertificate } from "./certificate.ts";
 import { checkEmbedded } from "./embedded.ts";
 import { checkAdminTokens, checkDataDir } from "./files.ts";
-import { type Finding, reportOf } from "./finding.ts";
+import { type Check, type Finding, type Report, reportOf } from "./finding.ts";
 import { checkEventKeys, checkKeys } from "./keys.ts";
 import { checkRedis } from "./redis.ts";
 import { checkService } from "./service.ts";
+
+type CheckInstallation = (report: Report, config: Config, clock: () => number) => void | Promise<void>;
+
+/** The checks that depend on the configuration. */
+const CHECKS: readonly (readonly [Check, CheckInstallation])[] = [
+  ["files", checkDataDir],
+  ["keys", checkKeys],
+  ["keys", checkEventKeys],
+  ["admin tokens", checkAdminTokens],
+  ["certificate", checkCertificate],
+  ["browsers", checkBrowsers],
+  ["embedded store", checkEmbedded],
+  ["redis", checkRedis],
+  ["service", checkService],
+];
 
 type ExamineDeps = {
   readonly env: Environment;
@@ -17,36 +32,17 @@ type ExamineDeps = {
   readonly clock: () => number;
 };
 
-export async function* examine(deps: ExamineDeps): AsyncGenerator<Finding> {
-  const { env, clock } = deps;
-  const { config, findings } = readFindings(env);
-  yield* findings;
-  // All further checks depend on the configuration.
-  if (config === undefined) return;
-  const now = clock();
-  yield* await checkDataDir(config);
-  yield* await checkKeys(config, now);
-  yield* await checkEventKeys(config);
-  yield* await checkAdminTokens(config);
-  yield* checkCertificate(config, now);
-  yield* checkBrowsers(config);
-  yield* config.redis === undefined ? await checkEmbedded(config) : await checkRedis(config, config.redis, clock);
-  yield* await checkService(config);
-}
-
-function readFindings(env: Environment): {
-  readonly config: Config | undefined;
-  readonly findings: readonly Finding[];
-} {
+export async function* examine({ env, clock }: ExamineDeps): AsyncGenerator<Finding> {
+  const { config, faults, warnings, setCount } = examineConfig(env);
   const { ok, warning, fault, findings } = reportOf("configuration");
-  let config: Config | undefined;
-  try {
-    config = readConfig(env);
-    ok(`no fault; variables set: ${[...configVariables().keys()].filter((name) => env[name]).length}`);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    for (const line of error.faults) fault(line, "correct the variable (docs/configuration.md)");
+  if (config !== undefined) ok(`no fault; variables set: ${setCount}`);
+  for (const line of faults) fault(line, "correct the variable (docs/configuration.md)");
+  for (const line of warnings) warning(line, "correct it, or remove it from the environment");
+  yield* findings;
+  if (config === undefined) return;
+  for (const [name, check] of CHECKS) {
+    const report = reportOf(name);
+    await check(report, config, clock);
+    yield* report.findings;
   }
-  for (const line of configWarnings(env, config)) warning(line, "correct it, or remove it from the environment");
-  return { config, findings };
 }

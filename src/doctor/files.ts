@@ -1,18 +1,16 @@
 /** Checks the files that hold secrets or grant rights. */
 import { stat } from "node:fs/promises";
+import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
 import { errorCode } from "../files/error-code.ts";
 import { protectionFault } from "../files/protection.ts";
 import { loadAdminAccess } from "../tokens/admin-access.ts";
 import { AdminTokensFault } from "../tokens/admin-entries.ts";
-import { type Finding, reportOf } from "./finding.ts";
+import type { Report } from "./finding.ts";
 
-const hasOwnToken = (config: Config) => config.adminTokens === undefined && config.adminTokensFile === undefined;
-
-export async function checkDataDir(config: Config): Promise<readonly Finding[]> {
-  const { ok, fault, findings } = reportOf("files");
-  if (config.redis !== undefined && !hasOwnToken(config)) return [];
+export async function checkDataDir({ ok, fault }: Report, config: Config): Promise<void> {
+  if (config.redis !== undefined && !hasOwnAdminToken(config)) return;
   const path = config.dataDir;
   try {
     const isDirectory = (await stat(path)).isDirectory();
@@ -25,11 +23,9 @@ export async function checkDataDir(config: Config): Promise<readonly Finding[]> 
     if (errorCode(error) === "ENOENT") ok(`DATA_DIR: ${path} is not there yet; the first start makes it`);
     else fault(`DATA_DIR: ${path} cannot be read (${errorCode(error)})`, "run this as the user of the service");
   }
-  return findings;
 }
 
-export async function checkAdminTokens(config: Config): Promise<readonly Finding[]> {
-  const report = reportOf("admin tokens");
+export async function checkAdminTokens(report: Report, config: Config): Promise<void> {
   try {
     await loadAdminAccess([], config.adminTokensFile);
     if (config.adminTokensFile !== undefined) report.ok(`ADMIN_TOKENS_FILE: ${config.adminTokensFile} is valid`);
@@ -37,7 +33,7 @@ export async function checkAdminTokens(config: Config): Promise<readonly Finding
     if (!(error instanceof AdminTokensFault)) throw error;
     report.fault(error.message, "correct the file; `session-service admin-token` makes entries");
   }
-  if (config.redis !== undefined && hasOwnToken(config)) {
+  if (config.redis !== undefined && hasOwnAdminToken(config)) {
     report.warning(
       "each instance makes an admin token of its own: callers need the one of the instance that they reach",
       "set ADMIN_TOKENS or ADMIN_TOKENS_FILE, the same for all instances",
@@ -49,6 +45,5 @@ export async function checkAdminTokens(config: Config): Promise<readonly Finding
       "set TLS_CERT_FILE and TLS_KEY_FILE, or let only a trusted network reach ADMIN_PORT",
     );
   }
-  if (report.findings.length === 0) report.ok(hasOwnToken(config) ? "the one in DATA_DIR" : "set by ADMIN_TOKENS");
-  return report.findings;
+  if (report.findings.length === 0) report.ok(hasOwnAdminToken(config) ? "the one in DATA_DIR" : "set by ADMIN_TOKENS");
 }

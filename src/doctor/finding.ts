@@ -13,22 +13,20 @@ export type Finding = {
   readonly remedy?: string;
 };
 
-const CHECKS = [
-  "configuration",
-  "files",
-  "keys",
-  "admin tokens",
-  "certificate",
-  "browsers",
-  "redis",
-  "embedded store",
-  "service",
-] as const;
-type Check = (typeof CHECKS)[number];
+export type Check =
+  | "configuration"
+  | "files"
+  | "keys"
+  | "admin tokens"
+  | "certificate"
+  | "browsers"
+  | "redis"
+  | "embedded store"
+  | "service";
 
 /** Collects the findings of one check. */
 export type Report = {
-  readonly findings: readonly Finding[];
+  readonly findings: Finding[];
   readonly ok: (found: string) => void;
   readonly warning: (found: string, remedy: string) => void;
   readonly fault: (found: string, remedy: string) => void;

@@ -6,17 +6,17 @@ import { EventKeysFault } from "../tokens/event-keys.ts";
 import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../tokens/ring.ts";
 import { readRing } from "../tokens/ring-file.ts";
 import { nextStep, type RingTimes } from "../tokens/ring-steps.ts";
-import { type Finding, type Report, reportOf } from "./finding.ts";
+import type { Report } from "./finding.ts";
 
 /** How long a key should be used at most, in ms. docs/operations.md advises a rotation every month. */
 const MAX_USE_MS = 90 * DAY_MS;
 /** How long an instance takes to read a changed ring, in ms. The keys command assumes the same. */
 const PICK_UP_MS = 60_000;
 
-export async function checkKeys(config: Config, now: number): Promise<readonly Finding[]> {
-  const report = reportOf("keys");
+export async function checkKeys(report: Report, config: Config, clock: () => number): Promise<void> {
   try {
     const ring = await readRing(config.keysFile);
+    const now = clock();
     for (const kind of KEY_KINDS) checkKind(report, ring, kind, { ...config, pickUpMs: PICK_UP_MS }, now);
     if (report.findings.length === 0) report.ok(`the keys of ${config.keysFile} are in use for less than 90 days`);
   } catch (error) {
@@ -25,13 +25,12 @@ export async function checkKeys(config: Config, now: number): Promise<readonly F
     else if (config.redis !== undefined) report.fault(error.message, "session-service keys create");
     else report.ok(`there is no key ring at ${config.keysFile} yet; the first start makes one`);
   }
-  return report.findings;
 }
 
 /** Checks the keys of security event tokens, if the key ring does not sign them. */
-export async function checkEventKeys({ signals, signalsRsaKeyFile: path }: Config): Promise<readonly Finding[]> {
-  if (!signals || path === undefined) return [];
-  const { ok, fault, findings } = reportOf("keys");
+export async function checkEventKeys({ ok, fault }: Report, config: Config): Promise<void> {
+  const { signals, signalsRsaKeyFile: path } = config;
+  if (!signals || path === undefined) return;
   try {
     const { current } = await loadEventKeys(path, "operator");
     ok(`SIGNALS_RSA_KEY_FILE: ${path} has keys of RSA: ${current.jwks.length}`);
@@ -40,7 +39,6 @@ export async function checkEventKeys({ signals, signalsRsaKeyFile: path }: Confi
     const remedy = "name RSA keys in PEM, such as `openssl genrsa 2048` makes, that only the service can read";
     fault(`SIGNALS_RSA_KEY_FILE: ${error.message}`, remedy);
   }
-  return findings;
 }
 
 function checkKind(report: Report, ring: Ring, kind: KeyKind, times: RingTimes, now: number): void {

@@ -3,26 +3,22 @@ import type { Config } from "../config/config.ts";
 import type { RedisTarget } from "../config/redis-url.ts";
 import { errorCode } from "../files/error-code.ts";
 import type { NodeFacts } from "../store/redis/examination.ts";
-import { type Finding, type Report, reportOf } from "./finding.ts";
+import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/operations.md). */
 const MAX_NODE_SKEW_MS = 5_000;
 /** Tokens are stamped by Redis's clock and verified by others, so the clocks must agree up to this difference, in ms. */
 const MAX_OWN_SKEW_MS = 1_000;
 
-export async function checkRedis(
-  config: Config,
-  target: RedisTarget,
-  clock: () => number,
-): Promise<readonly Finding[]> {
+export async function checkRedis(report: Report, config: Config, clock: () => number): Promise<void> {
+  const { redis: target } = config;
+  if (target === undefined) return;
   const { examineRedis } = await import("../store/redis/examination.ts");
   const examination = await examineRedis(target, config.redisWaitReplicas, clock);
-  const report = reportOf("redis");
   if (examination.ok) {
     for (const node of examination.nodes) checkNode(report, node, config, target);
     checkClocks(report, examination.nodes);
   } else reportUnreachable(report, target, examination.reason);
-  return report.findings;
 }
 
 function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Error): void {

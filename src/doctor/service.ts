@@ -6,21 +6,21 @@ import type { Config } from "../config/config.ts";
 import { errorCode, errorMessage } from "../files/error-code.ts";
 import { KeyRingFault } from "../tokens/ring.ts";
 import { readRing } from "../tokens/ring-file.ts";
-import { type Finding, reportOf } from "./finding.ts";
+import { type Finding, type Report, reportOf } from "./finding.ts";
 
 /** How long a whole response may take, in ms, because another server may send without end. */
 const TIMEOUT_MS = 3_000;
 
 const JWKS_PATH = "/.well-known/jwks.json";
 
-export async function checkService(config: Config): Promise<readonly Finding[]> {
+export async function checkService(report: Report, config: Config): Promise<void> {
   const own = await ownKids(config.keysFile);
   const findings = await Promise.all([
     checkListener("the public API", own, config, config.host, config.port),
     checkListener("the admin API", own, config, config.adminHost, config.adminPort),
     checkIssuer(config, own),
   ]);
-  return findings.flat();
+  report.findings.push(...findings.flat());
 }
 
 /** Returns the ids of the keys that this installation signs with. Empty if it has no ring yet, undefined if the ring cannot be read. */

@@ -1,10 +1,10 @@
 /** Reports at the start: doubtful settings in the log, and on standard output that the service is ready. */
 import { join, relative, resolve } from "node:path";
+import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { quickstart } from "./quickstart.ts";
-import { hasOwnAdminToken } from "./secrets.ts";
 
 /**
  * The shortest reuse interval without a warning, in ms. A refresh may wait in this process for a quarter of the reuse interval, but at

@@ -1,7 +1,7 @@
 /** Decides whether the service was started only to try it out, so that its reference page may offer a sign-in. */
+import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
-import { hasOwnAdminToken } from "./secrets.ts";
 
 /**
  * Returns whether the reference page may offer to sign in: with the embedded store, only for this machine, and with no setting of a

@@ -1,5 +1,6 @@
 /** Opens the files with the service's own secrets. If a file cannot be used, the error contains the remedy. */
 import { mkdir } from "node:fs/promises";
+import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { protectionFault } from "../files/protection.ts";
 import { systemClock } from "../session/time.ts";
@@ -48,10 +49,6 @@ export async function openEventKeys(config: Config): Promise<EventKeyFile | unde
     throw startError(error, "SIGNALS_RSA_KEY_FILE");
   });
 }
-
-/** Returns whether the service generates its own admin token, which it does only if no other is configured. */
-export const hasOwnAdminToken = (config: Config) =>
-  config.adminTokens === undefined && config.adminTokensFile === undefined;
 
 /** Opens the credentials of the admin API. @throws StartError */
 export async function openAdminAccess(config: Config): Promise<FollowedAdminAccess> {

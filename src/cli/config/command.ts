@@ -14,18 +14,12 @@ export function addConfigCommand(program: Command, context: Context): void {
       "\nOnly the variables are checked: `session-service doctor` looks at files, certificates and Redis, too.\n" +
         "Exit codes: 0 no fault, 1 a fault (with --strict: or a warning), 2 wrong usage.",
     )
-    .action(async (options) => {
-      const { checkConfig } = await import("./run.ts");
-      checkConfig(context, options);
-    });
+    .action(async (options) => (await import("./run.ts")).checkConfig(context, options));
   config
     .command("show")
     .description("print every variable with its value, and where it comes from; secrets are hidden")
     .option("--set", "only those that are set")
     .option("--json", "for programs")
     .addHelpText("after", "\nExit codes: 0 done, 1 the configuration has a fault, 2 wrong usage.")
-    .action(async (options) => {
-      const { showConfig } = await import("./run.ts");
-      showConfig(context, options);
-    });
+    .action(async (options) => (await import("./run.ts")).showConfig(context, options));
 }
