@@ -1,6 +1,6 @@
 /** Runs the command line: one command, its output and its exit code. */
 import { CommanderError } from "commander";
-import type { Environment } from "../config/reader.ts";
+import { ConfigError, type Environment } from "../config/reader.ts";
 import type { Context } from "./context.ts";
 import { protectDashedIds } from "./dashed-ids.ts";
 import { CommandError, EXIT, type ExitCode } from "./exit.ts";
@@ -48,7 +48,7 @@ export async function runCommand(args: readonly string[], context: Context): Pro
 function exitCodeOf(error: unknown, context: Context): ExitCode {
   // Commander has printed its message already. Everything that it refuses is wrong usage.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  if (!(error instanceof CommandError)) throw error;
+  if (!(error instanceof CommandError || error instanceof ConfigError)) throw error;
   context.note(error.message);
-  return error.exitCode;
+  return error instanceof CommandError ? error.exitCode : EXIT.failed;
 }

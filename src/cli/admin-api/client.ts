@@ -1,13 +1,12 @@
 /** Creates a client of the admin API, with the address and the credential from the options and the environment. */
 import { readFileSync } from "node:fs";
-import { type CallOptions, type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import type { Environment } from "../../config/reader.ts";
 import { errorCode } from "../../files/error-code.ts";
-import { readOrRefuse } from "../configuration.ts";
 import { CommandError, usageError } from "../exit.ts";
 import { readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
@@ -18,22 +17,16 @@ const CALL_TIMEOUT_MS = 30_000;
 
 export type AdminApi = {
   readonly url: string;
+  /** Its calls throw CommandError with a message and an exit code. Its streams throw the errors of Connect. */
   readonly client: Client<typeof SessionAdminService>;
   readonly signals: Client<typeof SignalsAdminService>;
-  /**
-   * Makes a call that is no stream, with the options that it receives.
-   *
-   * @param signal aborts the call
-   * @throws CommandError with a message and an exit code
-   */
-  readonly call: <T>(method: (options: CallOptions) => Promise<T>, signal?: AbortSignal) => Promise<T>;
-  /** Converts the error of a failed call to an error that ends the command with a message and an exit code. */
+  /** Converts the error of a stream to an error that ends the command with a message and an exit code. */
   readonly failure: (error: unknown) => CommandError;
 };
 
 /** Returns the URL of the admin API and the credential for it. @throws CommandError */
 function connectionOf(env: Environment, options: ConnectionOptions) {
-  const config = readOrRefuse(() => readCommandLine(env));
+  const config = readCommandLine(env);
   const given = options.url === undefined ? undefined : baseUrl(options.url);
   if (given?.ok === false) throw usageError(`--url ${given.reason}`);
   const url = given?.value ?? config.adminUrl ?? config.local.adminUrl;
@@ -57,23 +50,25 @@ export function adminApiOf(env: Environment, options: ConnectionOptions) {
 export function openAdminApi(env: Environment, options: ConnectionOptions): AdminApi {
   const { url, credential, nodeOptions } = connectionOf(env, options);
   const first = credential();
-  const transport = createConnectTransport({
+  const failure = (error: unknown) => callFailure(error, url, first);
+  const connect = createConnectTransport({
     baseUrl: url,
     httpVersion: "1.1",
     nodeOptions,
     interceptors: first === undefined ? [] : [bearer(first.token)],
   });
-  const failure = (error: unknown) => callFailure(error, url, first);
-  return {
-    url,
-    client: createClient(SessionAdminService, transport),
-    signals: createClient(SignalsAdminService, transport),
-    call: (method, signal) =>
-      method({ timeoutMs: CALL_TIMEOUT_MS, ...(signal && { signal }) }).catch((error) => {
+  const transport: Transport = {
+    ...connect,
+    unary: (method, signal, _timeoutMs, header, message) =>
+      connect.unary(method, signal, CALL_TIMEOUT_MS, header, message).catch((error) => {
         throw failure(error);
       }),
-    failure,
   };
+  const [client, signals] = [
+    createClient(SessionAdminService, transport),
+    createClient(SignalsAdminService, transport),
+  ];
+  return { url, client, signals, failure };
 }
 
 const bearer =

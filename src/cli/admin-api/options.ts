@@ -10,6 +10,9 @@ export type ConnectionOptions = {
   readonly key?: string;
 };
 
+/** The options that `addCall` gives to a command. */
+export type CallOptions = ConnectionOptions & { readonly json?: boolean };
+
 export const CONNECTION_HELP = `The token is read from --token-file or ADMIN_TOKEN; for a service on this machine also from ADMIN_TOKENS or
 the file admin-token in DATA_DIR.`;
 

@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { errorCode } from "../../files/error-code.ts";
 import { ownerFault } from "../../files/protection.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
@@ -42,6 +43,6 @@ async function makeEmpty(directory: string): Promise<void> {
     if (readdirSync(directory).length > 0) throw new CommandError(`${directory} is not empty`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`${directory} cannot be used (${(error as NodeJS.ErrnoException).code})`);
+    throw new CommandError(`${directory} cannot be used (${errorCode(error)})`);
   }
 }

@@ -7,7 +7,6 @@ import { errorMessage } from "../../files/error-code.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";
 import { copyDatabase } from "../../store/embedded/copy.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
-import { readOrRefuse } from "../configuration.ts";
 import { CommandError } from "../exit.ts";
 import { createProgress } from "../output/progress.ts";
 
@@ -26,7 +25,7 @@ export const filesOf = (directory: string): Files => ({
 
 /** Returns the files of the service. @throws CommandError if it does not use the embedded store */
 export function embeddedFiles(env: Environment): { readonly config: Config; readonly files: Files } {
-  const config = readOrRefuse(() => readConfig(env));
+  const config = readConfig(env);
   if (config.redis !== undefined) {
     throw new CommandError("REDIS_URL is set: sessions are in Redis; docs/operations.md has how to copy it");
   }

@@ -16,8 +16,5 @@ export function addCompletionCommand(program: Command, context: Context): void {
 
 Exit codes: 0 done, 2 wrong usage.`,
     )
-    .action(async (shell: "bash" | "zsh" | "fish") => {
-      const { completionScript } = await import("./script.ts");
-      context.print(completionScript(shell, program));
-    });
+    .action(async (shell) => context.print((await import("./script.ts")).completionScript(shell, program)));
 }

@@ -4,7 +4,8 @@ import { type Node, nodesOf, type Values } from "./tree.ts";
 
 export function completionScript(shell: "bash" | "zsh" | "fish", program: Command): string {
   const nodes = nodesOf(program);
-  return { bash, zsh, fish }[shell](nodes).trimEnd();
+  const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
+  return { bash, zsh, fish }[shell](nodes, paths).trimEnd();
 }
 
 const NAME = "session-service";
@@ -15,14 +16,16 @@ const BASH_FILES = `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(c
 
 const words = (node: Node) => [...node.commands.map(({ word }) => word), ...node.choices];
 
+/** Generates the cases of a shell's `case` for the options that have values. @param complete completes such a value */
+const valueCases = (nodes: readonly Node[], complete: (values: Values) => string) =>
+  nodes
+    .flatMap(({ path, options }) => options.map((option) => ({ path, ...option })))
+    .filter(({ values }) => values !== "none")
+    .map(({ path, word, values }) => `    '${path} ${word}') ${complete(values)}; return ;;`)
+    .join("\n");
+
 /** The script determines the commands that were typed so far: the words that lead from one node of the tree to the next. */
-function bash(nodes: readonly Node[]): string {
-  const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
-  const values = nodes.flatMap((node) =>
-    node.options
-      .filter((option) => option.values !== "none")
-      .map((option) => `    '${node.path} ${option.word}') ${bashValues(option.values)} ;;`),
-  );
+function bash(nodes: readonly Node[], paths: readonly string[]): string {
   const cases = nodes.map((node) => {
     const options = node.options.map(({ word }) => word).join(" ");
     const files = node.takesPath ? `; ${BASH_FILES}` : "";
@@ -38,7 +41,7 @@ ${FUNCTION}() {
     esac
   done
   case "$path $prev" in
-${values.join("\n")}
+${valueCases(nodes, bashValues)}
   esac
   case "$path" in
 ${cases.join("\n")}
@@ -49,20 +52,14 @@ complete -F ${FUNCTION} ${NAME}
 }
 
 function bashValues(values: Values): string {
-  if (values === "path") return `${BASH_FILES}; return`;
-  if (typeof values === "string") return "COMPREPLY=(); return";
-  return `COMPREPLY=($(compgen -W '${values.join(" ")}' -- "$cur")); return`;
+  if (values === "path") return BASH_FILES;
+  if (typeof values === "string") return "COMPREPLY=()";
+  return `COMPREPLY=($(compgen -W '${values.join(" ")}' -- "$cur"))`;
 }
 
-function zsh(nodes: readonly Node[]): string {
-  const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
+function zsh(nodes: readonly Node[], paths: readonly string[]): string {
   const described = (entries: readonly { readonly word: string; readonly description: string }[]) =>
     entries.map(({ word, description }) => `'${word.replaceAll(":", "\\:")}:${description}'`).join(" ");
-  const values = nodes.flatMap((node) =>
-    node.options
-      .filter((option) => option.values !== "none")
-      .map((option) => `    '${node.path} ${option.word}') ${zshValues(option.values)}; return ;;`),
-  );
   const cases = nodes.map((node) => {
     const choices = node.choices.map((word) => ({ word, description: "" }));
     const files = node.takesPath ? "; _files" : "";
@@ -81,7 +78,7 @@ ${FUNCTION}() {
     esac
   done
   case "$cmdpath $prev" in
-${values.join("\n")}
+${valueCases(nodes, zshValues)}
   esac
   case "$cmdpath" in
 ${cases.join("\n")}
@@ -97,7 +94,7 @@ function zshValues(values: Values): string {
   return typeof values === "string" ? "_message value" : `compadd -- ${values.join(" ")}`;
 }
 
-function fish(nodes: readonly Node[]): string {
+function fish(nodes: readonly Node[], paths: readonly string[]): string {
   const lines = nodes.flatMap((node) => {
     const when = `-n '__session_service_at "${node.path}"'`;
     return [
@@ -112,7 +109,6 @@ function fish(nodes: readonly Node[]): string {
       ),
     ];
   });
-  const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
   return `# fish completion for ${NAME}
 function __session_service_at
     set -l path ''

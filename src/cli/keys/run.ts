@@ -1,5 +1,5 @@
 /** The steps of `session-service keys`. */
-import { ConfigError, readConfig } from "../../config/config.ts";
+import { readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { generateMacKey, generateRing, generateSigningKey } from "../../tokens/generate-key.ts";
 import { isSigningAlg, type SigningAlg } from "../../tokens/jws.ts";
@@ -69,7 +69,7 @@ export function runKeys(
   operand: string | undefined,
   options: KeysOptions,
 ): Promise<string> {
-  return refusing([KeyRingFault, StepRefused, ConfigError], async () => {
+  return refusing([KeyRingFault, StepRefused], async () => {
     const config = readConfig(env);
     const run: Step = STEPS[step];
     return run(

@@ -5,6 +5,9 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 export const shownAt = (time: Timestamp | undefined, show: (ms: number) => string) =>
   time === undefined ? "" : show(timestampMs(time));
 
+/** Formats a time in a message in UTC, to the millisecond; returns an empty text if there is none. */
+export const isoText = (time: Timestamp | undefined) => shownAt(time, (ms) => new Date(ms).toISOString());
+
 /** Formats a duration in its largest unit. */
 export function span(ms: number, round: (count: number) => number = Math.floor): string {
   const s = Math.max(0, round(ms / 1000));

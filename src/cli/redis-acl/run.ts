@@ -2,7 +2,6 @@ import { createHash, randomBytes } from "node:crypto";
 import { readConfig } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { aclRules } from "../../store/redis/acl.ts";
-import { readOrRefuse } from "../configuration.ts";
 import type { Context } from "../context.ts";
 import { CommandError, usageError } from "../exit.ts";
 import { readText } from "../input.ts";
@@ -17,7 +16,7 @@ type Options = {
 };
 
 export function printAcl({ env, print, note }: Context, options: Options): void {
-  const config = readOrRefuse(() => readConfig(env));
+  const config = readConfig(env);
   const { redis } = config;
   const user = options.user ?? redis?.username ?? "session-service";
   if (!/^[!-~]{1,64}$/.test(user) || user === "default") {

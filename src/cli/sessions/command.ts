@@ -1,4 +1,5 @@
 /** `session-service sessions …`: shows and ends sessions through the admin API. */
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { DAY_MS, duration } from "../../config/values.ts";
 import { addCall, GROUP_HELP } from "../admin-api/options.ts";
@@ -125,7 +126,7 @@ function count(text: string): number {
   throw new InvalidArgumentError("It must be a whole number from 1 to 999999.");
 }
 
-function time(text: string): string {
-  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text))) return new Date(text).toISOString();
+function time(text: string): Timestamp {
+  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text))) return timestampFromMs(Date.parse(text));
   throw new InvalidArgumentError("It must be a time such as 2027-01-31T12:00:00Z.");
 }

@@ -1,5 +1,5 @@
 import { create, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
-import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
   type CreateSessionRequest,
   CreateSessionRequestSchema,
@@ -8,16 +8,16 @@ import {
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { DAY_MS, duration } from "../../config/values.ts";
 import { openAdminApi } from "../admin-api/client.ts";
-import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { CallOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { fields } from "../output/table.ts";
 import { sessionFields } from "./view.ts";
 
-export type CreateOptions = ConnectionOptions & {
+export type CreateOptions = CallOptions & {
   readonly subject: string;
   readonly claim?: readonly string[];
-  readonly audience?: readonly string[];
+  readonly audience?: string[];
   readonly clientId?: string;
   readonly userAgent?: string;
   readonly ipAddress?: string;
@@ -25,17 +25,16 @@ export type CreateOptions = ConnectionOptions & {
   readonly idleTimeout?: string;
   readonly absoluteLifetime?: string;
   readonly authTime?: string;
-  readonly amr?: readonly string[];
+  readonly amr?: string[];
   readonly acr?: string;
   readonly replaces?: string;
   readonly requireDeviceBinding?: boolean;
-  readonly json?: boolean;
 };
 
 export async function createSession(context: Context, options: CreateOptions): Promise<void> {
   const request = requestOf(options);
   const api = openAdminApi(context.env, options);
-  const created = await api.call((call) => api.client.createSession(request, call));
+  const created = await api.client.createSession(request);
   if (options.json) return void context.print(JSON.stringify(toJson(CreateSessionResponseSchema, created)));
   const { session, accessToken, refreshToken, setCookies } = created;
   const tokens: [string, string][] = [
@@ -52,18 +51,16 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
   return create(CreateSessionRequestSchema, {
     subject,
     clientId,
-    audiences: [...audience],
+    audiences: audience,
     client: { userAgent, ipAddress, displayName },
-    amr: [...amr],
+    amr,
     acr,
     replacesSessionId: replaces,
-    ...(options.requireDeviceBinding && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
-    ...(options.claim && { claims: claimsOf(options.claim) }),
-    ...(options.idleTimeout && { idleTimeout: durationFromMs(lifeOf("--idle-timeout", options.idleTimeout)) }),
-    ...(options.absoluteLifetime && {
-      absoluteLifetime: durationFromMs(lifeOf("--absolute-lifetime", options.absoluteLifetime)),
-    }),
-    ...(options.authTime && { authTime: timestampFromDate(timeOf(options.authTime)) }),
+    deviceBindingPolicy: DeviceBindingPolicy[options.requireDeviceBinding ? "REQUIRED" : "UNSPECIFIED"],
+    claims: options.claim && claimsOf(options.claim),
+    idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
+    absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),
+    authTime: options.authTime ? timestampFromDate(timeOf(options.authTime)) : undefined,
   });
 }
 
@@ -85,10 +82,11 @@ function jsonOrText(text: string): JsonValue {
   }
 }
 
-function lifeOf(option: string, text: string): number {
+function lifeOf(option: string, text: string | undefined): Duration | undefined {
+  if (!text) return undefined;
   const parsed = duration(1000, 3660 * DAY_MS)(text);
   if (!parsed.ok) throw usageError(`${option} ${parsed.reason}`);
-  return parsed.value;
+  return durationFromMs(parsed.value);
 }
 
 function timeOf(text: string): Date {

@@ -1,21 +1,21 @@
-import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { openAdminApi } from "../admin-api/client.ts";
-import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { CallOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { CommandError, usageError } from "../exit.ts";
 import { confirm, readLines } from "../input.ts";
 import { countOf } from "../output/table.ts";
+import { isoText } from "../output/times.ts";
 import { callForAll, reportRest, restAsJson, type WorkOptions } from "./leftovers.ts";
 
-export type EndAllOptions = ConnectionOptions &
+export type EndAllOptions = CallOptions &
   WorkOptions & {
     readonly subject?: string;
     readonly except?: string;
     readonly subjectsFrom?: string;
     readonly everyone?: boolean;
-    readonly createdBefore?: string;
+    readonly createdBefore?: Timestamp;
     readonly yes?: boolean;
-    readonly json?: boolean;
   };
 
 export async function endAllSessions(context: Context, options: EndAllOptions): Promise<void> {
@@ -30,7 +30,7 @@ export async function endAllSessions(context: Context, options: EndAllOptions): 
   const api = openAdminApi(context.env, options);
   const outcome = await callForAll(context, items, options, async (each, signal) => {
     const request = { subject: each, exceptSessionId: except };
-    const response = await api.call((call) => api.client.revokeSubjectSessions(request, call), signal);
+    const response = await api.client.revokeSubjectSessions(request, { signal });
     return response.revokedCount;
   });
   const { done, left } = outcome;
@@ -58,20 +58,18 @@ function checkOptions(options: EndAllOptions): void {
 
 async function endEverybodys(context: Context, options: EndAllOptions): Promise<void> {
   const api = openAdminApi(context.env, options);
-  const which =
-    options.createdBefore === undefined ? "every session" : `every session created before ${options.createdBefore}`;
+  const { createdBefore: issuedBefore } = options;
+  const which = issuedBefore === undefined ? "every session" : `every session created before ${isoText(issuedBefore)}`;
   if (!options.yes && !(await confirm(`End ${which} at ${api.url}? Their users must log in again.`))) {
     throw new CommandError(`nothing was ended: confirm with --yes that ${which} at ${api.url} is to end`);
   }
-  const issuedBefore =
-    options.createdBefore === undefined ? {} : { issuedBefore: timestampFromDate(new Date(options.createdBefore)) };
   const items = { all: [which], isList: false };
   const outcome = await callForAll(context, items, options, (_, signal) =>
-    api.call((call) => api.client.revokeAllSessions(issuedBefore, call), signal),
+    api.client.revokeAllSessions({ issuedBefore }, { signal }),
   );
   reportRest(context, items, options, outcome, "");
   const revokedUntilTime = outcome.done[0]?.result.revokedUntilTime;
-  const until = revokedUntilTime === undefined ? "now" : timestampDate(revokedUntilTime).toISOString();
+  const until = isoText(revokedUntilTime) || "now";
   if (options.json) context.print(JSON.stringify({ endedUntilTime: until }));
   else context.print(`ended every session that was created until ${until}`);
 }

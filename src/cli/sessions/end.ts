@@ -1,5 +1,5 @@
 import { openAdminApi } from "../admin-api/client.ts";
-import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { CallOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { readLines } from "../input.ts";
@@ -9,7 +9,7 @@ import { callForAll, reportRest, restAsJson, type WorkOptions } from "./leftover
 export async function endSessions(
   context: Context,
   operands: readonly string[],
-  options: ConnectionOptions & WorkOptions & { readonly json?: boolean },
+  options: CallOptions & WorkOptions,
 ): Promise<void> {
   const isList = operands.includes("-");
   if (isList && operands.length > 1) throw usageError("- takes the place of all session ids");
@@ -19,7 +19,7 @@ export async function endSessions(
   const items = { all: isList ? readLines("-") : operands, isList };
   const api = openAdminApi(context.env, options);
   const outcome = await callForAll(context, items, options, async (sessionId, signal) => {
-    const { revokedCount } = await api.call((call) => api.client.revokeSession({ sessionId }, call), signal);
+    const { revokedCount } = await api.client.revokeSession({ sessionId }, { signal });
     return revokedCount > 0;
   });
   const { done, left } = outcome;

@@ -1,5 +1,4 @@
 import { type DescEnum, toJson } from "@bufbuild/protobuf";
-import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   RevocationReasonSchema,
   type SessionEvent,
@@ -7,19 +6,18 @@ import {
   SessionEventTypeSchema,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
-import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { CallOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { table } from "../output/table.ts";
+import { isoText } from "../output/times.ts";
+import { readPages } from "./pages.ts";
 
-type Options = ConnectionOptions & {
+type Options = CallOptions & {
   readonly session?: string;
   readonly subject?: string;
   readonly limit: number;
-  readonly json?: boolean;
 };
-
-const PAGE_SIZE = 100;
 
 export async function listEvents(context: Context, options: Options): Promise<void> {
   const { session = "", subject = "", limit } = options;
@@ -34,23 +32,15 @@ export async function listEvents(context: Context, options: Options): Promise<vo
 /** Reads the newest events of a session or a subject. */
 export async function eventsOf(
   api: AdminApi,
-  of: { readonly sessionId: string; readonly subject: string },
+  of: { readonly sessionId: string; readonly subject?: string },
   limit: number,
 ): Promise<readonly SessionEvent[]> {
-  const events: SessionEvent[] = [];
-  let pageToken = "";
-  do {
-    const pageSize = Math.min(PAGE_SIZE, limit - events.length);
-    const request = { ...of, pageSize, pageToken };
-    const page = await api.call((call) => api.client.listSessionEvents(request, call));
-    events.push(...page.events);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "" && events.length < limit);
-  return events;
+  const { entries } = await readPages(limit, async (page) => {
+    const { events, nextPageToken } = await api.client.listSessionEvents({ ...of, ...page });
+    return [events, nextPageToken];
+  });
+  return entries;
 }
-
-export const timeOf = ({ eventTime }: SessionEvent) =>
-  eventTime === undefined ? "" : timestampDate(eventTime).toISOString();
 
 /**
  * Returns the name of an enum's value in lower case, as in the feed. Returns an empty text for no value, and for one that this version
@@ -64,5 +54,5 @@ export const reasonOf = ({ revocationReason }: SessionEvent) => nameOf(Revocatio
 
 function rowOf(event: SessionEvent): readonly string[] {
   const type = nameOf(SessionEventTypeSchema, event.type);
-  return [timeOf(event), type, reasonOf(event), event.sessionId, event.ipAddress, event.admin];
+  return [isoText(event.eventTime), type, reasonOf(event), event.sessionId, event.ipAddress, event.admin];
 }

@@ -3,25 +3,24 @@ import { Code } from "@connectrpc/connect";
 import { type Session, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { CallFailure } from "../admin-api/failure.ts";
-import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { CallOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { CommandError } from "../exit.ts";
 import { printable } from "../output/printable.ts";
-import { eventsOf, reasonOf, timeOf } from "./events.ts";
+import { isoText } from "../output/times.ts";
+import { eventsOf, reasonOf } from "./events.ts";
 import { sessionAsJson, sessionFields } from "./view.ts";
 
-type Options = ConnectionOptions & { readonly json?: boolean };
-
-export async function showSession(context: Context, sessionId: string, options: Options): Promise<void> {
+export async function showSession(context: Context, sessionId: string, options: CallOptions): Promise<void> {
   const api = openAdminApi(context.env, options);
-  const found = await liveOnly(api.call((call) => api.client.getSession({ sessionId }, call)));
+  const found = await liveOnly(api.client.getSession({ sessionId }));
   if (found?.session === undefined) throw notLive(sessionId, await whyNotLive(api, sessionId));
   print(context, options, found.session);
 }
 
-export async function unbindSession(context: Context, sessionId: string, options: Options): Promise<void> {
+export async function unbindSession(context: Context, sessionId: string, options: CallOptions): Promise<void> {
   const api = openAdminApi(context.env, options);
-  const unbound = await liveOnly(api.call((call) => api.client.unbindDevice({ sessionId }, call)));
+  const unbound = await liveOnly(api.client.unbindDevice({ sessionId }));
   if (unbound === undefined) throw notLive(sessionId, "");
   if (unbound.session !== undefined) print(context, options, unbound.session);
 }
@@ -37,11 +36,11 @@ const notLive = (sessionId: string, why: string) =>
 
 /** Explains why a session is not live, from the events that are kept of it. */
 async function whyNotLive(api: AdminApi, sessionId: string): Promise<string> {
-  const events = await eventsOf(api, { sessionId, subject: "" }, 100);
+  const events = await eventsOf(api, { sessionId }, 100);
   const end = events.find(({ type }) => type === SessionEventType.ENDED);
-  return end === undefined ? "" : `: it ended at ${timeOf(end)} (${reasonOf(end)})`;
+  return end === undefined ? "" : `: it ended at ${isoText(end.eventTime)} (${reasonOf(end)})`;
 }
 
-function print(context: Context, { json }: Options, session: Session): void {
+function print(context: Context, { json }: CallOptions, session: Session): void {
   context.print(json ? JSON.stringify(sessionAsJson(session)) : sessionFields(session, Date.now()));
 }

@@ -8,7 +8,6 @@ import { createVerifier } from "../../verifier/index.ts";
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallFailure } from "../admin-api/failure.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
-import { readOrRefuse } from "../configuration.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT, usageError } from "../exit.ts";
 import { fields } from "../output/table.ts";
@@ -36,12 +35,10 @@ export async function verifyToken(context: Context, options: Options): Promise<v
 
 async function introspect(context: Context, token: string, options: Options): Promise<void> {
   const api = openAdminApi(context.env, options);
-  const response = await api
-    .call((call) => api.client.introspectToken({ token }, call))
-    .catch((failure: CallFailure) => {
-      // EXIT.failed would mean that the token is not accepted, but a failed call does not show that.
-      throw failure.exitCode === EXIT.failed ? new CommandError(failure.message, EXIT.unavailable) : failure;
-    });
+  const response = await api.client.introspectToken({ token }).catch((failure: CallFailure) => {
+    // EXIT.failed would mean that the token is not accepted, but a failed call does not show that.
+    throw failure.exitCode === EXIT.failed ? new CommandError(failure.message, EXIT.unavailable) : failure;
+  });
   if (!response.active) context.setExitCode(EXIT.failed);
   if (options.json) {
     const message = toJson(IntrospectTokenResponseSchema, response) as JsonObject;
@@ -76,7 +73,7 @@ async function verifyByKeys(context: Context, token: string, jwksUrl: string, op
 /** Returns the issuer and the audience that the token must have. */
 function expected(env: Environment, options: Options): { readonly issuer: string; readonly audience: string } {
   if (options.issuer !== undefined) return { issuer: options.issuer, audience: options.audience ?? options.issuer };
-  const { issuer, audiences } = readOrRefuse(() => readConfig(env));
+  const { issuer, audiences } = readConfig(env);
   if (issuer === undefined) throw usageError("--jwks-url needs --issuer, or ISSUER");
   return { issuer, audience: options.audience ?? audiences?.[0] ?? issuer };
 }

@@ -1,8 +1,9 @@
 /** Prints batches of the feed as lines. Each ending is printed once, although the feed repeats some. */
-import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Revocation, WatchRevocationsResponse } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Context } from "../context.ts";
 import { printable } from "../output/printable.ts";
+import { isoText } from "../output/times.ts";
 
 /** The width of the longest reason, for columns. */
 const REASON_WIDTH = 16;
@@ -43,7 +44,7 @@ export class FeedPrinter {
   #printEnding({ sessionId, reason, revokeTime, expireTime }: Revocation): void {
     if (this.#known.has(sessionId)) return;
     this.#known.set(sessionId, msOf(expireTime));
-    const time = textOf(revokeTime);
+    const time = isoText(revokeTime);
     this.#emit(
       { event: "session_ended", sessionId, reason, revokeTime: time },
       `${time}  ${printable(reason).padEnd(REASON_WIDTH)}  ${printable(sessionId)}`,
@@ -62,7 +63,7 @@ export class FeedPrinter {
   #printEndOfAll(until: Timestamp | undefined): void {
     if (until === undefined || timestampMs(until) <= this.#revokedUntilMs) return;
     this.#revokedUntilMs = timestampMs(until);
-    const time = textOf(until);
+    const time = isoText(until);
     this.#emit(
       { event: "all_ended", createdUntilTime: time },
       `every session that was created until ${time} has ended`,
@@ -81,4 +82,3 @@ export class FeedPrinter {
 }
 
 const msOf = (time: Timestamp | undefined) => (time === undefined ? 0 : timestampMs(time));
-const textOf = (time: Timestamp | undefined) => (time === undefined ? "" : timestampDate(time).toISOString());
