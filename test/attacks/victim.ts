@@ -43,7 +43,7 @@ const refreshTokens = new Map<number, readonly string[]>();
 const controls = new Map<number, Service>();
 
 async function startVictim(env: Readonly<Record<string, string>> = {}): Promise<Service> {
-  // The bystander presents each token again and again, since a superseded token stays good for its holder.
+  // With the long reuse interval, the bystander may present each token any number of times.
   const service = await startService({ LOG_LEVEL: "info", DOCS: "true", REUSE_INTERVAL: "300s", ...env });
   const logins = await Promise.all(Array.from({ length: SESSIONS }, () => logIn(service)));
   refreshTokens.set(

@@ -23,7 +23,7 @@ let service: Service;
 let all: readonly Candidate[];
 let honest: readonly string[];
 beforeAll(async () => {
-  // Honest clients present each token again and again, since a superseded token stays good for its holder.
+  // With the long reuse interval, honest clients may present each token any number of times.
   service = await startService({ REUSE_INTERVAL: "300s" });
   const { refreshToken, accessToken } = await logIn(service);
   const [header, payload = "", signature = ""] = accessToken.split(".");

@@ -42,7 +42,7 @@ export function overHttp1(url: string, localAddress?: string): Sender {
   };
 }
 
-/** A repeated header takes one byte, because HPACK's table has it. */
+/** A client over HTTP/2. A header that was sent before costs one byte, because HPACK's table contains it. */
 export function overHttp2(url: string, localAddress?: string): Sender {
   const { hostname, port } = new URL(url);
   let socket: Socket | undefined;
@@ -78,7 +78,7 @@ export type Cost = {
   readonly protocol: string;
   readonly status: number;
   readonly bytes: number;
-  /** Measures the CPU time that one request costs the service, in µs. */
+  /** The CPU time that one request costs the service, in µs. */
   readonly us: number;
   readonly usPerByte: number;
 };

@@ -27,7 +27,10 @@ type Login = {
   isBeyondPromise: boolean;
   /** The time at which a logout was acknowledged. */
   endedAt?: number;
-  /** Whether the check of the ended session is finished: a refusal has confirmed its logout, or its wrong revival was counted. */
+  /**
+   * Whether the check of the ended session is finished: the session was refused, as it must be, or it was served and that fault was
+   * counted.
+   */
   isSettled: boolean;
 };
 
@@ -148,7 +151,7 @@ export class Browsers {
       login.accessToken = (JSON.parse(reply.body) as { data: { accessToken: string } }).data.accessToken;
     } else if (reply.status === 401) {
       if (!login.isSettled && !login.leaving) this.#countRefusal(login);
-      login.isSettled = true; // The browser logs in again.
+      login.isSettled = true; // The session has ended. The tab stops, and the browser logs in again.
     }
   }
 
@@ -202,7 +205,7 @@ export class Browsers {
     const isOld = performance.now() - (login.endedAt ?? 0) > 2 * MAX_STALENESS_MS;
     const isAccepted = isOld && (await this.#verifier.verify(login.accessToken)).ok;
     if (isActive === true || isAccepted) this.tally.deadAccepted++;
-    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // The wrong revival is counted only once.
+    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // This fault is counted only once.
   }
 
   #admin(url: string, method: string, message: unknown) {

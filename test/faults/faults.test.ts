@@ -10,7 +10,10 @@ import { tableHead, tableRow } from "./tally.ts";
 
 const PACE = { browsers: 4, instances: 1, beforeMs: 500, afterMs: 1_500 };
 const FAULTS = [killedWithAof, flushedAndKilled, heldBytes(1_000), repliesLost, rolling, serviceClockSteps(300)];
-/** A longer reuse interval makes room for a machine that does ten other things: a refresh may wait for a quarter of it. */
+/**
+ * A refresh may wait in the service for a quarter of the reuse interval. A long interval lets it wait on a machine that does ten other
+ * things.
+ */
 const reuseIntervalMs = 60_000;
 const NO_FAULTS = STORES.flatMap((store) => [
   stopped(store, 1, reuseIntervalMs),

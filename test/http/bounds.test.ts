@@ -293,7 +293,7 @@ describe("what one call takes", () => {
     live.arriving(60);
     over.end();
     over.arriving(60);
-    // The call `hold` throws if the bytes of other calls count against its own limit.
+    // `hold` throws if the bytes of the ended call `over` are counted, too.
     live.hold(60);
     live.end();
   });

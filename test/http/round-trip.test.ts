@@ -57,7 +57,7 @@ function requestFor(route: Route): Arbitrary<Message> {
   });
 }
 
-/** Drops fields that a query cannot carry. */
+/** Returns whether a route can carry a field: in its body, or otherwise in the query. */
 function nestable(route: Route, field: DescField): boolean {
   return route.body === "nested" || route.body === "nesteds" || fitsQuery(field);
 }

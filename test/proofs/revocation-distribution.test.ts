@@ -79,7 +79,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
       }
     });
     await Promise.all(users);
-    // If a verifier accepts a token for longer than this, it counts as having missed the revocation.
+    // A verifier that still accepts a token after `PATIENCE_MS` has missed the revocation.
     let refused = 0;
     for (const outcome of outcomes) void outcome.then(() => refused++);
     await Promise.race([Promise.all(outcomes), pause(PATIENCE_MS, undefined, { ref: false })]);

@@ -6,11 +6,14 @@ import { R } from "./rotation-search/play.ts";
 import { line, promised, TICKS } from "./rotation-search/polling-line.ts";
 import { type Life, served } from "./rotation-search/thief.ts";
 
-/** A thief that polls, and a victim that refreshes at random intervals of `quiet` to `quiet + window`. Times are multiples of R. */
+/**
+ * A thief that polls, and a victim that refreshes at random intervals of `quiet` to `quiet + window`. Times are multiples of the reuse
+ * interval (R).
+ */
 const life = fc.record({
   quiet: fc.double({ min: 4.001, max: 100, noNaN: true }),
   window: fc.double({ min: 6, max: 60, noNaN: true }),
-  /** The shortest time between two requests of the thief, in R. The longest is up to twice as much. */
+  /** The shortest time between two requests of the thief, in reuse intervals (R). The longest is up to twice as much. */
   rhythm: fc.oneof(fc.constantFrom(0.3, 0.9, 1.0001, 1.9999), fc.double({ min: 0.05, max: 6, noNaN: true })),
   steady: fc.boolean(),
   seed: fc.nat(),
@@ -35,15 +38,18 @@ function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn,
   );
 }
 
-/** The shortest pause of the victim, in R, with which every thief that polls at irregular intervals of up to 2 R is detected. */
+/**
+ * The shortest pause of the victim, in reuse intervals (R), with which every thief that polls at irregular intervals of up to 2 R is
+ * detected.
+ */
 const IRREGULAR_LINE = 7;
 
 /** Intervals of polling just below and above those from which the service responds differently, in reuse intervals (R). */
 const EDGES = [0.05, 0.9, 0.999, 1, 1.01, 1.9, 1.99, 2];
 
 /**
- * Returns how many of `lives` thieves with irregular intervals of up to 2 R are still undetected after a refresh of a victim that
- * refreshes every `pause` R.
+ * Returns how many of `lives` thieves with irregular intervals of up to two reuse intervals (2 R) are still undetected after a refresh of a
+ * victim that refreshes every `pause` R.
  */
 function outlasting(thief: Habit, pause: number, lives: number): number {
   let found = 0;

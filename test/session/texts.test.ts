@@ -1,4 +1,4 @@
-/** The exact texts in the domain that callers see. */
+/** The exact texts of the domain that callers see. */
 import { expect, test } from "vitest";
 import { introspectToken } from "../../src/api/admin/introspect-token.ts";
 import { ERRORS } from "../../src/session/errors.ts";

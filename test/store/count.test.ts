@@ -28,7 +28,7 @@ describe.each(BACKENDS)("over %s", (_, open) => {
   test("only live sessions count: none that ended, by itself, with others or by expiry", async () => {
     expect(await store.count()).toBe(0);
     const sids: SessionId[] = [];
-    // Few sessions are created in each millisecond, because sessions of one millisecond have no order that limits a read.
+    // The sessions get different times of creation: 20 are created in each millisecond.
     for (let at = 0; at < 15; at++) {
       sids.push(...(await Promise.all(Array.from({ length: 20 }, () => create(subject())))));
       await backend.advance(1);

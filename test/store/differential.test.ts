@@ -139,7 +139,7 @@ function proofOf(proof: number | null, keys: readonly DeviceKey[]): { readonly p
   return { proof: keys[proof] ? { thumbprint: thumbprintOf({ key: keys[proof] }) } : someProof(proof) };
 }
 
-/** Removes the difference that a store may still know why a session ended, but the model never does. */
+/** Maps the reasons `idle` and `expired` to `unknown`. A store may still know why a session ended, but the model never does. */
 function gone(result: RotateOutcome): RotateOutcome {
   return !result.ok && (result.reason === "idle" || result.reason === "expired")
     ? { ok: false, reason: "unknown" }

@@ -43,7 +43,10 @@ const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 /** The order of the curve P-256 (SEC 2 section 2.4.2). */
 const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
-/** Returns other encodings of an access token. The signature of the last one is valid, because anybody can compute it from the original. */
+/**
+ * Returns other encodings of an access token. The signature of the last one is valid: ECDSA accepts `n - s` in place of `s`, so anybody can
+ * compute it from the original.
+ */
 export function malleated(token: string): readonly (readonly [what: string, text: string])[] {
   const [header, payload, signature] = token.split(".") as [string, string, string];
   const last = BASE64URL.indexOf(signature.at(-1) as string);

@@ -11,8 +11,8 @@ for directory in bin sbin lib lib64; do
   mkdir -p "$root/usr/$directory"
   ln -s "usr/$directory" "$root/$directory"
 done
-# A package that is only an alternative to one of these may be absent.
-# shellcheck disable=SC2086
+# dpkg-query fails for packages that are not installed. Those are only alternatives to installed ones, so the
+# failure is ignored. shellcheck disable=SC2086
 { dpkg-query -L $packages 2>/dev/null || true; } | sed -E 's,^/,,; /^(bin|sbin|lib|lib64)$/d' | sort -u | while read -r path; do
   if [ -L "$path" ] || [ -f "$path" ]; then echo "$path"; fi
 done | tar -cf - -T - etc/alternatives | tar -xf - -C "$root"

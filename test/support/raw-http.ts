@@ -30,7 +30,7 @@ export function request(
 ): Promise<RawResponse> {
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
-  // Node omits the header for methods that usually have no body.
+  // Node sets no `Content-Length` for methods that usually have no body.
   const length =
     body === undefined || "transfer-encoding" in headers ? {} : { "content-length": String(Buffer.byteLength(body)) };
   return new Promise((resolve, reject) => {

@@ -173,9 +173,8 @@ export async function replicate(replica: ClusterNode, master: ClusterNode): Prom
 }
 
 /**
- * Starts a replica, and resolves when it reports what it has. WAIT alone does not show that: for a master that never had a replica every
- * write is at offset 0, which a newly attached replica counts as having, and that replica then sends nothing until its first report, up
- * to a second later.
+ * Starts a replica, and resolves when it has acknowledged a write. WAIT alone does not show that: for a master that never had a replica,
+ * every write is at offset 0. A new replica counts as having that offset, and first reports up to a second later.
  */
 export async function startReplica(master: RedisServer, ...args: readonly string[]): Promise<RedisServer> {
   await master.admin.config("SET", "repl-diskless-sync-delay", "0");

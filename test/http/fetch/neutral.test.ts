@@ -42,8 +42,8 @@ async function bundle(): Promise<{ readonly code: string; readonly imports: read
         load: (id) => (id === join(ROOT, "worker.ts") ? WORKER : null),
       },
       {
-        // The service of the tests imports the Node entry, which this plugin replaces by the fetch entry. The import has the same name in
-        // both.
+        // The service of the tests imports the Node entry. This plugin replaces it by the fetch entry, which has an export of the same
+        // name.
         name: "service",
         resolveId: (id) => (/src\/http\/index\.ts$/.test(id) ? join(ROOT, "src/http/fetch/index.ts") : null),
       },

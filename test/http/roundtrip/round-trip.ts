@@ -19,7 +19,7 @@ import { encodeRequest } from "../support/rest-client.ts";
 import { Random } from "./random.ts";
 import { isHttpBody, randomRequest, randomResponse } from "./random-request.ts";
 
-/** The form of transport that messages take. */
+/** The ways in which a message travels: directly to the handler, through the gateway, or from the typed client. */
 export type Form = "in process" | "gateway" | "client";
 
 export interface RoundTripReport {
@@ -74,7 +74,7 @@ export async function roundTrip(registry: FileRegistry, seed: number, share = 1)
   return report;
 }
 
-/** Sends a message. Returns undefined if the form of transport does not support the route. */
+/** Sends a message in one of these ways. Returns undefined if the way does not support the route. */
 type Send = (method: DescMethod, route: Route, message: Message) => Promise<Message | undefined>;
 
 function formsOf(service: DescService, table: RouteTable, stage: Stage, registry: Registry): [Form, Send][] {

@@ -46,7 +46,8 @@ const count = (programs: readonly Program[], outcome: string) =>
 
 export async function play(settings: Settings): Promise<Outcome> {
   const { processes, tokenLives, tokenLifeMs, reuseIntervalMs: R, proves } = settings;
-  // Clients with a proof tolerate any delay. Without a proof, a request and its repetition must take effect within R/2.
+  // Clients with a proof tolerate any delay. Without a proof, a request and its repetition must take effect within half of the reuse
+  // interval (R/2).
   const [delayMs, lateMs, requestTimeoutMs] = proves ? [R, 3 * R, 1.5 * R] : [R / 16, R / 8, 0.4 * R];
   const proxy = await startBadProxy(delayMs, lateMs);
   const service = await startService({

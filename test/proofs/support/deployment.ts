@@ -22,7 +22,7 @@ export type Deployment = {
   readonly env: Env;
 };
 
-/** Settings that prevent responses with 503 on a busy machine. Proofs of these limits set them themselves. */
+/** Settings that prevent responses with 503 on a busy machine. Tests of these limits override them. */
 const PATIENT: Env = { REDIS_COMMAND_TIMEOUT: "10s", OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" };
 
 /** Starts `count` services. All have the environment `env`, and each also its `own`. They end with the test. */

@@ -1,14 +1,15 @@
 /**
  * Reduces the states of the model in world.ts, so that states with the same future become equal. The rules compare the present time with
- * `since` and with the issue time of a cookie, and check whether a token was issued at most 2 R after the first use of the key. So a
- * token is either early or late, and all times before the longest of these periods are equal. With a replica, tokens are compared with
- * two stored states, so the distances between times are kept.
+ * `since` and with the issue time of a cookie, and check whether a token was issued at most two reuse intervals (2 R) after the first use
+ * of the key. So the issue time of a token is reduced to early or late, and all times before the longest of these periods become equal.
+ * With a replica, tokens are compared with two stored states, so the distances between times are kept.
  */
 import { drawnTogether } from "../rotation-search/time.ts";
 import { type Cookie, type Device, type Jar, type Key, LIFE, NEVER_FRESH, R, THIEF, type World } from "./state.ts";
 
 /**
- * A time before all times that a rule distinguishes: a child is repeated up to an age of R, and compared with times up to 2 R before it.
+ * A time before all times that a rule distinguishes. A token gets the same successor for the reuse interval (R), and that successor is
+ * compared with times up to 2 R before it.
  */
 const LONG_AGO = -3 * R - 2;
 const EARLY = 2 * LONG_AGO;

@@ -2,15 +2,16 @@
  * A model of one session that is bound to a device. Searches look for a wrong logout, and for a thief that stays undetected.
  *
  * A browser has one cookie jar and any number of tabs, which send refreshes, registrations and renewals. Each request takes effect within
- * R/2 of being sent, any number of times and in any order, and its response may be lost or late. Without a device cookie, the browser
- * renews before it refreshes, and if that failed it says so in the refresh (`Secure-Session-Skipped`). A browser that misses the response
- * to a registration loses the new key. With `unbinds` support staff removes keys at any time; with `failover` the store falls back to an
- * earlier state, once.
+ * half of the reuse interval (R/2) of being sent, any number of times and in any order, and its response may be lost or late. Without a
+ * device cookie, the browser renews before it refreshes, and if that failed it says so in the refresh (`Secure-Session-Skipped`). A browser
+ * that misses the response to a registration loses the new key. With `unbinds` support staff removes keys at any time; with `failover` the
+ * store falls back to an earlier state, once.
  *
  * A thief copies the whole jar at any moment, but no key. From then on it presents any token with any cookie that it has, and registers a
  * key of its own. The model assumes the worst: rotation serves the thief whenever the rules of device binding do.
  *
- * The rules of rotation have a separate search (rotation-search). Here a refresh returns the child of the last R, or a new child.
+ * The rules of rotation have a separate search (rotation-search). Here a refresh returns the successor token that was created in the last
+ * R, or a new one.
  */
 import type {
   DevicePresentation,
@@ -50,7 +51,7 @@ export type Assumptions = {
   readonly judge: typeof judgeDevice;
   readonly isReplaceable: typeof isReplaceable;
   readonly inFlight: number;
-  /** Whether requests take time, up to R/2. */
+  /** Whether requests take time, up to half of the reuse interval (R/2). */
   readonly slow: boolean;
   readonly thief: boolean;
   readonly registers: "at any time" | "when offered";
@@ -141,7 +142,7 @@ function timePasses(world: World, { slow, registers }: Assumptions): Step<World>
   };
 }
 
-/** Returns the evidence of the device that a request carries: the device cookie if the jar has one, otherwise the mark. */
+/** Returns the cookie by which a request names its device: the device cookie if the jar has one, otherwise the longer-lived mark. */
 const evidenceOf = ({ cookie, mark }: Jar): Cookie | undefined =>
   cookie ?? (mark === undefined ? undefined : { key: mark, issuedAt: NEVER_FRESH });
 
@@ -180,7 +181,7 @@ const presentation = (cookie: Cookie | undefined, skipped: boolean): DevicePrese
   skipped,
 });
 
-/** Returns the world after a successful refresh, with its new device state and child. */
+/** Returns the world after a successful refresh, with the new state of the device and the successor token. */
 function served(world: World, verdict: DeviceVerdict): World {
   const mintedAt = world.mintedAt >= -R ? world.mintedAt : 0;
   const first = verdict === "first_use" && world.device !== undefined;

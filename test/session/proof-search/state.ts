@@ -14,7 +14,7 @@ export type Key = { readonly owner: Owner; readonly since: number };
 
 export type Request = {
   readonly token: Token;
-  /** The nonce that the script gives to a new token. It is the same however often the script runs for this request. */
+  /** The nonce that the store's script gives to a new token. It is the same however often the script runs for this request. */
   readonly nonce: string;
   /** The token in the response, if the response arrives. */
   readonly response: Token;
@@ -92,14 +92,14 @@ function mapped(world: World, { time, generation = (g) => g, nonce = (n) => n }:
   };
 }
 
-/** Returns the world half an R later. The time of the creation and NEVER do not change. */
+/** Returns the world after half of the reuse interval (R/2) has passed. The time of the creation and NEVER do not change. */
 export function aged(world: World): World {
   return mapped(world, { time: (time) => (time > 0 || time <= CREATED ? time : later(storeMs(time), -HALF)) });
 }
 
 /**
- * Reduces a world: larger distances than four generations or 2 R shrink to these, because no rule distinguishes them, and nonces are
- * renamed. With `forgets`, facts about a bound session that no rule uses are removed.
+ * Reduces a world. Distances of more than four generations, or of more than two reuse intervals (2 R), shrink to these, because no rule
+ * distinguishes them, and nonces are renamed. With `forgets`, facts about a bound session that no rule uses are removed.
  */
 export function canonical(world: World, forgets: boolean): { readonly key: string; readonly world: World } {
   const plain = forgets ? plainest(world) : world;
@@ -146,8 +146,9 @@ const isBoundForGood = ({ key, replica }: World) => replica === undefined || (ke
 const BOUND = storeMs(-5 * R);
 
 /**
- * Reduces a bound session to the facts that rules use: the generation of a token, whether it was issued before the binding, and whether
- * the current child is young. Rules use nonces and the times of siblings only for requests without a proof, which are refused earlier.
+ * Reduces a bound session to the facts that rules use: the generation of a token, whether it was issued before the binding, and whether the
+ * reuse interval since the creation of the current successor (child) is over. Rules use nonces and the times of siblings only for requests
+ * without a proof, which are refused earlier.
  */
 function boundWorld(world: World, key: Key): World {
   const since = key.since <= CREATED ? CREATED : BOUND;
@@ -178,7 +179,7 @@ function boundWorld(world: World, key: Key): World {
   };
 }
 
-/** Reduces a session that is not bound. Of a token before the confirmed generation, rules only use the generation. */
+/** Reduces a session that is not bound. If a token precedes the confirmed generation, rules only use its generation. */
 function unboundWorld(world: World): World {
   const { generation } = world.state;
   const token = (t: Token): Token =>

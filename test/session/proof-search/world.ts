@@ -198,7 +198,7 @@ function* storeFails(world: World): Iterable<Step<World>> {
   yield { label: () => "FAILOVER to the replica", world: { ...world, state: replica, replica: undefined } };
 }
 
-/** How many of the tokens that the service returned to it the thief keeps. */
+/** How many of the tokens that it received from the service the thief keeps. */
 const LOOT = 1;
 
 function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World>> {

@@ -1,5 +1,6 @@
 /**
- * Reduces the states of the model in browser.ts, so that states with the same future become equal. The rules compare
+ * Reduces the states of the model in browser.ts, so that states with the same future become equal. R is the reuse interval. The rules
+ * compare
  * - the present time with `childMintedAt` and `childServedAt` (by R) and with `siblingsSince` (by 2 R);
  * - the issue time of a token with `childMintedAt` (by 2 R) and with `siblingsSince` (by order);
  * - generations by their distance, and nonces by equality.
@@ -85,7 +86,7 @@ const isConfirmed = (t: Token, { generation, nonce, siblingsSince }: RotationSta
 function asked({ state, ...world }: World, { half }: Time) {
   const R = 2 * half;
   const tokens = tokensOf({ state, ...world });
-  // Only if a confirmed token is presented is another child minted, whose time is then compared with the issue times of tokens.
+  // Another child is minted only if a confirmed token is presented. The time of that child is then compared with the issue times of tokens.
   const mayRecover = tokens.some((t) => isConfirmed(t, state));
   const mayBeLate = tokens.some((t) => t.generation <= state.generation && !isConfirmed(t, state));
   const served = state.childServedAt >= -R;
@@ -167,8 +168,8 @@ function forgotten(world: World, time: Time): World {
 }
 
 /**
- * Shortens distances. With a replica, tokens are compared with both stored states, and a distance of four generations or of 2 R has the
- * same effect as a longer one.
+ * Shortens distances. With a replica, tokens are compared with both stored states. A distance of four generations or of two reuse intervals
+ * (2 R) has the same effect as a longer one.
  */
 function closer(world: World, time: Time): World {
   if (time.dense) throw new Error("failovers are searched on a grid");

@@ -60,7 +60,10 @@ export type Assumptions = {
   readonly failover?: "none" | "lost" | "crossed";
   /** The effect of a command that runs after its deadline; undefined if commands never run so late. */
   readonly late?: "acts" | "does nothing";
-  /** If set, the wall clock may be set forward by 3 R at any time, and either the store's time follows or it does not. */
+  /**
+   * If set, the wall clock may be set forward by three reuse intervals (3 R) at any time, and either the store's time follows or it does
+   * not.
+   */
   readonly clockIsSet?: "time follows" | "time goes on as before";
   /** Compares two cookies, of which the service uses the newest; undefined if there is only one scope. */
   readonly scopes?: (a: Token, b: Token) => number;

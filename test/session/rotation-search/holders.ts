@@ -1,11 +1,11 @@
 /**
  * A model of a theft: a victim and a thief hold the same token, and each knows only the responses to its own requests.
  *
- * They present tokens one after the other in any order. Any two requests are more than R apart, and every response arrives. (If the
- * victim loses a response, it has its previous token again, and both may be served once more.) The victim presents the newest token that
- * it received. The thief does so as well, or with `hoards` presents any token that it ever had. The searches limit the number of changes
- * of hands: a change is a request that is served after one of the other holder. A second property holds for requests at any times: no
- * token two generations behind the confirmed one is served.
+ * They present tokens one after the other in any order. Any two requests are more than the reuse interval (R) apart, and every response
+ * arrives. (If the victim loses a response, it has its previous token again, and both may be served once more.) The victim presents the
+ * newest token that it received. The thief does so as well, or with `hoards` presents any token that it ever had. The searches limit the
+ * number of changes of hands: a change is a request that is served after one of the other holder. A second property holds for requests at
+ * any times: no token two generations behind the confirmed one is served.
  *
  * The search visits every state. Only the last generations and a few siblings can matter, so the thief forgets tokens that are more than
  * two generations behind, and keeps at most three.
@@ -39,8 +39,8 @@ export type TheftAssumptions = {
   readonly reuseIntervalMs: number;
   readonly hoards: boolean;
   /**
-   * The greatest number of times that service may pass from one holder to the other. With "any" there is no limit, and requests may be
-   * less than R apart.
+   * The greatest number of times that service may pass from one holder to the other. With "any" there is no limit, and the time between two
+   * requests may be less than the reuse interval.
    */
   readonly allowed: number | "any";
 };
@@ -48,7 +48,7 @@ export type TheftAssumptions = {
 export function holders({ decide, reuseIntervalMs: R, hoards, allowed }: TheftAssumptions): Model<Theft> {
   const first = firstState("first");
   const token = childOf(first);
-  // Waits a little longer than R, 2 R and 3 R, and a very long one. The rules do not distinguish any others.
+  // Waits a little longer than one, two and three reuse intervals (R), and a very long one. The rules do not distinguish any others.
   const waits = [R + 1, 2 * R + 1, 3 * R + 1, 100 * (R + 1), ...(allowed === "any" ? [0, R / 2, R] : [])];
 
   function* presents(world: Theft, holder: Holder, held: Token, wait: number): Iterable<Step<Theft>> {
@@ -99,7 +99,10 @@ export function aged(state: RotationState, wait: number): RotationState {
 
 type Held = Pick<Theft, "state" | "victim" | "thief">;
 
-/** Reduces a world to the facts that rules may still use, as browser-canonical.ts does. Distances of more than 2 R become equal. */
+/**
+ * Reduces a world to the facts that rules may still use, as browser-canonical.ts does. Distances of more than two reuse intervals (2 R)
+ * become equal.
+ */
 export function canonical<W extends Held>(world: W, R: number): { readonly key: string; readonly world: W } {
   const { state } = world;
   const names = new Map<string, string>();

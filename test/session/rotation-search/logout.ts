@@ -28,7 +28,7 @@ const LONG_AGO = storeMs(-2 * R);
 
 export function logout(rule: typeof decide, store: "atomic" | "in two steps"): Model<Logout> {
   /**
-   * Serves `refresh` by the state that was read. This breaks the property if the logout was acknowledged, or if it recreates the session.
+   * Serves `refresh` from the state that was read. This breaks the property if the logout was acknowledged, or if it recreates the session.
    */
   function served(world: Logout, read: RotationState, refresh: Refresh, others: readonly Refresh[]): Step<Logout> {
     const { ahead } = refresh;
@@ -88,7 +88,7 @@ function aged(state: RotationState): RotationState {
   return { ...state, childMintedAt: LONG_AGO, childServedAt: LONG_AGO };
 }
 
-/** Reduces a state to whether its child is young. The generation and the nonces do not matter in this model. */
+/** Reduces a state to whether its child was minted within the reuse interval. The generation and the nonces do not matter in this model. */
 function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
   const time = (at: number) => (at < -R ? LONG_AGO : NOW);
   return {

@@ -24,8 +24,8 @@ export const tokensOf = ({ jar, requests, shared }: Pages): readonly Token[] => 
 ];
 
 /**
- * Reduces a world by the rules that browser-canonical.ts has for failovers: generations shift together, and distances of four or more
- * generations, or of 2 R or more, become equal. After the logout all tokens become equal.
+ * Reduces a world by the rules that browser-canonical.ts has for failovers. Generations shift together. Distances of four or more
+ * generations, or of two or more reuse intervals (2 R), become equal. After the logout all tokens become equal.
  */
 export function canonical(full: Pages, { half }: Time): { readonly key: string; readonly world: Pages } {
   if (full.state === undefined) return signedOut(full);

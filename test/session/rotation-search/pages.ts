@@ -51,7 +51,7 @@ export type PagesAssumptions = {
   readonly share: number;
   /** Which of the navigations that share a response get its cookies. Without them a navigation does not change the jar. */
   readonly cookiesFor: "the first" | "all";
-  /** The longest time in flight of a navigation and of a request of the kit, in ticks. The default is R/2. */
+  /** The longest time in flight of a navigation and of a request of the kit, in ticks. The default is half of the reuse interval (R/2). */
   readonly flight?: number;
 };
 

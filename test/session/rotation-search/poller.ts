@@ -3,8 +3,9 @@
  *
  * At first the victim and the thief hold the same token. The victim's refreshes are more than `apart` from each other, and every response
  * arrives. The search tries all times of the thief's requests, although a real thief sees only the responses and would find some of these
- * times only by luck. The thief "meets" a refresh of the victim if it presents a token at most R before or after that refresh; otherwise
- * it misses the refresh. The property: a thief that has missed a refresh is served until the victim's next refresh at the latest.
+ * times only by luck. The thief "meets" a refresh of the victim if it presents a token at most one reuse interval (R) before or after that
+ * refresh; otherwise it misses the refresh. The property: a thief that has missed a refresh is served until the victim's next refresh at
+ * the latest.
  */
 import {
   type decide,

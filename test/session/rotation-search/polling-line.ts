@@ -2,9 +2,9 @@
  * Computes the shortest pause between a victim's refreshes with which an attacker that polls at regular intervals is detected at the
  * victim's next refresh.
  *
- * If the attacker polls every P, a child is minted every m, the first multiple of P beyond R. The victim's child is outdated as soon as
- * another one is minted more than 2 R later. So with a pause of 2 R + m, the victim's next refresh always detects the theft. For
- * intervals P of up to 2 R, m is at most 2 R, so a pause of 4 R is always enough.
+ * R is the reuse interval. If the attacker polls every P, a successor token (child) is minted every m, the first multiple of P beyond R.
+ * The victim's child is outdated as soon as another one is minted more than 2 R later. So with a pause of 2 R + m, the victim's next
+ * refresh always detects the theft. For intervals P of up to 2 R, m is at most 2 R, so a pause of 4 R is always enough.
  */
 import type { decide } from "../../../src/session/rotation.ts";
 import { type Life, served } from "./thief.ts";
@@ -15,8 +15,8 @@ export const TICKS = 8;
 const TICK = 1_000;
 const R = TICKS * TICK;
 /**
- * The time by which the victim's requests are shifted from the ticks, in ms, because at a distance of exactly R the outcome depends on
- * "within".
+ * The time by which the victim's requests are shifted from the ticks, in ms. Without the shift, requests would be exactly one reuse
+ * interval (R) apart, and the outcome would depend on whether the limit itself is included.
  */
 const OFF = 1;
 
@@ -53,7 +53,9 @@ export function line(rule: typeof decide, thief: Life["thief"], rhythm: number):
   return pause;
 }
 
-/** Returns the pause that is always enough, 2 R + m, in ticks. */
+/**
+ * Returns the pause that is always enough, in ticks: 2 R + m, where R is the reuse interval and m the first multiple of `rhythm` beyond it.
+ */
 export function promised(rhythm: number): number {
   return 2 * TICKS + rhythm * (Math.floor(TICKS / rhythm) + 1);
 }

@@ -1,9 +1,9 @@
 /**
  * The two representations of time in the searches. In both, the present time is 0, and every event is at or before it.
  *
- * Dense time covers any real number of milliseconds between two events, and any R. The rules compare ages only with multiples of R/2, so
- * of an age in units of R/2 only the integer part and the order of the fractional parts matter. Ages with the same order form one state,
- * as in the region construction of timed automata.
+ * Dense time covers any real number of milliseconds between two events, and any reuse interval (R). The rules compare ages only with
+ * multiples of R/2, so of an age in units of R/2 only the integer part and the order of the fractional parts matter. Ages with the same
+ * order form one state, as in the region construction of timed automata.
  *
  * On a grid, R/2 is a few ticks, and every event happens at a tick. There are fewer states, so a search can have more requests, and
  * counterexamples have readable times.
@@ -12,7 +12,7 @@ import { type StoreMs, storeMs } from "../../../src/session/time.ts";
 
 export type Time = {
   readonly dense: boolean;
-  /** R/2, in ticks. In dense time it is even, and more than twice the number of times in a state, plus one. */
+  /** Half of the reuse interval (R/2), in ticks. In dense time it is even, and more than twice the number of times in a state, plus one. */
   readonly half: number;
 };
 

@@ -171,7 +171,8 @@ describe("is unavailable", () => {
     await store.close();
     const page = 4096;
     const size = statSync(path).size;
-    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // The last page has neither schema nor data, and stays.
+    // The schema and the data are overwritten. They do not extend to the last page of the file.
+    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" });
     expect(open).toThrow(StoreUnavailable);
   });
 

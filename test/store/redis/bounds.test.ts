@@ -41,7 +41,7 @@ type Work = { commands: number; words: number };
 
 /** Opens a connection that monitors Redis. It tries again if ioredis fails because a command is reported together with the confirmation. */
 function openMonitor(): Promise<Redis> {
-  // Only the monitoring connection that this client creates is opened.
+  // The client itself never connects. It only creates the monitoring connection.
   const never = { enableReadyCheck: false, lazyConnect: true };
   return redis.admin.duplicate(never).monitor().catch(openMonitor);
 }

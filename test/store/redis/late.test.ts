@@ -11,7 +11,7 @@ import { someKey } from "../../support/store/device.ts";
 import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
 
-/** The reuse interval is short, so that stalls of more than 2 R are short. Only the ratio matters. */
+/** A short reuse interval (R), because the stalls in these tests are longer than 2 R. Only the ratio matters. */
 const R = 600;
 const TIMEOUT = 150;
 
@@ -40,7 +40,7 @@ async function server(): Promise<RedisServer> {
   return redis;
 }
 
-/** Returns a session whose browser has the child in its jar, and the token that other tabs may still send. */
+/** Returns a session whose browser has the successor token in its jar, and the earlier token that other tabs may still send. */
 async function browser(store: SessionStore) {
   const first = nonce();
   const session = newSession(subject());

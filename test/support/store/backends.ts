@@ -24,9 +24,9 @@ export type Backend = {
   advance(ms: number): Promise<void>;
   /** Begins to end the many sessions of a subject, and stops after the first step, as if the instance had died. */
   beginEndAll(subject: string, reason: EndReason, options?: Pick<EndAllOptions, "except" | "origin">): Promise<void>;
-  /** Continues such an end by one more step, and stops again. */
+  /** Continues an end that `beginEndAll` has begun by one more step, and stops again. */
   endPart(subject: string): Promise<void>;
-  /** Whether hints to other instances contain the revoked sessions or are empty. */
+  /** Whether the notifications (hints) to other instances contain the revoked sessions, or are empty. */
   readonly hintsAcrossInstances: "entries" | "empty";
   stop(): Promise<void>;
 };

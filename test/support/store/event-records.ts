@@ -33,7 +33,7 @@ export async function loginWith(
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
-/** Returns the due records of these sessions; without sessions, those of a logout of all users. */
+/** Returns the records of events of these sessions that are due to be written; without sessions, those of a logout of all users. */
 export async function dueOf(store: SessionStore, ...sids: SessionId[]): Promise<DueRecord[]> {
   const parts = await store.dueRecords();
   const records = parts.flatMap(({ records }) => records);

@@ -34,7 +34,7 @@ export async function startIssuer() {
     revokedUntil: undefined as number | undefined,
     /** If `false`, there are no heartbeats, as when the store is down. */
     sendsHeartbeats: true,
-    /** After this many batches, a stream holds back the others. */
+    /** After this many batches, a stream holds back the later ones. */
     maxBatches: Number.POSITIVE_INFINITY,
     /** If `false`, the admin API fails every call with `unavailable`. */
     isUp: true,
