@@ -1,6 +1,6 @@
 /** Searches the sessions of all subjects, newest first, at a bounded cost whatever the filter is. */
 
-import { isSelective, matches, type SessionFilter } from "../session/filter.ts";
+import { EVERY_SESSION, isSelective, matches, type SessionFilter } from "../session/filter.ts";
 import type { Session } from "../session/model.ts";
 import type { SessionPage } from "../session/ports.ts";
 import { formatPosition, type PagePosition, parsePosition } from "./page.ts";
@@ -13,28 +13,33 @@ const BATCH = 128;
 /** A position in the order of creation, and the session at it if it is live. */
 export type Candidate = { readonly position: PagePosition; readonly session: Session | undefined };
 
-/** Returns the next candidates, newest first. If there are fewer than `count`, they are the last ones. */
-type TakeCandidates = (count: number) => Promise<readonly Candidate[]>;
+/**
+ * Returns the candidates that follow a position, newest first. If there are fewer than `count`, they are the last ones. Each call of one
+ * search begins where the call before it has ended.
+ */
+export type TakeCandidates = (after: PagePosition, count: number) => Promise<readonly Candidate[]>;
 
 /** Returns the position at which a search starts. @throws InvalidCursor */
-export function startOf(from: string | undefined, { createdBefore }: SessionFilter): PagePosition {
+function startOf(from: string | undefined, { createdBefore }: SessionFilter): PagePosition {
   const position = parsePosition(from);
   if (createdBefore === undefined || position.createdAt < createdBefore) return position;
   return { createdAt: createdBefore, sid: "" as PagePosition["sid"] };
 }
 
-/**
- * Returns one page.
- *
- * @param take returns the next candidates; its first call begins at the position that `startOf` returns
- */
-export async function search(take: TakeCandidates, limit: number, filter: SessionFilter): Promise<SessionPage> {
+/** Returns one page. @throws InvalidCursor */
+export async function search(
+  take: TakeCandidates,
+  limit: number,
+  from: string | undefined,
+  filter: SessionFilter = EVERY_SESSION,
+): Promise<SessionPage> {
+  const start = startOf(from, filter);
   const sessions: Session[] = [];
   const selective = isSelective(filter);
   let last: PagePosition | undefined;
   for (let examined = 0; examined < MAX_EXAMINED; ) {
     const count = Math.min(MAX_EXAMINED - examined, selective ? BATCH : limit + 1 - sessions.length);
-    const candidates = await take(count);
+    const candidates = await take(last ?? start, count);
     for (const { position, session } of candidates) {
       if (filter.createdFrom !== undefined && position.createdAt < filter.createdFrom)
         return { sessions, next: undefined };

@@ -1,10 +1,7 @@
 /** Stores events of sessions and due records in the embedded store, each in tables of their own. */
 import {
-  type DueRecord,
-  type DueRecords,
   dueKeyOf,
   type EventRecord,
-  type EventsOf,
   MAX_ENDS_OF_ALL,
   MAX_EVENT_SESSIONS,
   MAX_EVENTS_PER_SESSION,
@@ -24,74 +21,75 @@ const ALL = "*";
 /** How many due records are read at once. */
 const MAX_DUE = 256;
 
-export class EmbeddedEvents implements SessionEventLog {
-  readonly #sql: Statements;
-  readonly #transactions: Transactions;
+/** The steps of other operations that write due records. They run within the caller's transaction. */
+export type DueSteps = {
+  leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void;
+  leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: StoreMs): void;
+  leaveEndOfAll(revokedUntil: StoreMs, origin: Origin | undefined, now: StoreMs): void;
+};
 
-  constructor(sql: Statements, transactions: Transactions) {
-    this.#sql = sql;
-    this.#transactions = transactions;
-  }
+export function createDueSteps(sql: Statements): DueSteps {
+  const leave = (
+    event: Omit<SessionEvent<StoreMs>, "time">,
+    what: string,
+    note: string,
+    subject: string,
+    now: StoreMs,
+  ) => {
+    if (note !== "") sql.leaveDue.run(dueKeyOf(event) ?? "", now, now, what, note, subject);
+  };
+  return {
+    leaveCreated: (session, origin, now) =>
+      leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now),
+    leaveEnded: (sid, reason, note, subject, now) => leave({ type: "ended", sid }, reason, note, subject, now),
+    leaveEndOfAll: (revokedUntil, origin, now) =>
+      leave({ type: "all_ended", revokedUntil }, ENDED_ALL, noteOf(origin), "", now),
+  };
+}
 
-  async recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]> {
-    this.#transactions.write("NORMAL", (now) => {
-      for (const record of records) this.#record(record, now, retentionMs);
-    });
-    return [];
-  }
+export function createEvents(sql: Statements, { read, write }: Transactions): SessionEventLog {
+  return {
+    async recordEvents(records, retentionMs) {
+      write("NORMAL", (now) => {
+        for (const record of records) {
+          const { dueKey } = record;
+          if (dueKey !== undefined && sql.takeDue.run(dueKey).changes === 0) continue; // The event is recorded already.
+          if (retentionMs > 0) append(sql, record, now, later(now, retentionMs));
+        }
+      });
+      return [];
+    },
 
-  async events(of: EventsOf): Promise<readonly SessionEvent[]> {
-    return this.#transactions.read((now) => {
-      const sids = "sid" in of ? [of.sid] : this.#sidsOf(of.subject);
-      const rows = [...sids, ALL].flatMap((sid) => this.#sql.eventsOf.all(sid, now) as { readonly text: string }[]);
-      return rows.map(({ text }) => parseEvent(text));
-    });
-  }
+    async events(of) {
+      return read((now) => {
+        const sids = "sid" in of ? [of.sid] : sidsOf(sql, of.subject);
+        const rows = [...sids, ALL].flatMap((sid) => sql.eventsOf.all(sid, now) as { readonly text: string }[]);
+        return rows.map(({ text }) => parseEvent(text));
+      });
+    },
 
-  async dueRecords(): Promise<readonly DueRecords[]> {
-    const { now, rows } = this.#transactions.read((now) => ({ now, rows: this.#sql.due.all(MAX_DUE) as DueText[] }));
-    return [{ part: "file", now, records: rows.map(dueRecord) }];
-  }
+    async dueRecords() {
+      const { now, rows } = read((now) => ({ now, rows: sql.due.all(MAX_DUE) as DueText[] }));
+      return [{ part: "file", now, records: rows.map(dueRecord) }];
+    },
 
-  async claimRecord({ key, since }: DueRecord): Promise<boolean> {
-    return this.#transactions.write("NORMAL", (now) => this.#sql.claimDue.run(now, key, since).changes === 1);
-  }
+    async claimRecord({ key, since }) {
+      return write("NORMAL", (now) => sql.claimDue.run(now, key, since).changes === 1);
+    },
+  };
+}
 
-  /** Writes the due record of a created session. This and the next two functions run within the caller's transaction. */
-  leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void {
-    this.#leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now);
-  }
+function append(sql: Statements, record: EventRecord, now: StoreMs, expiresAt: StoreMs): void {
+  const { sid = ALL, type, subject: known } = record.event;
+  const count = Number(sql.countEvents.get(sid)?.count);
+  if (sid === ALL) sql.trimEvents.run(sid, sid, MAX_ENDS_OF_ALL - 1);
+  else if (count >= MAX_EVENTS_PER_SESSION && type !== "ended") return;
+  const subject = known ?? sql.subjectOfEvents.get(sid)?.subject ?? null;
+  sql.recordEvent.run({ sid, subject, expires_at: expiresAt, text: eventText(record) });
+  sql.sweepEvents.run(now);
+}
 
-  leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: StoreMs): void {
-    this.#leave({ type: "ended", sid }, reason, note, subject, now);
-  }
-
-  leaveEndOfAll(revokedUntil: StoreMs, origin: Origin | undefined, now: StoreMs): void {
-    this.#leave({ type: "all_ended", revokedUntil }, ENDED_ALL, noteOf(origin), "", now);
-  }
-
-  #leave(event: Omit<SessionEvent<StoreMs>, "time">, what: string, note: string, subject: string, now: StoreMs): void {
-    if (note !== "") this.#sql.leaveDue.run(dueKeyOf(event) ?? "", now, now, what, note, subject);
-  }
-
-  #record(record: EventRecord, now: StoreMs, retentionMs: number): void {
-    const { dueKey } = record;
-    if (dueKey !== undefined && this.#sql.takeDue.run(dueKey).changes === 0) return; // The event is recorded already.
-    if (retentionMs > 0) this.#append(record, now, later(now, retentionMs));
-  }
-
-  #append(record: EventRecord, now: StoreMs, expiresAt: StoreMs): void {
-    const { sid = ALL, type, subject: known } = record.event;
-    const count = Number(this.#sql.countEvents.get(sid)?.count);
-    if (sid === ALL) this.#sql.trimEvents.run(sid, sid, MAX_ENDS_OF_ALL - 1);
-    else if (count >= MAX_EVENTS_PER_SESSION && type !== "ended") return;
-    const subject = known ?? this.#sql.subjectOfEvents.get(sid)?.subject ?? null;
-    this.#sql.recordEvent.run({ sid, subject, expires_at: expiresAt, text: eventText(record) });
-    this.#sql.sweepEvents.run(now);
-  }
-
-  #sidsOf(subject: string): string[] {
-    const rows = this.#sql.eventSessions.all(subject, MAX_EVENT_SESSIONS) as { readonly sid: string }[];
-    return rows.map(({ sid }) => sid);
-  }
+function sidsOf(sql: Statements, subject: string): string[] {
+  const rows = sql.eventSessions.all(subject, MAX_EVENT_SESSIONS) as { readonly sid: string }[];
+  return rows.map(({ sid }) => sid);
 }

@@ -8,53 +8,47 @@ import type { Statements } from "./statements.ts";
 /** The `sid` of a logout of everyone. The `revoked_at` of such an entry is the time of creation up to which the sessions ended. */
 const ALL = "*";
 
-export class RevocationLog {
-  readonly #sql: Statements;
-  readonly #id: string;
-  readonly #markerLifeMs: number;
+export type RevocationLog = ReturnType<typeof createLog>;
 
-  /** @param markerLifeMs how long an ended session is remembered, ms */
-  constructor(sql: Statements, markerLifeMs: number) {
-    this.#sql = sql;
-    this.#id = String(sql.storeId.get()?.id);
-    this.#markerLifeMs = markerLifeMs;
-  }
-
-  append(sid: SessionId, reason: EndReason, now: StoreMs): Revocation {
-    const expiresAt = later(now, this.#markerLifeMs);
-    this.#sql.append.run(sid, now, expiresAt, reason);
-    this.#sql.sweepLog.run(now);
-    return { sid, revokedAt: now, expiresAt, reason };
-  }
-
-  appendAll(createdUntil: StoreMs, now: StoreMs): void {
-    this.#sql.append.run(ALL, createdUntil, now + this.#markerLifeMs, "revoked_all");
-  }
-
-  has(sid: SessionId, now: StoreMs): boolean {
-    return this.#sql.marker.get(sid, now) !== undefined;
-  }
-
-  /**
-   * Reads the entries after a cursor.
-   *
-   * @throws InvalidCursor
-   */
-  readAfter(cursor: string | undefined): (now: StoreMs) => RevocationBatch {
-    const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
-    return (now) => {
-      const rows = this.#sql.after.all(after, now) as LogRow[];
-      const revocations = rows.filter(({ sid }) => (sid as string) !== ALL).map(revocationOf);
-      // The log forgets the end of all sessions when their tokens have expired. The store does not: status lists are named after this time.
-      const revokedUntil = storeMs(Number(this.#sql.endedUntil.get()?.time));
-      return { revocations, revokedUntil, cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}`, now };
-    };
-  }
+/** @param markerLifeMs how long an ended session is remembered, in ms */
+export function createLog(sql: Statements, markerLifeMs: number) {
+  const ownId = String(sql.storeId.get()?.id);
 
   /** Parses a cursor. A cursor of a file that this file has replaced counts as absent: all entries are read again. */
-  #parseCursor(cursor: string): number {
+  const parseCursor = (cursor: string): number => {
     const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");
-    return id === this.#id ? Number(seq) : 0;
-  }
+    return id === ownId ? Number(seq) : 0;
+  };
+
+  return {
+    append(sid: SessionId, reason: EndReason, now: StoreMs): Revocation {
+      const expiresAt = later(now, markerLifeMs);
+      sql.append.run(sid, now, expiresAt, reason);
+      sql.sweepLog.run(now);
+      return { sid, revokedAt: now, expiresAt, reason };
+    },
+
+    appendAll(createdUntil: StoreMs, now: StoreMs): void {
+      sql.append.run(ALL, createdUntil, now + markerLifeMs, "revoked_all");
+    },
+
+    /** Returns whether the session was ended, and that is still remembered. */
+    has(sid: SessionId, now: StoreMs): boolean {
+      return sql.marker.get(sid, now) !== undefined;
+    },
+
+    /** Returns a step that reads the entries after a cursor. @throws InvalidCursor */
+    readAfter(cursor: string | undefined): (now: StoreMs) => RevocationBatch {
+      const after = cursor === undefined ? 0 : parseCursor(cursor);
+      return (now) => {
+        const rows = sql.after.all(after, now) as LogRow[];
+        const revocations = rows.filter(({ sid }) => (sid as string) !== ALL).map(revocationOf);
+        // The log forgets the end of all sessions when their tokens have expired. The store does not: status lists are named after this
+        // time.
+        const revokedUntil = storeMs(Number(sql.endedUntil.get()?.time));
+        return { revocations, revokedUntil, cursor: `e.${ownId}.${rows.at(-1)?.seq ?? after}`, now };
+      };
+    },
+  };
 }

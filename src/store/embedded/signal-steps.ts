@@ -22,64 +22,56 @@ type EndOfAll = {
 
 type Row = Pick<SessionRow, "sid" | "subject" | "created_at" | "fixed">;
 
-export class SignalSteps {
-  readonly #sql: Statements;
-  readonly #retentionMs: number;
+export type SignalSteps = ReturnType<typeof createSignalSteps>;
 
-  constructor(sql: Statements, retentionMs: number) {
-    this.#sql = sql;
-    this.#retentionMs = retentionMs;
-  }
-
-  /** @param subject the subject of a session that is not in the store */
-  append(sid: SessionId, reason: SignalReason, now: StoreMs, subject: string): void {
-    const sql = this.#sql;
-    if (sql.isSubscribed.get() === undefined) return;
-    const row = sql.session.get(sid) as SessionRow | undefined;
-    sql.appendSignal.run(sid, now, reason, row === undefined ? "" : clientOf(row), row?.subject ?? subject);
-    sql.sweepSignals.run(now - this.#retentionMs);
-  }
-
-  /** @param before the time of creation up to which the sessions had ended already */
-  beginEndOfAll(before: number, until: StoreMs, now: StoreMs): void {
-    if (this.#sql.isSubscribed.get() === undefined || until <= before) return;
-    const pending = this.pending();
-    if (pending === undefined) this.#sql.beginSignals.run(before, until, now, 0, "");
-    else this.#sql.beginSignals.run(pending.created_after, until, now, pending.from_time, pending.from_sid);
-  }
-
-  pending(): EndOfAll | undefined {
-    const state = this.#sql.signalState.get() as EndOfAll;
+export function createSignalSteps(sql: Statements, retentionMs: number) {
+  const pending = (): EndOfAll | undefined => {
+    const state = sql.signalState.get() as EndOfAll;
     return state.created_until > 0 ? state : undefined;
-  }
+  };
+  const appendSignalOfAll = (row: Row, endedAt: StoreMs) =>
+    sql.appendSignal.run(row.sid, endedAt, "revoked_all", clientOf(row), row.subject);
 
-  /** Appends some of the signals of a logout of everyone. */
-  continueEndOfAll(): void {
-    const pending = this.pending();
-    if (pending === undefined) return;
-    const { created_after, created_until, ended_at, from_time, from_sid } = pending;
-    const range = [from_time, from_sid, created_after, created_until, AT_ONCE] as const;
-    const rows = this.#sql.endedWithAll.all(...range) as Row[];
-    for (const row of rows) this.#appendEndOfAll(row, ended_at);
-    const last = rows.at(-1);
-    if (rows.length < AT_ONCE || last === undefined) this.#sql.beginSignals.run(0, 0, 0, 0, "");
-    else this.#sql.beginSignals.run(created_after, created_until, ended_at, last.created_at, last.sid);
-  }
+  return {
+    pending,
 
-  /** Appends the signal of a session that ended with all others, before its row is deleted. */
-  appendEndOfAll(sid: SessionId): void {
-    const pending = this.pending();
-    if (pending === undefined) return;
-    const row = this.#sql.session.get(sid) as SessionRow | undefined;
-    if (row === undefined || row.created_at <= pending.created_after || row.created_at > pending.created_until) return;
-    const isDone =
-      row.created_at < pending.from_time || (row.created_at === pending.from_time && sid <= pending.from_sid);
-    if (!isDone) this.#appendEndOfAll(row, pending.ended_at);
-  }
+    /** @param subject the subject of a session that is not in the store */
+    append(sid: SessionId, reason: SignalReason, now: StoreMs, subject: string): void {
+      if (sql.isSubscribed.get() === undefined) return;
+      const row = sql.session.get(sid) as SessionRow | undefined;
+      sql.appendSignal.run(sid, now, reason, row === undefined ? "" : clientOf(row), row?.subject ?? subject);
+      sql.sweepSignals.run(now - retentionMs);
+    },
 
-  #appendEndOfAll(row: Row, endedAt: StoreMs): void {
-    this.#sql.appendSignal.run(row.sid, endedAt, "revoked_all", clientOf(row), row.subject);
-  }
+    /** @param before the time of creation up to which the sessions had ended already */
+    beginEndOfAll(before: number, until: StoreMs, now: StoreMs): void {
+      if (sql.isSubscribed.get() === undefined || until <= before) return;
+      const { created_after = before, from_time = 0, from_sid = "" } = pending() ?? {};
+      sql.beginSignals.run(created_after, until, now, from_time, from_sid);
+    },
+
+    /** Appends some of the signals of a logout of everyone. */
+    continueEndOfAll(): void {
+      const under = pending();
+      if (under === undefined) return;
+      const { created_after, created_until, ended_at, from_time, from_sid } = under;
+      const rows = sql.endedWithAll.all(from_time, from_sid, created_after, created_until, AT_ONCE) as Row[];
+      for (const row of rows) appendSignalOfAll(row, ended_at);
+      const last = rows.at(-1);
+      if (rows.length < AT_ONCE || last === undefined) sql.beginSignals.run(0, 0, 0, 0, "");
+      else sql.beginSignals.run(created_after, created_until, ended_at, last.created_at, last.sid);
+    },
+
+    /** Appends the signal of a session that ended with all others, unless it was appended before. Its row must still be there. */
+    appendEndOfAll(sid: SessionId): void {
+      const under = pending();
+      if (under === undefined) return;
+      const row = sql.session.get(sid) as SessionRow | undefined;
+      if (row === undefined || row.created_at <= under.created_after || row.created_at > under.created_until) return;
+      const isDone = row.created_at < under.from_time || (row.created_at === under.from_time && sid <= under.from_sid);
+      if (!isDone) appendSignalOfAll(row, under.ended_at);
+    },
+  };
 }
 
 function clientOf({ fixed }: Pick<SessionRow, "fixed">): string {

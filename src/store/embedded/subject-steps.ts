@@ -5,7 +5,6 @@
  * To end many sessions, one transaction notes the time of creation up to which they end, and all of them have ended from then on (ENDED
  * in the statements). The steps that follow delete their rows and append their log entries.
  */
-import { randomBytes } from "node:crypto";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndAllOptions, EndAllOutcome, ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
@@ -29,7 +28,7 @@ const KEPT_MS = 60_000;
 /** Ends a session, and writes a due record if a note is given. */
 export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
 
-type Deps = {
+export type SubjectDeps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly end: EndStep;
@@ -64,132 +63,124 @@ export type CreateStep =
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }
   | { readonly state: "swept" };
 
-export class SubjectSteps {
-  readonly #deps: Deps;
-
-  constructor(deps: Deps) {
-    this.#deps = deps;
+/**
+ * Ends the oldest sessions beyond the cap, and creates one.
+ *
+ * @param session must not exist yet
+ */
+export function createStep(
+  { sql, sessions, end, endedWithAll }: SubjectDeps,
+  session: NewSession,
+  childNonce: string,
+  cap: number,
+  now: StoreMs,
+  note: string,
+): CreateStep {
+  const { subject } = session;
+  const under = sql.endOf.get(subject) as EndRow | undefined;
+  const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
+  const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
+  // Counting stops early, because a higher count makes no difference: even without the expired sessions, more sessions are above the
+  // cap than one step can end.
+  const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
+  let evicted: SessionId[] = [];
+  if (counted + spared >= cap) {
+    const many = counted > MAX_EXPIRED;
+    const crowded = many && Number(sql.countToExamine.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED;
+    if (crowded && expireStep({ sql, sessions, end, endedWithAll }, now).ended.length > 0) return { state: "swept" };
+    const live =
+      many && !crowded
+        ? counted - Number(sql.countExpiredOfMany.get(now, subject, endedUntil)?.count)
+        : Number(sql.countLiveOf.get(subject, endedUntil, now, cap + FEW)?.count);
+    const count = live + spared;
+    const excess = Math.max(0, count - cap + 1);
+    const oldest = count <= FEW ? sql.oldestOfFew : sql.oldest;
+    evicted = (oldest.all(subject, now, Math.min(excess, AT_ONCE)) as { sid: SessionId }[]).map(({ sid }) => sid);
+    for (const sid of evicted) end(sid, "session_limit", now, note, subject);
+    if (excess > AT_ONCE) return { state: "evicted", evicted };
   }
-
-  /**
-   * Ends the oldest sessions beyond the cap, and creates one.
-   *
-   * @param session must not exist yet
-   */
-  create(session: NewSession, childNonce: string, cap: number, now: StoreMs, note: string): CreateStep {
-    const { sql, sessions, end } = this.#deps;
-    const { subject } = session;
-    const under = sql.endOf.get(subject) as EndRow | undefined;
-    const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
-    const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
-    // Counting stops early, because a higher count makes no difference: even without the expired sessions, more sessions are above the
-    // cap than one step can end.
-    const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
-    let evicted: SessionId[] = [];
-    if (counted + spared >= cap) {
-      const many = counted > MAX_EXPIRED;
-      const crowded = many && Number(sql.countToExamine.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED;
-      if (crowded && this.expire(now).ended.length > 0) return { state: "swept" };
-      const live =
-        many && !crowded
-          ? counted - Number(sql.countExpiredOfMany.get(now, subject, endedUntil)?.count)
-          : Number(sql.countLiveOf.get(subject, endedUntil, now, cap + FEW)?.count);
-      const count = live + spared;
-      const excess = Math.max(0, count - cap + 1);
-      const oldest = count <= FEW ? sql.oldestOfFew : sql.oldest;
-      evicted = (oldest.all(subject, now, Math.min(excess, AT_ONCE)) as { sid: SessionId }[]).map(({ sid }) => sid);
-      for (const sid of evicted) end(sid, "session_limit", now, note, subject);
-      if (excess > AT_ONCE) return { state: "evicted", evicted };
-    }
-    return {
-      state: "created",
-      session: sessions.insert(session, childNonce, latest(now, later(endedUntil, 1))),
-      evicted,
-    };
-  }
-
-  /** @param id the id of an end of many sessions, if this is a step of one */
-  endAll(
-    subject: string,
-    reason: EndReason,
-    { except = "" as SessionId, actor, origin }: EndAllOptions,
-    id: string,
-    now: StoreMs,
-  ): EndAllOutcome | Begun {
-    const { sql, sessions, end } = this.#deps;
-    const note = noteOf(origin);
-    if (actor !== undefined && sessions.live(actor, now)?.subject !== subject)
-      return { ok: false, reason: "actor_ended" };
-    const other = sql.endOf.get(subject) as EndRow | undefined;
-    if (other !== undefined) return { state: "busy", id: other.id };
-    const few = sessions.few(subject, now, AT_ONCE + 1);
-    if (few !== undefined) {
-      const ended = few.filter((sid) => sid !== except);
-      for (const sid of ended) end(sid, reason, now, note, subject);
-      return { ok: true, ended, count: ended.length };
-    }
-    sql.forgetEnds.run(now - KEPT_MS);
-    const newest = Number(sql.newestOf.get(subject)?.time);
-    sql.beginEnd.run(id, subject, Math.max(now, newest), except, reason, note, now);
-    return { state: "begun", id };
-  }
-
-  /** Ends some of the sessions that are past their lifetimes. Sessions that were refreshed in the meantime are examined later. */
-  expire(now: StoreMs): ExpireOutcome {
-    const { sql, end, endedWithAll } = this.#deps;
-    const rows = sql.toExamine.all(now, EXAMINED_AT_ONCE) as {
-      readonly sid: SessionId;
-      readonly subject: string;
-      readonly idle_expires_at: StoreMs;
-      readonly ended: number;
-    }[];
-    const ended: ExpiredSession[] = [];
-    let removed = 0;
-    for (const { sid, subject, idle_expires_at, ended: withAll } of rows) {
-      if (now < idle_expires_at) {
-        sql.examineLater.run(sid);
-        continue;
-      }
-      if (++removed > AT_ONCE) return { ended, isDone: false };
-      if (withAll) {
-        endedWithAll(sid);
-        sql.remove.run(sid);
-      } else {
-        end(sid, "expired", now, EXPIRED_NOTE, subject);
-        ended.push({ sid, subject });
-      }
-    }
-    return { ended, isDone: rows.length < EXAMINED_AT_ONCE };
-  }
-
-  /** Does a part of the work that an end of many sessions leaves. */
-  endSome(id: string, now: StoreMs): Part {
-    const { sql, end } = this.#deps;
-    const row = sql.endById.get(id) as EndRow | undefined;
-    if (row === undefined) return undefined;
-    if (row.created_until === 0) return { done: true, count: row.count, ended: [] };
-    const { subject, created_after, created_until, spared, reason, note } = row;
-    const oldest = sql.ending.all(subject, created_after, created_until, spared, AT_ONCE) as {
-      readonly sid: SessionId;
-      readonly idle_expires_at: StoreMs;
-    }[];
-    const ended: SessionId[] = [];
-    for (const { sid, idle_expires_at } of oldest) {
-      if (now < idle_expires_at) {
-        end(sid, reason, now, note, subject);
-        ended.push(sid);
-      } else {
-        end(sid, "expired", now, EXPIRED_NOTE, subject);
-      }
-    }
-    const count = row.count + ended.length;
-    const done = oldest.length < AT_ONCE;
-    if (done) sql.finishEnd.run(count, now, id);
-    else sql.countEnded.run(count, id);
-    return { done, count, ended };
-  }
+  return {
+    state: "created",
+    session: sessions.insert(session, childNonce, latest(now, later(endedUntil, 1))),
+    evicted,
+  };
 }
 
-export function newEndId(): string {
-  return randomBytes(8).toString("base64url");
+/** @param id the id of an end of many sessions, if this is a step of one */
+export function endAllStep(
+  { sql, sessions, end }: SubjectDeps,
+  subject: string,
+  reason: EndReason,
+  { except = "" as SessionId, actor, origin }: EndAllOptions,
+  id: string,
+  now: StoreMs,
+): EndAllOutcome | Begun {
+  const note = noteOf(origin);
+  if (actor !== undefined && sessions.live(actor, now)?.subject !== subject)
+    return { ok: false, reason: "actor_ended" };
+  const other = sql.endOf.get(subject) as EndRow | undefined;
+  if (other !== undefined) return { state: "busy", id: other.id };
+  const few = sessions.few(subject, now, AT_ONCE + 1);
+  if (few !== undefined) {
+    const ended = few.filter((sid) => sid !== except);
+    for (const sid of ended) end(sid, reason, now, note, subject);
+    return { ok: true, ended, count: ended.length };
+  }
+  sql.forgetEnds.run(now - KEPT_MS);
+  const newest = Number(sql.newestOf.get(subject)?.time);
+  sql.beginEnd.run(id, subject, Math.max(now, newest), except, reason, note, now);
+  return { state: "begun", id };
+}
+
+/** Ends some of the sessions that are past their lifetimes. Sessions that were refreshed in the meantime are examined later. */
+export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs): ExpireOutcome {
+  const rows = sql.toExamine.all(now, EXAMINED_AT_ONCE) as {
+    readonly sid: SessionId;
+    readonly subject: string;
+    readonly idle_expires_at: StoreMs;
+    readonly ended: number;
+  }[];
+  const ended: ExpiredSession[] = [];
+  let removed = 0;
+  for (const { sid, subject, idle_expires_at, ended: withAll } of rows) {
+    if (now < idle_expires_at) {
+      sql.examineLater.run(sid);
+      continue;
+    }
+    if (++removed > AT_ONCE) return { ended, isDone: false };
+    if (withAll) {
+      endedWithAll(sid);
+      sql.remove.run(sid);
+    } else {
+      end(sid, "expired", now, EXPIRED_NOTE, subject);
+      ended.push({ sid, subject });
+    }
+  }
+  return { ended, isDone: rows.length < EXAMINED_AT_ONCE };
+}
+
+/** Does a part of the work that an end of many sessions leaves. */
+export function endSomeStep({ sql, end }: SubjectDeps, id: string, now: StoreMs): Part {
+  const row = sql.endById.get(id) as EndRow | undefined;
+  if (row === undefined) return undefined;
+  if (row.created_until === 0) return { done: true, count: row.count, ended: [] };
+  const { subject, created_after, created_until, spared, reason, note } = row;
+  const oldest = sql.ending.all(subject, created_after, created_until, spared, AT_ONCE) as {
+    readonly sid: SessionId;
+    readonly idle_expires_at: StoreMs;
+  }[];
+  const ended: SessionId[] = [];
+  for (const { sid, idle_expires_at } of oldest) {
+    if (now < idle_expires_at) {
+      end(sid, reason, now, note, subject);
+      ended.push(sid);
+    } else {
+      end(sid, "expired", now, EXPIRED_NOTE, subject);
+    }
+  }
+  const count = row.count + ended.length;
+  const done = oldest.length < AT_ONCE;
+  if (done) sql.finishEnd.run(count, now, id);
+  else sql.countEnded.run(count, id);
+  return { done, count, ended };
 }

@@ -1,6 +1,6 @@
 /** Estimates how many sessions are live, at a bounded cost. */
 import type { Link } from "./link.ts";
-import { TAGS } from "./partitions.ts";
+import { slicesOf, TAGS } from "./partitions.ts";
 import { text } from "./replies.ts";
 
 /** How many chunks of up to 32 sessions are read in each partition. Up to some 20,000 sessions, these are all. */
@@ -10,11 +10,9 @@ const PARTITIONS_PER_READ = 4;
 
 /** Runs the scripts one after the other, so that other commands run between them. */
 export async function countSessions(link: Link, clustered: boolean): Promise<number> {
-  const size = clustered ? 1 : PARTITIONS_PER_READ;
   let sum = 0;
-  for (let at = 0; at < TAGS.length; at += size) {
-    const reply = await link.run("count", TAGS.slice(at, at + size), [CHUNKS_LOOKED_AT]);
-    sum += Number(text(reply));
+  for (const tags of slicesOf(TAGS, clustered ? 1 : PARTITIONS_PER_READ)) {
+    sum += Number(text(await link.run("count", tags, [CHUNKS_LOOKED_AT])));
   }
   return Math.round(sum);
 }

@@ -2,13 +2,46 @@
  * Creates a session. This mostly takes one script, and several for a subject with many sessions, because one script may only do a limited
  * amount of work.
  */
+import type { SessionStore } from "../../session/ports.ts";
+import { noteOf } from "../due-text.ts";
 import type { Link } from "./link.ts";
-import { buffers, text } from "./replies.ts";
+import { tagOfSession, tagOfSubject } from "./partitions.ts";
+import { decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
+import type { Acknowledge } from "./replicas.ts";
+import { buffer, buffers, sessionId, text } from "./replies.ts";
 
 type Arguments = readonly (string | number | Buffer)[];
 
 /** A time, in ms, that is later than the expiry of every session. */
 const NEVER = 2 ** 48;
+
+export function createCreation(
+  link: Pick<Link, "run">,
+  acknowledge: Acknowledge,
+  markerLifeMs: number,
+  endOwned: SessionStore["endOwned"],
+): SessionStore["create"] {
+  return async (session, childNonce, cap, replaces, origin) => {
+    const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
+    const tag = tagOfSession(sid);
+    if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
+    // If the session to replace is in another partition, it has another subject, and ending it takes a step of its own. That step comes
+    // first: if the other one fails, there is one session too few, which is better than one too many.
+    const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
+    const endedElsewhere = elsewhere && (await endOwned(replaces, replaces, "replaced", origin)).ok;
+    const old = elsewhere ? "" : (replaces ?? "");
+    const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
+    const notes = [noteOf(origin), noteOf(origin, session)];
+    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
+    const [record, replaced, ...evicted] = await runInSteps(link, tag, args);
+    await acknowledge(tag, [`s${sid}`, `m${sid}`]); // The session may have ended in the meantime.
+    return {
+      session: decodeSession(sid, buffer(record), 0),
+      evicted: evicted.map(sessionId),
+      replaced: endedElsewhere || (replaced !== undefined && replaced.length > 0),
+    };
+  };
+}
 
 /**
  * Runs lua/create.lua until it has created the session. Returns its last reply, with the ids of all sessions that were ended.
@@ -16,7 +49,7 @@ const NEVER = 2 ** 48;
  * @param args the sid, the subject, …
  * @throws StoreUnavailable
  */
-export async function createInSteps(link: Pick<Link, "run">, tag: string, args: Arguments): Promise<readonly Buffer[]> {
+async function runInSteps(link: Pick<Link, "run">, tag: string, args: Arguments): Promise<readonly Buffer[]> {
   const [, subject = ""] = args;
   const earlier: Buffer[] = [];
   for (;;) {

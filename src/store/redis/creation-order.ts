@@ -1,13 +1,12 @@
 /**
- * Lists the sessions of all partitions in order of creation, newest first. It merges the orders of the partitions, reading only as much
+ * Reads the sessions of all partitions in order of creation, newest first. It merges the orders of the partitions, reading only as much
  * as is needed.
  */
-import type { Session } from "../../session/model.ts";
 import { storeMs } from "../../session/time.ts";
 import type { PagePosition } from "../page.ts";
-import type { Candidate } from "../search.ts";
+import type { Candidate, TakeCandidates } from "../search.ts";
 import type { Link } from "./link.ts";
-import { TAGS, tagOfSession } from "./partitions.ts";
+import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import { buffers, listed, sessionId, text } from "./replies.ts";
 
 /**
@@ -24,72 +23,62 @@ const TIME_BYTES = 6;
 const SID_BYTES = 23;
 const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 
-/** What has been read of a partition. Entries have the form of lua/partition.lua, with one character for each byte, the newest last. */
+/** The entries of a partition that were read and not returned yet. They have the form of lua/partition.lua, with one character for each byte, the newest last. */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
-export class CreationOrder {
-  readonly #link: Link;
-  readonly #clustered: boolean;
-  readonly #start: string;
-  #runs: Run[] | undefined;
-
-  constructor(link: Link, clustered: boolean, start: PagePosition) {
-    this.#link = link;
-    this.#clustered = clustered;
-    this.#start = entryOf(start);
-  }
-
-  /** Returns the next candidates. If there are fewer than `count`, they are the last ones. */
-  async take(count: number): Promise<Candidate[]> {
-    this.#runs ??= await this.#begin();
+export function takeInCreationOrder(link: Pick<Link, "run">, clustered: boolean): TakeCandidates {
+  let runs: Run[] | undefined;
+  return async (after, count) => {
+    runs ??= await beginRuns(link, clustered, entryOf(after));
     const taken: string[] = [];
     while (taken.length < count) {
-      const run = newest(this.#runs);
+      const run = newest(runs);
       const entry = run?.entries.pop();
       if (run === undefined || entry === undefined) break;
       taken.push(entry);
-      if (run.entries.length === 0 && !run.ended) await this.#continue(run, entry);
+      if (run.entries.length === 0 && !run.ended) await continueRun(link, run, entry);
     }
-    return this.#read(taken.map(positionOf));
-  }
+    return readSessions(link, taken.map(positionOf));
+  };
+}
 
-  async #begin(): Promise<Run[]> {
-    const size = this.#clustered ? 1 : PARTITIONS_PER_READ;
-    const groups: (readonly string[])[] = [];
-    for (let at = 0; at < TAGS.length; at += size) groups.push(TAGS.slice(at, at + size));
-    const runs = groups.map(async (tags) => {
-      const replies = await this.#newest(tags, FIRST_ENTRIES, this.#start);
-      return tags.map((tag, at) => toRun(tag, replies[at] ?? [], FIRST_ENTRIES));
+async function beginRuns(link: Pick<Link, "run">, clustered: boolean, start: string): Promise<Run[]> {
+  const runs = slicesOf(TAGS, clustered ? 1 : PARTITIONS_PER_READ).map(async (tags) => {
+    const replies = await entriesBefore(link, tags, FIRST_ENTRIES, start);
+    return tags.map((tag, at): Run => {
+      const entries = replies[at] ?? [];
+      return { tag, entries, ended: entries.length < FIRST_ENTRIES, wanted: FIRST_ENTRIES };
     });
-    return (await Promise.all(runs)).flat();
-  }
+  });
+  return (await Promise.all(runs)).flat();
+}
 
-  async #continue(run: Run, after: string): Promise<void> {
-    run.wanted = Math.min(2 * run.wanted, MOST_ENTRIES);
-    const [entries = []] = await this.#newest([run.tag], run.wanted, after);
-    run.ended = entries.length < run.wanted;
-    run.entries.push(...entries);
-  }
+async function continueRun(link: Pick<Link, "run">, run: Run, after: string): Promise<void> {
+  run.wanted = Math.min(2 * run.wanted, MOST_ENTRIES);
+  const [entries = []] = await entriesBefore(link, [run.tag], run.wanted, after);
+  run.ended = entries.length < run.wanted;
+  run.entries.push(...entries);
+}
 
-  /** Returns the entries of each partition that precede an entry, the newest last. */
-  async #newest(tags: readonly string[], count: number, before: string): Promise<string[][]> {
-    const replies = await this.#link.run("newest", tags, [count, Buffer.from(before, "latin1")]);
-    return buffers(replies).map((reply) => splitEntries(text(reply)).reverse());
-  }
+/** Returns the entries of each partition that precede an entry, the newest last. */
+async function entriesBefore(
+  link: Pick<Link, "run">,
+  tags: readonly string[],
+  count: number,
+  before: string,
+): Promise<string[][]> {
+  const replies = await link.run("newest", tags, [count, Buffer.from(before, "latin1")]);
+  return buffers(replies).map((reply) => splitEntries(text(reply)).reverse());
+}
 
-  async #read(positions: readonly PagePosition[]): Promise<Candidate[]> {
-    const byTag = new Map<string, string[]>();
-    for (const { sid } of positions) {
-      const tag = tagOfSession(sid);
-      const sids = byTag.get(tag);
-      if (sids === undefined) byTag.set(tag, [sid]);
-      else sids.push(sid);
-    }
-    const reads = [...byTag].map(async ([tag, sids]) => listed(await this.#link.run("read", [tag], [sids.join("")])));
-    const sessions = new Map<string, Session>();
-    for (const session of (await Promise.all(reads)).flat()) sessions.set(session.sid, session);
-    return positions.map((position) => ({ position, session: sessions.get(position.sid) }));
-  }
+async function readSessions(link: Pick<Link, "run">, positions: readonly PagePosition[]): Promise<Candidate[]> {
+  const byTag = Map.groupBy(positions, ({ sid }) => tagOfSession(sid));
+  const reads = [...byTag].map(async ([tag, some]) =>
+    listed(await link.run("read", [tag], [some.map(({ sid }) => sid).join("")])),
+  );
+  const found = (await Promise.all(reads)).flat();
+  const sessions = new Map(found.map((session) => [session.sid, session]));
+  return positions.map((position) => ({ position, session: sessions.get(position.sid) }));
 }
 
 /** Returns the partition whose next entry is the newest. */
@@ -101,10 +90,6 @@ function newest(runs: readonly Run[]): Run | undefined {
     if (entry > latest) [found, latest] = [run, entry];
   }
   return found;
-}
-
-function toRun(tag: string, entries: string[], wanted: number): Run {
-  return { tag, entries, ended: entries.length < wanted, wanted };
 }
 
 function splitEntries(bytes: string): string[] {

@@ -6,7 +6,6 @@ import {
   type DueRecord,
   type DueRecords,
   type EventRecord,
-  type EventsOf,
   MAX_ENDS_OF_ALL,
   MAX_EVENT_SESSIONS,
   MAX_EVENTS_PER_SESSION,
@@ -19,82 +18,77 @@ import { storeMs } from "../../session/time.ts";
 import { dueRecord } from "../due-text.ts";
 import { eventText, parseEvent } from "../event-text.ts";
 import type { Link } from "./link.ts";
-import { FIRST_TAG, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
+import { FIRST_TAG, slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, text } from "./replies.ts";
 
 const ALL = "*";
 /** How many due records of one partition are read at once. */
 const MAX_DUE = 64;
 
-export class RedisEvents implements SessionEventLog {
-  readonly #link: Link;
-  readonly #clustered: boolean;
-
-  constructor(link: Link, clustered: boolean) {
-    this.#link = link;
-    this.#clustered = clustered;
-  }
-
-  /**
-   * Writes the events of each partition on their own: if one partition fails, the events that other partitions have accepted are not
-   * written again.
-   */
-  async recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]> {
-    const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
-    const parts = await Promise.all(
-      [...byTag].map(async ([tag, some]) => {
-        const isAll = tag === ALL;
-        const most = isAll ? MAX_ENDS_OF_ALL : MAX_EVENTS_PER_SESSION;
-        const args = some.flatMap((record) => argumentsOf(record));
-        try {
-          await this.#link.run("record", [isAll ? FIRST_TAG : tag], [retentionMs, most, MAX_EVENT_SESSIONS, ...args]);
-          return [];
-        } catch {
-          return some; // Events are written again after any error, because an event that is written twice is kept once.
-        }
-      }),
-    );
-    return parts.flat();
-  }
-
-  async events(of: EventsOf): Promise<readonly SessionEvent[]> {
-    const own =
-      "sid" in of ? this.#read(tagOfSession(of.sid), "", of.sid) : this.#read(tagOfSubject(of.subject), of.subject, "");
-    return (await Promise.all([own, this.#read(FIRST_TAG, "", ALL)])).flat();
-  }
-
-  async dueRecords(): Promise<readonly DueRecords[]> {
-    const parts = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
-    const replies = await Promise.allSettled(parts.map((tags) => this.#readDue(tags)));
-    const read = replies.flatMap((reply) => (reply.status === "fulfilled" ? [reply.value] : []));
-    if (read.length === 0) throw new StoreUnavailable("Redis: no partition can be read");
-    return read;
-  }
-
-  async claimRecord({ key, since }: DueRecord): Promise<boolean> {
-    const sid = parseSessionId(key.replace(/^\+/, ""));
-    const tag = sid === undefined ? FIRST_TAG : tagOfSession(sid);
-    return text(await this.#link.run("claim", [tag], [key, since])) === "claimed";
-  }
-
-  async #readDue(tags: readonly string[]): Promise<DueRecords> {
-    const [now, ...texts] = buffers(await this.#link.run("due", tags, [MAX_DUE]));
-    const part = tags[0] ?? "";
-    const records: DueRecord[] = [];
-    for (let at = 0; at < texts.length; at += 2) {
-      const [since, time, what = "", note = "", ...subject] = buffer(texts[at + 1])
-        .toString()
-        .split("\n");
-      const known = { key: text(texts[at]), since: storeMs(Number(since)), at: storeMs(Number(time)) };
-      records.push(dueRecord({ ...known, what, note, subject: subject.join("\n") }));
-    }
-    return { part, now: storeMs(Number(text(now))), records };
-  }
-
-  async #read(tag: string, subject: string, sid: string): Promise<SessionEvent[]> {
-    const texts = buffers(await this.#link.run("events", [tag], [subject, sid]));
+export function createEvents(link: Pick<Link, "run">, clustered: boolean): SessionEventLog {
+  const readEvents = async (tag: string, subject: string, sid: string): Promise<SessionEvent[]> => {
+    const texts = buffers(await link.run("events", [tag], [subject, sid]));
     return texts.flatMap((text) => text.toString().split("\n").filter(Boolean).map(parseEvent));
+  };
+
+  return {
+    /**
+     * Writes the events of each partition on their own: if one partition fails, the events that other partitions have accepted are not
+     * written again.
+     */
+    async recordEvents(records, retentionMs) {
+      const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
+      const parts = await Promise.all(
+        [...byTag].map(async ([tag, some]) => {
+          const isAll = tag === ALL;
+          const most = isAll ? MAX_ENDS_OF_ALL : MAX_EVENTS_PER_SESSION;
+          const args = [retentionMs, most, MAX_EVENT_SESSIONS, ...some.flatMap(argumentsOf)];
+          try {
+            await link.run("record", [isAll ? FIRST_TAG : tag], args);
+            return [];
+          } catch {
+            return some; // Events are written again after any error, because an event that is written twice is kept once.
+          }
+        }),
+      );
+      return parts.flat();
+    },
+
+    async events(of) {
+      const own =
+        "sid" in of
+          ? readEvents(tagOfSession(of.sid), "", of.sid)
+          : readEvents(tagOfSubject(of.subject), of.subject, "");
+      return (await Promise.all([own, readEvents(FIRST_TAG, "", ALL)])).flat();
+    },
+
+    async dueRecords() {
+      const parts = slicesOf(TAGS, clustered ? 1 : TAGS.length);
+      const replies = await Promise.allSettled(parts.map((tags) => readDue(link, tags)));
+      const read = replies.flatMap((reply) => (reply.status === "fulfilled" ? [reply.value] : []));
+      if (read.length === 0) throw new StoreUnavailable("Redis: no partition can be read");
+      return read;
+    },
+
+    async claimRecord({ key, since }) {
+      const sid = parseSessionId(key.replace(/^\+/, ""));
+      const tag = sid === undefined ? FIRST_TAG : tagOfSession(sid);
+      return text(await link.run("claim", [tag], [key, since])) === "claimed";
+    },
+  };
+}
+
+async function readDue(link: Pick<Link, "run">, tags: readonly string[]): Promise<DueRecords> {
+  const [now, ...texts] = buffers(await link.run("due", tags, [MAX_DUE]));
+  const records: DueRecord[] = [];
+  for (let at = 0; at < texts.length; at += 2) {
+    const [since, time, what = "", note = "", ...subject] = buffer(texts[at + 1])
+      .toString()
+      .split("\n");
+    const known = { key: text(texts[at]), since: storeMs(Number(since)), at: storeMs(Number(time)) };
+    records.push(dueRecord({ ...known, what, note, subject: subject.join("\n") }));
   }
+  return { part: tags[0] ?? "", now: storeMs(Number(text(now))), records };
 }
 
 function argumentsOf(record: EventRecord): readonly string[] {

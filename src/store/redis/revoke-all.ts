@@ -2,7 +2,7 @@ import { dueKeyOf, type Origin } from "../../session/events.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import { noteOf } from "../due-text.ts";
 import type { Link } from "./link.ts";
-import { FIRST_TAG, TAGS } from "./partitions.ts";
+import { FIRST_TAG, slicesOf, TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { text } from "./replies.ts";
 
@@ -21,7 +21,7 @@ export async function revokeAll(
   createdBefore: StoreMs | undefined,
   origin: Origin | undefined,
 ): Promise<StoreMs> {
-  const slots = clustered ? TAGS.map((tag) => [tag]) : [TAGS];
+  const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
   const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("horizon", tags, [])))));
   const before = createdBefore ?? Number.POSITIVE_INFINITY;
   const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));

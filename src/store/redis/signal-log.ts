@@ -1,10 +1,8 @@
-import type { Revocation, SessionId } from "../../session/model.ts";
+import type { SessionId } from "../../session/model.ts";
 import { storeMs } from "../../session/time.ts";
 import type {
-  AdvanceOutcome,
   Cursor,
   DeliveryCounts,
-  Lease,
   LoggedSignal,
   ReadOutcome,
   SignalLog,
@@ -12,7 +10,7 @@ import type {
 } from "../../signals/ports.ts";
 import { cursorOf, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
-import { TAGS, tagOfSession } from "./partitions.ts";
+import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
@@ -30,130 +28,127 @@ const NO_CURSOR = "" as Cursor;
 /** A stored cursor with its counters: '<number> <sid> <delivered> <dead letters>'. */
 type Reader = { readonly cursor: Cursor; readonly counts: DeliveryCounts };
 
-export class RedisSignalLog implements SignalLog {
-  readonly partitions = TAGS.length;
-  readonly #link: Pick<Link, "run">;
-  readonly #clustered: boolean;
-  readonly #retentionMs: number;
-
-  constructor(link: Pick<Link, "run">, clustered: boolean, retentionMs: number) {
-    this.#link = link;
-    this.#clustered = clustered;
-    this.#retentionMs = retentionMs;
-  }
-
-  partitionOf({ sid }: Pick<Revocation, "sid">): number {
-    return NUMBER_OF.get(tagOfSession(sid)) ?? 0;
-  }
-
-  async lease(partitions: readonly number[], holder: string, ms: number): Promise<readonly Lease[]> {
-    const tags = partitions.map(tagOfNumber);
-    const fences = await this.eachPartition("signal_lease", tags, [holder, ms, this.#retentionMs]);
-    const leases = partitions.map((partition, at) => ({ partition, holder, fence: Number(fences[at]) }));
-    return leases.filter(({ fence }) => fence > 0);
-  }
-
-  async release(leases: readonly Lease[]): Promise<void> {
-    for (const [holder, held] of Map.groupBy(leases, (lease) => lease.holder)) {
-      await this.lease(
-        held.map(({ partition }) => partition),
-        holder,
-        0,
-      );
-    }
-  }
-
-  async ends(): Promise<readonly Cursor[]> {
-    return (await this.eachPartition("signal_ends", TAGS, [])) as readonly Cursor[];
-  }
-
-  async read(partition: number, after: Cursor, limit: number): Promise<ReadOutcome> {
-    const { number, sid } = positionOf(after);
-    const reply = buffers(await this.#link.run("signals", [tagOfNumber(partition)], [number, sid, limit]));
-    const [outcome, ...found] = reply;
-    switch (text(outcome)) {
-      case "rewound":
-        return { ok: false, reason: "rewound" };
-      case "behind": {
-        const before = Number(text(found[0])) - 1;
-        const oldest = cursorOf({ number: before, sid: NO_SESSION });
-        return { ok: false, reason: "behind", oldest, lost: before - number };
-      }
-      default:
-        return { ok: true, signals: found.map(parseSignal), more: text(outcome) === "more" };
-    }
-  }
-
-  async cursors(partition: number): Promise<ReadonlyMap<string, Cursor>> {
-    const [readers] = await this.readers([tagOfNumber(partition)]);
-    return new Map([...(readers ?? [])].map(([id, { cursor }]) => [id, cursor]));
-  }
-
-  async advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome> {
-    const { number, sid } = positionOf(to);
-    const args = [lease.holder, lease.fence, subscription, number, sid, counts.delivered, counts.deadLetters];
-    const outcome = text(await this.#link.run("signal_advance", [tagOfNumber(lease.partition)], args));
-    return outcome === "moved" ? { ok: true } : { ok: false, reason: outcome === "rewound" ? "rewound" : "lost" };
-  }
-
-  async oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>> {
-    const oldest = new Map<string, WaitingSignal>();
-    const parts = await Promise.all(
-      TAGS.map(async (tag) => buffers(await this.#link.run("signal_waiting", [tag], []))),
-    );
-    for (const texts of parts) {
-      for (let at = 0; at < texts.length; at += 2) {
-        const [id, signal = ""] = [String(texts[at]), String(texts[at + 1])];
-        const [sid, endedAt] = signal.split(" ");
-        const waiting = { sessionId: sid as SessionId, endedAt: storeMs(Number(endedAt)) };
-        if (waiting.endedAt < (oldest.get(id)?.endedAt ?? Number.POSITIVE_INFINITY)) oldest.set(id, waiting);
-      }
-    }
-    return oldest;
-  }
-
-  async positions(subscription: string): Promise<readonly Cursor[]> {
-    const readers = await this.readers(TAGS, subscription);
-    return readers.map((of) => of.get(subscription)?.cursor ?? NO_CURSOR);
-  }
-
-  async pass(partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts) {
-    const { number, sid } = positionOf(to);
-    const args = ["", from, subscription, number, sid, counts.delivered, counts.deadLetters];
-    return text(await this.#link.run("signal_advance", [tagOfNumber(partition)], args)) === "moved";
-  }
-
+/** The signal log, and the operations on several partitions that subscriptions.ts needs. */
+export type RedisSignalLog = SignalLog & {
   /** Returns the readers of partitions, by subscription. @param subscription the only one to read; all if absent */
-  async readers(tags: readonly string[], subscription = ""): Promise<readonly ReadonlyMap<string, Reader>[]> {
-    const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
-    const texts = await this.#run("signal_cursors", tags, [subscription], atOnce);
-    // In a cluster every second map is that of a key that stands for no partition (link.ts).
-    return texts.flatMap((slot) => parseReaders(slot).slice(0, this.#clustered ? 1 : undefined));
-  }
+  readers(tags: readonly string[], subscription?: string): Promise<readonly ReadonlyMap<string, Reader>[]>;
+  /** Runs a script on each partition. Returns one text for each. */
+  eachPartition(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<readonly string[]>;
+};
 
-  /** Returns one text for each partition. */
-  async eachPartition(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<readonly string[]> {
-    const replies = await this.#run(verb, tags, args);
-    // In a cluster the reply has a second text, for the key that stands for no partition (link.ts).
-    return this.#clustered ? replies.map(([own = ""]) => own) : replies.flat();
-  }
+export function createSignalLog(link: Pick<Link, "run">, clustered: boolean, retentionMs: number): RedisSignalLog {
+  const partitions = createPartitions(link, clustered);
+  const { eachPartition, readers } = partitions;
+  const lease: SignalLog["lease"] = async (numbers, holder, ms) => {
+    const fences = await eachPartition("signal_lease", numbers.map(tagOfNumber), [holder, ms, retentionMs]);
+    const leases = numbers.map((partition, at) => ({ partition, holder, fence: Number(fences[at]) }));
+    return leases.filter(({ fence }) => fence > 0);
+  };
 
-  /** Runs a script on as many partitions at once as take less than some 3 ms, or in a cluster on each of them. */
-  #run(
-    verb: Verb,
-    tags: readonly string[],
-    args: readonly Argument[],
-    atOnce = AT_ONCE[verb] ?? tags.length,
-  ): Promise<readonly (readonly string[])[]> {
-    const slots = slicesOf(tags, this.#clustered ? 1 : atOnce);
-    return Promise.all(
-      slots.map(async (slot) => (slot.length === 0 ? [] : buffers(await this.#link.run(verb, slot, args)).map(String))),
-    );
-  }
+  return {
+    ...partitions,
+    partitions: TAGS.length,
+    partitionOf: ({ sid }) => NUMBER_OF.get(tagOfSession(sid)) ?? 0,
+    lease,
+
+    async release(leases) {
+      for (const [holder, held] of Map.groupBy(leases, (lease) => lease.holder)) {
+        const numbers = held.map(({ partition }) => partition);
+        await lease(numbers, holder, 0);
+      }
+    },
+
+    async ends() {
+      return (await eachPartition("signal_ends", TAGS, [])) as readonly Cursor[];
+    },
+
+    async read(partition, after, limit) {
+      const { number, sid } = positionOf(after);
+      const reply = buffers(await link.run("signals", [tagOfNumber(partition)], [number, sid, limit]));
+      return parseRead(reply, number);
+    },
+
+    async cursors(partition) {
+      const [found] = await readers([tagOfNumber(partition)]);
+      return new Map([...(found ?? [])].map(([id, { cursor }]) => [id, cursor]));
+    },
+
+    async advance({ holder, fence, partition }, subscription, to, { delivered, deadLetters }) {
+      const { number, sid } = positionOf(to);
+      const args = [holder, fence, subscription, number, sid, delivered, deadLetters];
+      const outcome = text(await link.run("signal_advance", [tagOfNumber(partition)], args));
+      return outcome === "moved" ? { ok: true } : { ok: false, reason: outcome === "rewound" ? "rewound" : "lost" };
+    },
+
+    oldestWaiting: () => readOldestWaiting(link),
+
+    async positions(subscription) {
+      const found = await readers(TAGS, subscription);
+      return found.map((of) => of.get(subscription)?.cursor ?? NO_CURSOR);
+    },
+
+    async pass(partition, subscription, from, to, { delivered, deadLetters }) {
+      const { number, sid } = positionOf(to);
+      const args = ["", from, subscription, number, sid, delivered, deadLetters];
+      return text(await link.run("signal_advance", [tagOfNumber(partition)], args)) === "moved";
+    },
+  };
 }
 
-function slicesOf(tags: readonly string[], size: number): readonly (readonly string[])[] {
-  return Array.from({ length: Math.ceil(tags.length / size) }, (_, at) => tags.slice(at * size, (at + 1) * size));
+function createPartitions(
+  link: Pick<Link, "run">,
+  clustered: boolean,
+): Pick<RedisSignalLog, "readers" | "eachPartition"> {
+  /** Runs a script on as many partitions at once as take less than some 3 ms, or in a cluster on each of them. */
+  const run = (verb: Verb, tags: readonly string[], args: readonly Argument[], atOnce = AT_ONCE[verb] ?? tags.length) =>
+    Promise.all(
+      slicesOf(tags, clustered ? 1 : atOnce).map(async (slice) =>
+        buffers(await link.run(verb, slice, args)).map(String),
+      ),
+    );
+  return {
+    async readers(tags, subscription = "") {
+      const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
+      const texts = await run("signal_cursors", tags, [subscription], atOnce);
+      // In a cluster every second map is that of a key that stands for no partition (link.ts).
+      return texts.flatMap((slot) => parseReaders(slot).slice(0, clustered ? 1 : undefined));
+    },
+
+    async eachPartition(verb, tags, args) {
+      const replies = await run(verb, tags, args);
+      // In a cluster the reply has a second text, for the key that stands for no partition (link.ts).
+      return clustered ? replies.map(([own = ""]) => own) : replies.flat();
+    },
+  };
+}
+
+async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<string, WaitingSignal>> {
+  const oldest = new Map<string, WaitingSignal>();
+  const parts = await Promise.all(TAGS.map(async (tag) => buffers(await link.run("signal_waiting", [tag], []))));
+  for (const texts of parts) {
+    for (let at = 0; at < texts.length; at += 2) {
+      const [id, signal = ""] = [String(texts[at]), String(texts[at + 1])];
+      const [sid, endedAt] = signal.split(" ");
+      const waiting = { sessionId: sid as SessionId, endedAt: storeMs(Number(endedAt)) };
+      if (waiting.endedAt < (oldest.get(id)?.endedAt ?? Number.POSITIVE_INFINITY)) oldest.set(id, waiting);
+    }
+  }
+  return oldest;
+}
+
+/** @param number the number of the last signal before those that were requested */
+function parseRead([outcome, ...found]: readonly Buffer[], number: number): ReadOutcome {
+  switch (text(outcome)) {
+    case "rewound":
+      return { ok: false, reason: "rewound" };
+    case "behind": {
+      const before = Number(text(found[0])) - 1;
+      const oldest = cursorOf({ number: before, sid: NO_SESSION });
+      return { ok: false, reason: "behind", oldest, lost: before - number };
+    }
+    default:
+      return { ok: true, signals: found.map(parseSignal), more: text(outcome) === "more" };
+  }
 }
 
 function tagOfNumber(partition: number): string {

@@ -5,15 +5,15 @@
 import { DEFAULT_RETENTION_MS, type SignalStore } from "../../signals/ports.ts";
 import type { Link } from "./link.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { RedisSignalLog } from "./signal-log.ts";
-import { RedisSubscriptions } from "./subscriptions.ts";
+import { createSignalLog } from "./signal-log.ts";
+import { createSubscriptions } from "./subscriptions.ts";
 
-export function createRedisSignals(
+export function createSignals(
   link: Pick<Link, "run">,
   acknowledge: Acknowledge,
   clustered: boolean,
   retentionMs: number = DEFAULT_RETENTION_MS,
 ): SignalStore {
-  const log = new RedisSignalLog(link, clustered, retentionMs);
-  return { log, subscriptions: new RedisSubscriptions(link, acknowledge, log, retentionMs) };
+  const log = createSignalLog(link, clustered, retentionMs);
+  return { log, subscriptions: createSubscriptions(link, acknowledge, log, retentionMs) };
 }

@@ -1,11 +1,4 @@
-import type { WallMs } from "../../session/time.ts";
-import {
-  type DeliveryError,
-  MAX_SUBSCRIPTIONS,
-  type Subscription,
-  type SubscriptionDefinition,
-  type SubscriptionState,
-} from "../../signals/model.ts";
+import { MAX_SUBSCRIPTIONS, type Subscription, type SubscriptionState } from "../../signals/model.ts";
 import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
 import { subscriptionOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
@@ -19,125 +12,107 @@ import type { RedisSignalLog } from "./signal-log.ts";
 const STATUS = "=";
 const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
 
-export class RedisSubscriptions implements SubscriptionStore {
-  readonly #link: Pick<Link, "run">;
-  readonly #acknowledge: Acknowledge;
-  readonly #log: RedisSignalLog;
-  readonly #retentionMs: number;
+type ChangeReaders = (verb: "add" | "restart" | "remove", id: string, tags?: readonly string[]) => Promise<unknown>;
 
-  constructor(link: Pick<Link, "run">, acknowledge: Acknowledge, log: RedisSignalLog, retentionMs: number) {
-    this.#link = link;
-    this.#acknowledge = acknowledge;
-    this.#log = log;
-    this.#retentionMs = retentionMs;
-  }
+export function createSubscriptions(
+  link: Pick<Link, "run">,
+  acknowledge: Acknowledge,
+  log: RedisSignalLog,
+  retentionMs: number,
+): SubscriptionStore {
+  const change = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> =>
+    text(await link.run("subscription", [FIRST_TAG], [verb, id, ...args])) === "done";
+  const changed = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> => {
+    const isDone = await change(verb, id, args);
+    if (isDone) await acknowledge(FIRST_TAG, ["b"]);
+    return isDone;
+  };
+  const changeReaders: ChangeReaders = (verb, id, tags = TAGS) =>
+    log.eachPartition("signal_reader", tags, [verb, id, retentionMs]);
+  const get = async (id: string): Promise<Subscription | undefined> => {
+    const [rows, readers] = await Promise.all([readRows(link, id), log.readers(TAGS, id)]);
+    return rows.get(id)?.(sum(readers).get(id));
+  };
 
-  /**
-   * Creates a subscription. Its row is written before its cursors, so a cursor without a row belongs to a deleted subscription. If the call
-   * fails, a second call continues where the first one failed.
-   */
-  async create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean> {
-    const args = [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS];
-    const outcome = await this.#change("create", id, args);
-    if (outcome !== "done") return false;
-    await this.#addReaders(id, TAGS);
-    // In a cluster, the readers are distributed over the nodes.
-    await Promise.all([this.#acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => this.#acknowledge(tag, ["f"]))]);
-    return true;
-  }
+  return {
+    get,
 
-  async get(id: string): Promise<Subscription | undefined> {
-    const [rows, readers] = await Promise.all([this.#rows(id), this.#log.readers(TAGS, id)]);
-    return rows.get(id)?.(sum(readers.flatMap((each) => [...each])).get(id));
-  }
+    /**
+     * Creates a subscription. Its row is written before its cursors, so a cursor without a row belongs to a deleted subscription. If the
+     * call fails, a second call continues where the first one failed.
+     */
+    async create(id, definition, createdAt) {
+      if (!(await change("create", id, [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS]))) return false;
+      await changeReaders("add", id);
+      // In a cluster, the readers are distributed over the nodes.
+      await Promise.all([acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => acknowledge(tag, ["f"]))]);
+      return true;
+    },
 
-  async list(): Promise<readonly Subscription[]> {
-    const readers = await this.#log.readers(TAGS);
-    const rows = await this.#rows();
-    const counts = sum(readers.flatMap((each) => [...each]));
-    return [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([id, row]) => row(counts.get(id)));
-  }
+    async list() {
+      const counts = sum(await log.readers(TAGS));
+      const rows = await readRows(link);
+      return [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([id, row]) => row(counts.get(id)));
+    },
 
-  async known(): Promise<readonly Subscription[]> {
-    return [...(await this.#rows()).values()].map((row) => row(NONE));
-  }
+    async known() {
+      return [...(await readRows(link)).values()].map((row) => row());
+    },
 
-  async repair(): Promise<void> {
-    // The order matters: a row is written before its readers, and deleted before them.
-    const readers = await this.#log.readers(TAGS);
-    const rows = await this.#rows();
-    const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
-    for (const id of deleted) await this.#removeReaders(id);
-    for (const id of rows.keys()) {
-      const missing = TAGS.filter((_, partition) => readers[partition]?.has(id) === false);
-      if (missing.length > 0) await this.#addReaders(id, missing);
-    }
-  }
+    repair: () => repair(link, log, changeReaders),
 
-  /**
-   * Returns, by id, functions that make a subscription from its counts.
-   *
-   * @param only the only one to read; all if absent
-   */
-  async #rows(only?: string): Promise<Map<string, (counts: DeliveryCounts | undefined) => Subscription>> {
-    const args = only === undefined ? ["list", ""] : ["get", only];
-    const reply = buffers(await this.#link.run("subscription", [FIRST_TAG], args)).map(String);
-    const fields = new Map<string, string>();
-    for (let at = 0; at < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");
-    const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS));
-    return new Map(
-      ids.map((id) => {
-        const definition = fields.get(id) ?? "";
-        const status = parseStatus(fields.get(`${STATUS}${id}`) ?? "");
-        return [id, (counts = NONE) => subscriptionOf(id, definition, status, counts)];
-      }),
-    );
-  }
+    define: (id, definition, before) => changed("define", id, [JSON.stringify(definition), JSON.stringify(before)]),
+    setState: (id, state, before) =>
+      changed("state", id, [...stateTexts(state), ...(before === undefined ? ["", ""] : stateTexts(before))]),
+    recordAttempt: (id, failure) => changed("attempt", id, [failure?.error ?? "", failure?.at ?? ""]),
 
-  define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {
-    return this.#changed("define", id, [JSON.stringify(definition), JSON.stringify(before)]);
-  }
+    async restart(id) {
+      if ((await get(id)) === undefined) return false;
+      await changeReaders("restart", id);
+      return true;
+    },
 
-  setState(id: string, state: SubscriptionState, before?: SubscriptionState): Promise<boolean> {
-    return this.#changed("state", id, [
-      ...stateTexts(state),
-      ...(before === undefined ? ["", ""] : stateTexts(before)),
-    ]);
-  }
+    async delete(id) {
+      const isDeleted = await change("delete", id, []);
+      await changeReaders("remove", id);
+      return isDeleted;
+    },
+  };
+}
 
-  async restart(id: string): Promise<boolean> {
-    if ((await this.get(id)) === undefined) return false;
-    await this.#log.eachPartition("signal_reader", TAGS, ["restart", id, this.#retentionMs]);
-    return true;
+async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReaders: ChangeReaders): Promise<void> {
+  // The order matters: a row is written before its readers, and deleted before them.
+  const readers = await log.readers(TAGS);
+  const rows = await readRows(link);
+  const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
+  for (const id of deleted) await changeReaders("remove", id);
+  for (const id of rows.keys()) {
+    const missing = TAGS.filter((_, partition) => readers[partition]?.has(id) === false);
+    if (missing.length > 0) await changeReaders("add", id, missing);
   }
+}
 
-  recordAttempt(id: string, failure: { readonly error: DeliveryError; readonly at: WallMs } | undefined) {
-    return this.#changed("attempt", id, [failure?.error ?? "", failure?.at ?? ""]);
-  }
-
-  async delete(id: string): Promise<boolean> {
-    const outcome = await this.#changed("delete", id, []);
-    await this.#removeReaders(id);
-    return outcome;
-  }
-
-  async #addReaders(id: string, tags: readonly string[]): Promise<void> {
-    await this.#log.eachPartition("signal_reader", tags, ["add", id, this.#retentionMs]);
-  }
-
-  async #removeReaders(id: string): Promise<void> {
-    await this.#log.eachPartition("signal_reader", TAGS, ["remove", id, this.#retentionMs]);
-  }
-
-  async #changed(verb: string, id: string, args: readonly Argument[]): Promise<boolean> {
-    const outcome = await this.#change(verb, id, args);
-    if (outcome === "done" && verb !== "delete") await this.#acknowledge(FIRST_TAG, ["b"]);
-    return outcome === "done";
-  }
-
-  async #change(verb: string, id: string, args: readonly Argument[]): Promise<string> {
-    return text(await this.#link.run("subscription", [FIRST_TAG], [verb, id, ...args]));
-  }
+/**
+ * Returns, by id, functions that make a subscription from its counts.
+ *
+ * @param only the only one to read; all if absent
+ */
+async function readRows(
+  link: Pick<Link, "run">,
+  only?: string,
+): Promise<Map<string, (counts?: DeliveryCounts) => Subscription>> {
+  const args = only === undefined ? ["list", ""] : ["get", only];
+  const reply = buffers(await link.run("subscription", [FIRST_TAG], args)).map(String);
+  const fields = new Map<string, string>();
+  for (let at = 0; at < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");
+  const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS));
+  return new Map(
+    ids.map((id) => {
+      const definition = fields.get(id) ?? "";
+      const status = parseStatus(fields.get(`${STATUS}${id}`) ?? "");
+      return [id, (counts = NONE) => subscriptionOf(id, definition, status, counts)];
+    }),
+  );
 }
 
 function stateTexts(state: SubscriptionState): readonly string[] {
@@ -149,11 +124,10 @@ function parseStatus(text: string) {
   return { createdAt: Number(createdAt), state, because, failures: Number(failures), lastError, lastErrorAt };
 }
 
-function sum(
-  readers: readonly (readonly [string, { readonly counts: DeliveryCounts }])[],
-): Map<string, DeliveryCounts> {
+/** Returns the counts of each subscription in all partitions. */
+function sum(partitions: Awaited<ReturnType<RedisSignalLog["readers"]>>): Map<string, DeliveryCounts> {
   const counts = new Map<string, DeliveryCounts>();
-  for (const [id, { counts: own }] of readers) {
+  for (const [id, { counts: own }] of partitions.flatMap((readers) => [...readers])) {
     const { delivered, deadLetters } = counts.get(id) ?? NONE;
     counts.set(id, { delivered: delivered + own.delivered, deadLetters: deadLetters + own.deadLetters });
   }

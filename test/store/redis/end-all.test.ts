@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
-import { SubjectEnds } from "../../../src/store/redis/end-all.ts";
+import { createSubjectEnds, type SubjectEnds } from "../../../src/store/redis/end-all.ts";
 import { Link } from "../../../src/store/redis/link.ts";
 import { tagOfSubject } from "../../../src/store/redis/partitions.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
@@ -50,7 +50,7 @@ async function ends(redis: RedisServer, after: (verb: string) => Promise<void>):
     return reply;
   };
   const acknowledge = Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
-  return new SubjectEnds({ run }, acknowledge, MARKER_LIFE);
+  return createSubjectEnds({ run }, acknowledge, MARKER_LIFE);
 }
 
 test("replies that are lost on the way change neither what ends nor how many there were", async () => {

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { InvalidCursor } from "../../../src/session/ports.ts";
-import { LogReader } from "../../../src/store/redis/log-reader.ts";
+import { createLogReader } from "../../../src/store/redis/log-reader.ts";
 import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
 import { loadScripts, type Verb } from "../../../src/store/redis/scripts.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
@@ -50,13 +50,13 @@ async function end(of = user): Promise<string> {
 async function start() {
   await redis.admin.flushall();
   await setClock(now + SECOND);
-  const reader = new LogReader({ run: (verb, tags, args) => run(verb, tags, args as string[]) }, false, async () => {});
-  let { cursor } = await reader.read(undefined);
+  const read = createLogReader({ run: (verb, tags, args) => run(verb, tags, args as string[]) }, false, async () => {});
+  let { cursor } = await read(undefined);
   return {
-    reader,
+    readAfter: read,
     async read(inTheSameMs = false): Promise<string[]> {
       if (!inTheSameMs) await setClock(now + 1);
-      const batch = await reader.read(cursor);
+      const batch = await read(cursor);
       cursor = batch.cursor;
       return batch.revocations.map(({ sid }) => sid);
     },
@@ -136,25 +136,25 @@ test("a reading that fails halfway is repeated as a whole", async () => {
     if (isDown && tags[0] !== tag) throw new Error("down");
     return run(verb, tags, args as string[]);
   };
-  const reader = new LogReader({ run: half }, true, async () => {});
-  const { cursor } = await reader.read(undefined);
+  const read = createLogReader({ run: half }, true, async () => {});
+  const { cursor } = await read(undefined);
   const sid = await end();
   isDown = true;
-  await expect(reader.read(cursor)).rejects.toThrow("down");
+  await expect(read(cursor)).rejects.toThrow("down");
   isDown = false;
-  expect((await reader.read(cursor)).revocations.map((entry) => entry.sid)).toEqual([sid]);
+  expect((await read(cursor)).revocations.map((entry) => entry.sid)).toEqual([sid]);
 });
 
 test("a cursor of another reader, or an older one, gives all that the log holds", async () => {
-  const { reader } = await start();
-  const { reader: other } = await start();
+  const { readAfter: read } = await start();
+  const { readAfter: readOther } = await start();
   const sid = await end();
-  const { cursor } = await reader.read(undefined);
-  await other.read(undefined);
-  expect((await other.read(cursor)).revocations).toHaveLength(1);
-  await reader.read(cursor);
-  expect((await reader.read(cursor)).revocations.map((entry) => entry.sid)).toEqual([sid]);
-  await expect(reader.read("r.1")).rejects.toThrow(InvalidCursor);
+  const { cursor } = await read(undefined);
+  await readOther(undefined);
+  expect((await readOther(cursor)).revocations).toHaveLength(1);
+  await read(cursor);
+  expect((await read(cursor)).revocations.map((entry) => entry.sid)).toEqual([sid]);
+  await expect(read("r.1")).rejects.toThrow(InvalidCursor);
 });
 
 const steps = fc.array(

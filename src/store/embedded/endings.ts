@@ -1,0 +1,81 @@
+/** The operations that end one session, or all sessions. */
+import { judgeEnd } from "../../session/device-binding.ts";
+import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports.ts";
+import { storeMs } from "../../session/time.ts";
+import { noteOf } from "../due-text.ts";
+import type { DueSteps } from "./events.ts";
+import { type SessionRow, sessionOf } from "./rows.ts";
+import { isMarked, type SessionDeps } from "./session-steps.ts";
+import type { SignalSteps } from "./signal-steps.ts";
+import type { EndStep } from "./subject-steps.ts";
+
+type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
+  readonly end: EndStep;
+  readonly due: DueSteps;
+  readonly signals: SignalSteps;
+  /** Completes an end of many sessions that the session is part of. */
+  readonly finishEndOf: (sid: SessionRow["sid"]) => Promise<void>;
+  /** Wakes the readers of the log. */
+  readonly wake: () => void;
+};
+
+export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned" | "revokeAll"> {
+  const { sql, sessions, log, due, signals, write, end, finishEndOf, wake } = deps;
+  return {
+    async end(sid, reason, origin, holder) {
+      for (;;) {
+        const outcome = write("FULL", (now): EndOutcome | undefined => {
+          const live = sessions.live(sid, now);
+          if (live === undefined && sessions.get(sid)?.ended === ENDED_WITH_SUBJECT) return undefined;
+          if (live === undefined && isMarked(deps, sid, now)) return { ok: false, reason: "already_ended" };
+          const refusal = refuseEnd(live, holder);
+          if (refusal !== undefined) return refusal;
+          const subject = live?.subject ?? origin?.subject;
+          end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject ?? "");
+          return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
+        });
+        if (outcome !== undefined) return outcome;
+        await finishEndOf(sid); // Verifiers must learn of the ending before this caller does.
+      }
+    },
+
+    async endOwned(actor, target, reason, origin) {
+      return write("FULL", (now) => {
+        const subject = sessions.live(actor, now)?.subject;
+        if (subject === undefined) return { ok: false, reason: "actor_ended" };
+        if (sessions.live(target, now)?.subject !== subject) return { ok: false, reason: "not_found" };
+        end(target, reason, now, noteOf(origin), subject);
+        return { ok: true };
+      });
+    },
+
+    async revokeAll(createdBefore, origin) {
+      const revokedUntil = write("FULL", (now) => {
+        const before = Number(sql.endedUntil.get()?.time);
+        const newest = Math.max(now, Number(sql.newest.get()?.time));
+        const until = storeMs(Math.max(0, Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1)));
+        sql.endAll.run(until);
+        signals.beginEndOfAll(before, until, now);
+        log.appendAll(until, now);
+        due.leaveEndOfAll(until, origin, now);
+        return until;
+      });
+      wake();
+      return revokedUntil;
+    },
+  };
+}
+
+/** The `ended` of a session that has ended with those of its subject. Until that end is finished, the session is neither marked nor logged. */
+const ENDED_WITH_SUBJECT = 2;
+
+/**
+ * Returns the refusal for a client that may not end its session. Returns undefined if the client may end it, or if the ending was not
+ * requested with a refresh token.
+ */
+function refuseEnd(row: SessionRow | undefined, holder: EndingHolder | undefined) {
+  if (row === undefined || holder === undefined) return undefined;
+  const session = sessionOf(row);
+  const reason = judgeEnd(session, holder, holder.proof);
+  return reason === "allowed" ? undefined : ({ ok: false, reason, subject: session.subject } as const);
+}
