@@ -26,7 +26,7 @@ const { values } = parseArgs({
 });
 const [rounds, starts] = [Number(values.rounds), Number(values.starts)];
 const CLIENTS = 16;
-/** How many refreshes of each client a turn has: together they take about 200 ms. */
+/** The number of refreshes of each client in a turn. Together they take about 200 ms. */
 const REFRESHES = 40;
 const WARM_UP_TURNS = 8;
 const hasPart = (part: string) => values.part === undefined || values.part === part;

@@ -107,7 +107,7 @@ test("the error table is that of the service", () => {
   expect(Object.keys(schemas).every((name) => name.startsWith("auth.v1."))).toBe(true);
 });
 
-/** The operations that read a body. A DELETE may have one although the document does not describe it. */
+/** The operations that read a body. A DELETE may have a body although the document does not describe one. */
 const withBody = titled.filter(([, { operation }]) => "415" in operation.responses);
 const having = (kind: "path" | "query") =>
   titled.filter(([, { operation }]) => operation.parameters?.some((parameter) => parameter.in === kind));

@@ -10,7 +10,7 @@ import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, somebody, successor } from "../support/sessions.ts";
 
 const { refresh, logout } = SessionService.method;
-/** The limit in these tests. With a limit below 4, the service counts every request exactly. */
+/** The limit in these tests. It is low, so that few requests reach it. */
 const LIMIT = 3;
 const LIMITS = {
   RATE_LIMIT_REFRESH: `${LIMIT}/10m`,

@@ -120,7 +120,7 @@ test("watchers hear nothing while Redis is away, and again when it is back", asy
   const caller = (RPC_PROTOCOLS[3] as ProtocolClient).open(service.adminUrl);
   const watch = () => caller.stream(admin.watchRevocations, {}, bearer(ADMIN_TOKEN))[Symbol.asyncIterator]();
   let batches = watch();
-  // The feed works again from its first heartbeat after the outage on.
+  // The feed works again as soon as it sends a heartbeat after the outage.
   for (let silent = true; silent; batches = silent ? watch() : batches) {
     silent = await batches.next().then(
       () => false,

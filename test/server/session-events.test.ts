@@ -64,7 +64,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const subject = somebody();
     await logIn(service, { subject, client: { userAgent: `${"a".repeat(199)}\u{1F600} and more` } });
     const { typeName } = SessionAdminService;
-    // The caller of the other tests would refuse such a response as a whole.
+    // The test reads the raw JSON: a client that validates UTF-8 would refuse a response with half of a character as a whole.
     const events = await until(async () => {
       const response = await fetch(`${service.adminUrl}/${typeName}/${admin.listSessionEvents.name}`, {
         method: "POST",

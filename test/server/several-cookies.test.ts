@@ -20,7 +20,7 @@ const REFUSED = { ok: false, code: "E001_AUTH_FAILURE" };
 
 const both = (...tokens: readonly string[]) => ({ cookie: tokens.map((token) => `refresh_token=${token}`).join("; ") });
 
-/** Returns both orders in which a browser may send them. */
+/** Returns `Cookie` headers with two refresh tokens, in both orders in which a browser may send them. */
 const orders = (a: string, b: string) => [both(a, b), both(b, a)];
 
 describe.each(STORES)("on the %s store", (store) => {
@@ -64,7 +64,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const newer = await logIn(service, { subject });
         const [headers = {}] = orders(older.refreshToken, newer.refreshToken);
         expect(sidOf(message(await caller.call(refresh, {}, headers)).data?.accessToken)).toBe(newer.sid);
-        // The response replaces all of these cookies by a single one.
+        // The response sets the cookie of the newer session in place of both, and the older session is ended.
         expect([await isLive(older), await isLive(newer)]).toEqual([false, true]);
         const newest = await logIn(service, { subject });
         await openAdmin(service).call(admin.revokeSession, { sessionId: newest.sid }, bearer(service.adminToken));

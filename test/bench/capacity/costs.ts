@@ -6,7 +6,10 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
-    /** The cost for every other instance, which gets a hint about the ending and reads it from the log (src/store/redis/log-reader.ts). */
+    /**
+     * The cost of one ended session for every other instance, which is notified and reads the end from the log
+     * (src/store/redis/log-reader.ts).
+     */
     readonly reading: number;
     /** The cost of delivering one message of the feed to one watcher. */
     readonly message: number;
@@ -18,7 +21,7 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
-    /** The cost of publishing one ending to one instance, which then reads it. */
+    /** The cost of one ended session for each instance that is notified and reads the end from the log. */
     readonly reading: number;
     /** The cost of each second for one instance that only reads the log. */
     readonly rest: number;

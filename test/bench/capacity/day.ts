@@ -50,7 +50,10 @@ function spread(due: Float64Array, clients: number, fromS: number, toS: number):
   for (let at = from; at < to; at++) due[at] = (due[at] ?? 0) + clients / (to - from);
 }
 
-/** Makes clients due whose tokens have random ages: all tokens live for 0.8 of the longest life, and after that fewer and fewer. */
+/**
+ * Makes clients due whose tokens have random ages. Lives are shortened at random, so a token may expire at any time after 0.8 of the
+ * longest life.
+ */
 function begin(due: Float64Array, clients: number, tokenLifeS: number): void {
   const shortest = Math.floor(SHORTEST_LIFE * tokenLifeS);
   const lives = (at: number) => (at < shortest ? 1 : (tokenLifeS - at) / (tokenLifeS - shortest));

@@ -15,7 +15,7 @@ export type Way = {
 };
 
 const FORM = "grant_type=refresh_token&client_id=bench&refresh_token=";
-/** Makes the request around a token. All tokens have one length, so one head serves all requests. */
+/** Returns the part of a request that precedes its token. All tokens have one length, so one `content-length` serves all requests. */
 const granted = (headers: string, tokenLength: number): Request => ({
   head: `POST ${TOKEN_PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\n${headers}content-length: ${FORM.length + tokenLength}\r\n\r\n${FORM}`,
   tail: "",

@@ -28,7 +28,10 @@ export type Library = {
   stop(): Promise<void>;
 };
 
-/** Opens the kit with the real service. The kit renews when 10 s are left, and tokens live up to a fifth shorter. */
+/**
+ * Opens the kit with the real service. The kit renews when 10 s are left. The service shortens the life of each token at random, by up to a
+ * fifth.
+ */
 export async function openKit(): Promise<Library> {
   const cookies = { ACCESS_COOKIE: "access_token", COOKIE_PATH: "/", COOKIE_SECURE: "false" };
   const lifeS = USE_S + 10;

@@ -1,7 +1,7 @@
 /**
  * A stand-in for the authorization servers of the other libraries, Supabase and OAuth. It rotates refresh tokens by the rules of GoTrue
- * (Supabase): a replaced token is accepted during the reuse interval, and the parent of the current token always. Any other replaced
- * token ends the session. Without a reuse interval every replaced token ends it, as in RFC 9700 section 4.14.2.
+ * (Supabase): a replaced token is accepted during the reuse interval, and the predecessor of the current token at any time. Any other
+ * replaced token ends the session. Without a reuse interval every replaced token ends it, as in RFC 9700 section 4.14.2.
  */
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { once } from "node:events";

@@ -113,7 +113,7 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
         responses[status] = (responses[status] ?? 0) + 1;
         if (plan.use === "adopt" && response?.cookie !== undefined) credentials[index] = response.cookie;
         if (response !== undefined) next(index);
-        else if (over && inFlight === 0) resolve(); // A lost connection sends nothing more.
+        else if (over && inFlight === 0) resolve(); // No further request follows on a lost connection.
       });
     };
     const next = (index: number): void => {

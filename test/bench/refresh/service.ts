@@ -19,8 +19,8 @@ export async function createKeys(): Promise<string> {
 }
 
 /**
- * Limits that are too high to be reached, because a few sessions carry the load of many. The limiter still counts every request, and for
- * most of them exactly instead of by its filter. A busy machine does not count as overload.
+ * Limits that are too high to be reached, because a few sessions carry the load of many. The limiter still counts every request. A busy
+ * machine does not count as overload.
  */
 const NO_REFUSALS = {
   RATE_LIMIT_REFRESH: "1000000/1s",

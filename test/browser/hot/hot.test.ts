@@ -25,7 +25,9 @@ const WITHOUT_IT =
 const MODULES = { kept: WITH_THE_LINE, plain: WITHOUT_IT };
 type Name = keyof typeof MODULES;
 
-/** An application in which another module than the one that creates the session accepts updates, as components of a framework do. */
+/**
+ * An application whose module that creates the session accepts no updates while an importing module does, as components of a framework do.
+ */
 const applicationOf = (name: Name) => `
 import { session } from "./${name}-session.ts";
 session.subscribe(() => {});

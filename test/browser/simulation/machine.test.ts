@@ -123,7 +123,8 @@ function wrong(before: World, now: World, hinted: boolean): string | undefined {
     if (was === is) continue;
     const [old, held] = [was.token?.claims, is.token?.claims];
     if (is.state === "ended" && was.state !== "ended" && old?.sid && !now.over.includes(old.sid)) {
-      // This is allowed if the session of the cookie is over as well: the page learned so from its own request or from the hint cookie.
+      // A page may learn that nobody is signed in from its own request or from the hint cookie. Then it may report the end although its
+      // session is live.
       if (signedIn(now) !== undefined || now.begun === 0) return `a session ended that lives: ${old.sid}`;
     }
     if (held?.sid && held.sid === was.endedSid) return "an ended session came back";

@@ -89,7 +89,8 @@ class Schedule {
       return ((state ^ (state >>> 13)) >>> 0) / 2 ** 32;
     });
     this.#options = hinted ? { hintCookie: "session_hint" } : {};
-    // Browsers differ in this, so messages to a frozen tab are late in one half of the schedules, and lost in the other.
+    // What happens to messages to a frozen tab depends on the browser. In one half of the schedules they are late, in the other half they
+    // are lost.
     this.world.dropping = seed % 2 === 0;
     this.open();
   }
@@ -150,7 +151,7 @@ class Schedule {
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();
-    // The costs are counted here, so that their time is the one after the sleep.
+    // The further refreshes are allowed only here, so that their time is the one after the sleep.
     this.cost();
     this.costOfEnd();
   }
@@ -184,7 +185,7 @@ class Schedule {
       this.cost();
       world.resume(tab);
     } else if (action === "freeze" || action === "kill" || action === "cache" || action === "reload") {
-      // A tab may be killed while it holds a lock, or while its refresh is under way.
+      // If the tab is killed while it holds a lock or while its refresh is under way, another tab may need one more refresh.
       this.cost();
       if (action === "kill" || action === "reload") world.kill(tab);
       else if (runs) world.freeze(tab, action === "cache");
@@ -222,8 +223,8 @@ class Schedule {
   async settle(): Promise<void> {
     const { world } = this;
     world.network = "up";
-    // A tab whose session ended follows a sign-in on another page as soon as a page has the new token. The page that signed in may be
-    // closed by now, so another one is opened.
+    // If the session of a tab ended, the tab learns of a sign-in on another page as soon as some page has the new token. The page that
+    // signed in may be closed by now, so another one is opened.
     this.cost();
     this.open();
     for (const tab of this.alive) {

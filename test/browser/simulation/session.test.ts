@@ -69,7 +69,7 @@ describe("access tokens", () => {
       parts.push((here.nowMs - lastMs) / (TOKEN_LIFE_S * 1000));
       lastMs = here.nowMs;
     }
-    // The first share is left out, because it includes the time in which the form was opened.
+    // The first value is left out, because it includes the time before all tabs were open.
     const range = parts.slice(1);
     expect(Math.min(...range)).toBeGreaterThan(0.87);
     expect(Math.min(...range)).toBeLessThan(0.9);
