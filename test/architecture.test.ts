@@ -1,4 +1,4 @@
-/** The walls between the rooms, and the sizes of files and functions. */
+/** Which folders of `src/` (rooms) may import which, and the sizes of files and functions. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { parseSync } from "rolldown/utils";
@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
 
-/** Which rooms a room may import, besides itself and packages. `server` and `main` may import all. */
+/** Which rooms (folders of `src/`) a room may import, besides itself and packages. `server` and `main` may import all. */
 const WALLS: Record<string, readonly string[]> = {
   session: [],
   signals: ["session"],
@@ -27,7 +27,7 @@ const WALLS: Record<string, readonly string[]> = {
     "config/cookie.ts",
     "verifier/bearer-token.ts",
     "verifier/dpop",
-    // The plugin that writes the document of the admin API.
+    // The function that writes an OpenAPI document, here that of the admin API.
     "protoc-gen-openapi/document.ts",
   ],
   observability: ["session"],

@@ -11,8 +11,8 @@ const LONG_FORMS =
   process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
 
 /**
- * Rooms whose tests leave nothing behind in their process, so that many files share one. A separate process would cost each file half a
- * second of CPU time for loading the modules again.
+ * Folders of `test/` (rooms) whose tests leave nothing behind in their process, so that many files share one. A separate process would cost
+ * each file half a second of CPU time for loading the modules again.
  */
 const SHARED = [
   ...[

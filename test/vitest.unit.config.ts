@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from "vitest/config";
 import { HANG_MS } from "./support/patience.ts";
 
-/** Rooms whose tests need only `npm ci`: no root, no server, no browser. */
+/** Folders of `test/` (rooms) whose tests need only `npm ci`: no root, no server, no browser. */
 const ROOMS = [
   ...["session", "tokens", "clock", "net", "api", "browser/simulation"],
   ...["http/call", "http/client", "http/codec", "http/fetch", "http/response", "http/routes"],

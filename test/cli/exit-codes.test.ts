@@ -14,7 +14,7 @@ let env: Record<string, string>;
 beforeAll(async () => {
   redis = await startRedis();
   const DATA_DIR = withKeys();
-  // The feed has a revocation to send even while the store does not respond.
+  // A revoked key is in the feed even while the store does not respond, so the feed has something to send.
   const ring = ["--file", join(DATA_DIR, "keys.json")];
   const { keys } = JSON.parse((await commandHere(["keys", "list", "--json", ...ring])).out);
   expect((await commandHere(["keys", "revoke", keys[0].kid, ...ring])).code).toBe(0);

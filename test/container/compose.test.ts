@@ -49,7 +49,7 @@ describe("with its secrets", () => {
   let service: Service;
   let port: number;
 
-  /** The variables of a container, for this machine. */
+  /** Returns the variables that the compose file gives to a container, with addresses and files of this machine. */
   const environmentOf = (name: string) => {
     const secrets = new Map(
       readFileSync(join(directory, ".env"), "utf8")

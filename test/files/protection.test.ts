@@ -53,7 +53,7 @@ test("what is not there is an error of the file system", async () => {
   await expect(protectionFault(join(path, "..", "none"), secret)).rejects.toThrow("ENOENT");
 });
 
-// Only root can give a file to another user. `npm test` as another user leaves these two out; CI runs as root.
+// Only root can give a file to another user. `npm test` as another user leaves these two tests out; CI runs as root.
 describe.runIf(process.geteuid?.() === 0)("run by root", () => {
   test("a file of another user is refused, but for an operator's command", async () => {
     chownSync(path, 12_345, 12_345);

@@ -168,7 +168,7 @@ describe("a store that replies slowly", () => {
     admission.hear(begun);
     expect(admission.accept()).toBeUndefined();
     ticks(1);
-    admission.hear(begun); // The log reports the same endings again when it has been read completely.
+    admission.hear(begun); // The same read of the log is reported again when it is complete.
     expect(admission.accept()).toBeUndefined();
   });
 

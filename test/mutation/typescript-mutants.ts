@@ -38,7 +38,10 @@ const METHODS: ReadonlyMap<string, string> = new Map([
 /** Larger constants are limits or times, where off-by-one makes no difference, so these are replaced by 0 instead. */
 const LARGEST_COUNT = 64;
 
-/** Texts with three words in a row are for people, such as messages of exceptions and log lines. They are not mutated. */
+/**
+ * The names of functions whose arguments are not mutated, because their texts are for people. For the same reason, texts with three words
+ * in a row (`PROSE`) are not mutated, such as log lines.
+ */
 const TEXT_FOR_PEOPLE = /(?:Error|Fault|Refused|Refusal|Unavailable|Cursor|Failed)$/;
 const PROSE = /\p{L}+ \p{L}+ \p{L}+/u;
 /** Types of syntax nodes that have no behaviour. */

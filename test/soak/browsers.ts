@@ -1,7 +1,7 @@
 /**
- * Honest browsers: one cookie jar each, up to four requests in flight, none for longer than R/2 of the store's clock. Requests and
- * responses are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. A third of the browsers are bound to
- * a device. No refresh of a browser may ever be refused.
+ * Honest browsers: one cookie jar each, up to four requests in flight, none for longer than half of the reuse interval (R/2) by the store's
+ * clock. Requests and responses are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. A third of the
+ * browsers are bound to a device. No refresh of a browser may ever be refused.
  */
 
 import type { DevicePresentation } from "../../src/session/device-binding.ts";
@@ -40,7 +40,10 @@ export type Browser = {
   readonly history: string[];
 };
 
-/** The parameters of one burst: how likely a tab refreshes and a response is lost, and the longest time of a request (R/2), in ticks. */
+/**
+ * The parameters of one burst: how likely a tab refreshes, how likely a response is lost, and the longest time of a request, in ticks. That
+ * time is half of the reuse interval (R/2).
+ */
 type Weather = { readonly eagerness: number; readonly loss: number; readonly flight: number };
 
 export type BrowsersReport = {

@@ -1,4 +1,4 @@
-/** The place of a session in the status lists, which follows from the session id. */
+/** The list and the index that represent a session in the status lists. Both follow from the session id. */
 import { inflateSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { parseSessionId } from "../../src/session/model.ts";

@@ -1,4 +1,4 @@
-/** Attacks with the claims of a token. */
+/** Attacks that change or omit the claims of a token. */
 import { afterAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/verifier/index.ts";
 import { claims, head, json, now, raw, signed, token } from "../support/verifier/forge.ts";

@@ -1,4 +1,4 @@
-/** Attacks with the signature of a token and the encoding of its parts. */
+/** Attacks that change the signature of a token or the encoding of its parts. */
 import { sign } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/verifier/index.ts";

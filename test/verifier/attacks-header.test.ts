@@ -1,4 +1,4 @@
-/** Attacks with the header of a token. */
+/** Attacks that change the header of a token. */
 import { createHmac } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/verifier/index.ts";

@@ -1,4 +1,4 @@
-/** A token is never accepted by data that is older than the limit. */
+/** A verifier never accepts a token on the basis of feed data that is older than the limit. */
 import { describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { eventually, follow } from "../support/verifier/follow.ts";
