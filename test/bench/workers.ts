@@ -2,14 +2,16 @@
  * `npm run bench:workers` compares refreshes on one worker with those on several (`WORKERS`), in turns. Each client opens new connections
  * in each round, because the system distributes connections, not requests.
  *
- *     npm run bench:workers -- [--workers 2] [--rounds 11] [--slice 1]
+ *     npm run bench:workers -- [--workers 2] [--rounds 11] [--slice 1] [--share 0.4]
  *
- * The load and Redis need two cores beside those of the workers. With fewer cores, only the CPU time per request is meaningful, not the
- * rate. `cores` is the number of cores that the service kept busy. The exit code is 1 if a response has an unexpected status.
+ * The load and Redis need two cores beside those of the workers. With fewer cores, `--share` limits each worker to a share of a core by
+ * a control group (as root), so that the load and Redis have the rest; without it only the CPU time per request is meaningful then, not
+ * the rate. `cores` is the number of cores that the service kept busy. The exit code is 1 if a response has an unexpected status.
  */
 import { availableParallelism, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { median } from "../support/median.ts";
+import { limitCpu } from "./refresh/cpu-quota.ts";
 import { childrenOf, cpuTime } from "./refresh/proc.ts";
 import { type Generator, startGenerator, startRedis } from "./refresh/processes.ts";
 import { refreshJson } from "./refresh/requests.ts";
@@ -20,6 +22,7 @@ const { values: options } = parseArgs({
     workers: { type: "string", default: "2" },
     rounds: { type: "string", default: "11" },
     slice: { type: "string", default: "1" },
+    share: { type: "string" },
   },
 });
 /** The number of clients of each load generator. */
@@ -38,6 +41,8 @@ async function open(world: World, workers: number, generators: number): Promise<
   // Without this setting, clients would get the same token again, because they return within the reuse interval.
   const env = { WORKERS: String(workers), REUSE_INTERVAL: "0" };
   const service = await startService(world, env, "anywhere");
+  const processes = workers === 1 ? [service.pid] : childrenOf(service.pid);
+  if (options.share !== undefined) for (const pid of processes) limitCpu(pid, Number(options.share));
   const started = Array.from({ length: generators }, () => startGenerator("anywhere"));
   for (const generator of started) {
     const credentials = (await logIn(service, CLIENTS)).map(({ refreshToken }) => refreshToken);
