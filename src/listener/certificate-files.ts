@@ -1,4 +1,8 @@
-/** A certificate and its key in two files. The files are followed, because certificates are renewed while the service runs. */
+/**
+ * A certificate, its key and the authorities of client certificates, each in a file. The files are followed, because certificates are
+ * renewed and authorities replaced while the service runs.
+ */
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { checkTls, type Tls } from "./secure.ts";
@@ -6,10 +10,17 @@ import { checkTls, type Tls } from "./secure.ts";
 /** How often the files are read, in ms. */
 const CHECK_MS = 1000;
 
+type Paths = {
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** The authorities of client certificates. If it is absent, no client is asked for a certificate. */
+  readonly clientCaFile?: string | undefined;
+};
+
 type CertificateEvents = {
-  /** Called when the files hold another certificate that belongs to its key. */
+  /** Called when the files hold another certificate that belongs to its key, or other authorities. */
   readonly onChange: (tls: Tls) => void;
-  /** Called when the files do not contain a certificate with its key; the old one stays in use. Each fault is reported once. */
+  /** Called when a file does not contain what it should; what was read before stays in use. Each fault is reported once. */
   readonly onRefusal: (fault: Error) => void;
 };
 
@@ -19,20 +30,25 @@ export type CertificateFiles = {
   follow(events: CertificateEvents, everyMs?: number): () => void;
 };
 
-/** Reads the files. @throws Error if the files cannot be read, or do not contain a certificate with its key */
-export function readCertificate(certFile: string, keyFile: string): CertificateFiles {
-  let current: Tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
-  checkTls(current);
+/** Reads the files. @throws Error if the files cannot be read, or do not contain a certificate with its key, or authorities */
+export function readCertificate({ certFile, keyFile, clientCaFile }: Paths): CertificateFiles {
+  let current = checked({
+    cert: readFileSync(certFile),
+    key: readFileSync(keyFile),
+    clientCa: clientCaFile === undefined ? undefined : readFileSync(clientCaFile),
+  });
   let lastFault = "";
   let reported = "";
 
   const read = async (): Promise<Error | undefined> => {
     try {
-      const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
-      if (cert.equals(current.cert as Buffer) && key.equals(current.key as Buffer)) return undefined;
-      const next = { cert, key };
-      checkTls(next);
-      current = next;
+      const [cert, key, clientCa] = await Promise.all([
+        readFile(certFile),
+        readFile(keyFile),
+        clientCaFile === undefined ? undefined : readFile(clientCaFile),
+      ]);
+      const next = { cert, key, clientCa };
+      if (!isSame(next, current)) current = checked(next);
       return undefined;
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));
@@ -51,7 +67,7 @@ export function readCertificate(certFile: string, keyFile: string): CertificateF
         const fault = await read();
         if (isStopped) return;
         if (current !== before) onChange(current);
-        // The two files are replaced one after the other, so a fault is reported only if the next check finds it again.
+        // Files are replaced one after the other, so a fault is reported only if the next check finds it again.
         const text = fault?.message ?? "";
         if (fault !== undefined && text === lastFault && text !== reported) onRefusal(fault);
         if (text === lastFault) reported = text;
@@ -66,3 +82,17 @@ export function readCertificate(certFile: string, keyFile: string): CertificateF
     },
   };
 }
+
+type Contents = { readonly cert: Buffer; readonly key: Buffer; readonly clientCa: Buffer | undefined };
+
+function checked(contents: Contents): Contents {
+  // The constructor throws for a file without any certificate. A secure context would accept the file, and then trust no client.
+  if (contents.clientCa !== undefined) new X509Certificate(contents.clientCa);
+  checkTls(contents);
+  return contents;
+}
+
+const isSame = (a: Contents, b: Contents) =>
+  a.cert.equals(b.cert) &&
+  a.key.equals(b.key) &&
+  (a.clientCa === b.clientCa || (b.clientCa !== undefined && a.clientCa?.equals(b.clientCa) === true));

@@ -12,7 +12,7 @@ export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
 
 type SecureSide = {
   take(socket: Socket): void;
-  /** Uses another certificate for handshakes from now on. @throws Error if the certificate and its key do not belong together */
+  /** Uses another certificate and other authorities for handshakes from now on. @throws Error if the certificate and its key do not belong together */
   replace(tls: Tls): void;
 };
 
@@ -49,6 +49,6 @@ export function createSecureSide(
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   return {
     take: (socket) => void server.emit("connection", socket),
-    replace: (next) => server.setSecureContext(contextOptions({ ...next, clientCa: tls.clientCa })),
+    replace: (next) => server.setSecureContext(contextOptions(next)),
   };
 }

@@ -47,7 +47,7 @@ const FAILURES = { count: 1_000, windowMs: 60_000 };
 /** @throws Error if the port cannot be bound, or the certificate cannot be used */
 export async function startRelay(options: Options): Promise<Relay> {
   const { host, port, certificate, access, instance, report, audit, onBug } = options;
-  const files = certificate && readCertificate(certificate.certFile, certificate.keyFile);
+  const files = certificate && readCertificate(certificate);
   const ended = new AbortController();
   const { signal } = ended;
   const client = createAdminClient(options.upstream, signal);

@@ -1,8 +1,9 @@
 /** Client certificates instead of tokens on the admin API. */
 import { renameSync, writeFileSync } from "node:fs";
+import { Agent, get } from "node:https";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { clientAuthority, type Pem, selfSigned } from "../support/certificate.ts";
 import { type ClientTls, RPC_PROTOCOLS } from "../support/clients.ts";
@@ -35,7 +36,8 @@ const gateway = as(authority.issue({ commonName: "gw-1", uri: "spiffe://test/gat
 const prometheus = as(authority.issue({ commonName: "prometheus" }));
 const unmapped = as(authority.issue({ commonName: "somebody" }));
 const expired = as(authority.issue({ commonName: "x", dns: "login.internal" }, -60_000));
-const foreign = as(clientAuthority("strangers").issue({ commonName: "x", dns: "login.internal" }));
+const strangers = clientAuthority("strangers");
+const foreign = as(strangers.issue({ commonName: "x", dns: "login.internal" }));
 const pretending = as(clientAuthority().issue({ commonName: "x", dns: "login.internal" }));
 
 let service: Service;
@@ -130,23 +132,52 @@ test("metrics are for a certificate with their scope", async () => {
   ]);
 });
 
-test("a certificate counts on a resumed connection as on the first", async () => {
-  const { Agent } = await import("node:https");
+type TlsState = { isSessionReused(): boolean };
+
+/** Requests the metrics on a separate connection. @returns the status, and whether the TLS session was resumed */
+function metricsBy(agent: Agent): Promise<[number | undefined, boolean]> {
   const { port } = new URL(service.adminUrl);
-  const { get } = await import("node:https");
+  return new Promise((resolve, reject) => {
+    const options = { host: "localhost", port, path: "/metrics", agent, headers: { connection: "close" } };
+    get(options, (response) => {
+      const reused = "isSessionReused" in response.socket && (response.socket as never as TlsState).isSessionReused();
+      response.resume().once("close", () => resolve([response.statusCode, reused]));
+    }).once("error", reject);
+  });
+}
+
+test("a certificate counts on a resumed connection as on the first", async () => {
   const agent = new Agent({ ...prometheus, maxCachedSessions: 10 });
-  const once = () =>
-    new Promise<[number | undefined, boolean]>((resolve, reject) => {
-      const options = { host: "localhost", port, path: "/metrics", agent, headers: { connection: "close" } };
-      get(options, (response) => {
-        const reused = "isSessionReused" in response.socket && (response.socket as never as TlsState).isSessionReused();
-        response.resume().once("close", () => resolve([response.statusCode, reused]));
-      }).once("error", reject);
-    });
-  type TlsState = { isSessionReused(): boolean };
-  expect(await once()).toEqual([200, false]);
-  expect(await once()).toEqual([200, true]);
+  expect(await metricsBy(agent)).toEqual([200, false]);
+  expect(await metricsBy(agent)).toEqual([200, true]);
   agent.destroy();
+});
+
+describe("when the file of the authorities changes", () => {
+  const status = async (tls: ClientTls) =>
+    (await request(service.adminUrl, { path: "/metrics", ...(tls instanceof Buffer ? { ca: tls } : tls) })).status;
+  afterEach(async () => {
+    writeFileSync(path("clients.pem"), authority.cert);
+    await until(async () => expect(await status(prometheus)).toBe(200));
+  });
+
+  test("certificates of the new authority count, and those of the old one no longer, also on resumed connections", async () => {
+    const agent = new Agent({ ...prometheus, maxCachedSessions: 10 });
+    expect(await metricsBy(agent)).toEqual([200, false]);
+    writeFileSync(path("clients.pem"), strangers.cert);
+    // The name has no scope for metrics, but without a trusted authority it would be 401.
+    await until(async () => expect(await status(foreign)).toBe(403));
+    expect(await status(prometheus)).toBe(401);
+    expect(await metricsBy(agent)).toEqual([401, false]);
+    agent.destroy();
+  });
+
+  test("a file without an authority is refused, and the authorities before stay in force", async () => {
+    writeFileSync(path("clients.pem"), "nonsense");
+    await until(async () => expect(service.stderr()).toContain('"certificate_refused"'));
+    expect(await status(prometheus)).toBe(200);
+    expect(await status(foreign)).toBe(401);
+  });
 });
 
 test("client certificates go on counting when the server's own certificate is replaced", async () => {
