@@ -64,3 +64,56 @@ export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => 
     watcher?.close();
   };
 }
+
+type FollowEvents<Content, Fault extends Error> = Pick<FollowDeps<Fault>, "onRefusal" | "onRecovery"> & {
+  /** Called when the content of a changed file is in use. */
+  readonly onChange: (content: Content) => void;
+};
+
+/** The content of a file. While the file is broken or missing, the earlier content stays in use. */
+export interface Followed<Content, Fault extends Error> {
+  readonly current: Content;
+  /**
+   * Follows the file until the returned function is called. It does not keep the process running.
+   *
+   * @param everyMs how often the file is read without a notification of the file system
+   */
+  watch(events: FollowEvents<Content, Fault>, everyMs?: number): () => void;
+}
+
+type FollowedDeps<Content, Fault extends Error> = {
+  readonly path: string;
+  readonly read: () => Promise<string>;
+  readonly parse: (text: string) => Content;
+  /** Converts an error of `read` or `parse`. */
+  readonly faultOf: (error: unknown) => Fault;
+};
+
+/** Reads a file that can be followed. @throws the errors of `read` and `parse` */
+export async function loadFollowed<Content, Fault extends Error>(
+  deps: FollowedDeps<Content, Fault>,
+): Promise<Followed<Content, Fault>> {
+  const { path, read, parse, faultOf } = deps;
+  let text = await read();
+  let current = parse(text);
+  return {
+    get current() {
+      return current;
+    },
+    watch({ onChange, onRefusal, onRecovery }, everyMs) {
+      const take = async (): Promise<Taken<Fault>> => {
+        try {
+          const found = await read();
+          if (found === text) return { ok: true };
+          current = parse(found);
+          text = found;
+        } catch (error) {
+          return { ok: false, reason: faultOf(error) };
+        }
+        onChange(current);
+        return { ok: true };
+      };
+      return followFile({ path, take, onRefusal, onRecovery, everyMs });
+    },
+  };
+}

@@ -36,7 +36,7 @@ export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
 };
 
 /** Selects events: those of a session, or those of a subject's most recent sessions. */
-export type EventsOf = { readonly sid: SessionId } | { readonly subject: string };
+type EventsOf = { readonly sid: SessionId } | { readonly subject: string };
 
 /** How many events of one session are kept. Beyond that only its end is added. */
 export const MAX_EVENTS_PER_SESSION = 32;

@@ -177,7 +177,7 @@ export class InvalidCursor extends Error {
 /** A parsed refresh token whose MAC is verified. */
 export type RefreshToken = PresentedToken & { readonly sid: SessionId };
 
-export type RefreshTokenResult =
+type RefreshTokenResult =
   | { readonly ok: true; readonly token: RefreshToken }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 

@@ -1,16 +1,11 @@
 import { authenticationClaims, RESERVED_CLAIMS, RESERVED_WITH_STATUS, sessionMembers } from "../session/claims.ts";
 import { parseSessionId, type Session } from "../session/model.ts";
-import type {
-  AccessToken,
-  AccessTokenResult,
-  AccessTokens,
-  AuthenticAccessToken,
-  SessionStore,
-} from "../session/ports.ts";
-import { earliest, later, type StoreMs, secondsOf, toWallClock, wallMs } from "../session/time.ts";
+import type { AccessTokens, AuthenticAccessToken, SessionStore } from "../session/ports.ts";
+import { earliest, later, secondsOf, toWallClock, wallMs } from "../session/time.ts";
 import { KnownSignatures } from "../verifier/known-signatures.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
+import { FORGED, MALFORMED, UNKNOWN_KEY } from "./refresh-token.ts";
 
 /** A key that signs tokens. `header` is the encoded header segment of its tokens. */
 export type SigningKey = { readonly kid: string; readonly header: string; readonly sign: Signer };
@@ -45,9 +40,6 @@ const JITTER = 0.2;
 /** A longer text is not a token of this service: even 4 KiB of claims, escaped and encoded, are much shorter. */
 const MAX_LENGTH = 16_384;
 
-const MALFORMED = { ok: false, reason: "malformed" } as const;
-const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
-const FORGED = { ok: false, reason: "forged" } as const;
 const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
 
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
@@ -80,7 +72,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
      * Signs a token. `exp` is rounded down to whole seconds so that it never passes an expiry of the session. If less than a second of
      * the session is left, the token has expired already, and its holder must log in, as the session is about to end.
      */
-    issue(session: Session, now: StoreMs, deviceProven = false): AccessToken {
+    issue(session, now, deviceProven = false) {
       const { signing } = keys.current;
       const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
       const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
@@ -95,7 +87,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
       return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
     },
 
-    verify(text: string): AccessTokenResult {
+    verify(text) {
       const verified = verifyAuthentic(text);
       if (!verified.ok) return verified;
       const { claims } = verified;

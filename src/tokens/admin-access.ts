@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { errorCode } from "../files/error-code.ts";
-import { followFile, type Taken } from "../files/follow.ts";
+import { loadFollowed } from "../files/follow.ts";
 import { protectionFault } from "../files/protection.ts";
 import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
@@ -35,30 +35,26 @@ export async function loadAdminAccess(
       credential: { sha256: digest(token) },
     }),
   );
-  let text = path === undefined ? undefined : await readEntries(path);
-  let entries = text === undefined || path === undefined ? fixed : [...fixed, ...parseAt(path, text)];
+  const file =
+    path === undefined
+      ? undefined
+      : await loadFollowed<readonly AdminEntry[], AdminTokensFault>({
+          path,
+          read: () => readEntries(path),
+          parse: (text) => [...fixed, ...parseAt(path, text)],
+          faultOf: (error) =>
+            error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`),
+        });
+  const entries = () => file?.current ?? fixed;
 
   return {
-    byToken: (token) => findByToken(entries, token),
-    holds: (admin) => (entries as readonly Admin[]).includes(admin),
+    byToken: (token) => findByToken(entries(), token),
+    holds: (admin) => (entries() as readonly Admin[]).includes(admin),
     byCertificate: (names) =>
-      entries.find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
+      entries().find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
     watch({ onChange, onRefusal }, everyMs) {
-      if (path === undefined) return () => {};
-      const take = async (): Promise<Taken<AdminTokensFault>> => {
-        try {
-          const found = await readEntries(path);
-          if (found === text) return { ok: true };
-          entries = [...fixed, ...parseAt(path, found)];
-          text = found;
-        } catch (error) {
-          const fault = error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`);
-          return { ok: false, reason: fault };
-        }
-        onChange(entries.map(({ name }) => name));
-        return { ok: true };
-      };
-      return followFile({ path, take, onRefusal, everyMs });
+      const onEntries = (changed: readonly AdminEntry[]) => onChange(changed.map(({ name }) => name));
+      return file?.watch({ onChange: onEntries, onRefusal }, everyMs) ?? (() => {});
     },
   };
 }

@@ -36,11 +36,7 @@ export function createProofNonces(deps: DeviceChallengesDeps): DeviceChallenges 
 }
 
 function createChallenges(kind: number, { keys, maxAgeMs, entropy }: DeviceChallengesDeps): DeviceChallenges {
-  const sealed = createSealed(keys, {
-    kind,
-    contentLength: NONCE_LENGTH,
-    macOf: (key) => key.challengeMac,
-  });
+  const sealed = createSealed(keys, { kind, contentLength: NONCE_LENGTH, macOf: (key) => key.challengeMac });
   return {
     issue: (sid, now) => sealed.seal(sid, now, Buffer.from(entropy.text(NONCE_LENGTH), "base64url")),
 

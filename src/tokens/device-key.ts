@@ -1,7 +1,7 @@
 import { createPublicKey, hash, type KeyObject } from "node:crypto";
 import type { DeviceKey } from "../session/device-ports.ts";
 import { readProofKey, thumbprintInput } from "../verifier/dpop/proof-key.ts";
-import { importProofKey } from "../verifier/dpop/verify-proof.ts";
+import { importPublicKey } from "../verifier/dpop/verify-proof.ts";
 
 /** A device key, and the key object that verifies its signatures. */
 export type ReadyDeviceKey = { readonly key: DeviceKey; readonly object: KeyObject };
@@ -15,7 +15,7 @@ const POINT_LENGTH = 2 * COORDINATE_LENGTH;
  */
 export function keyFromJwk(algorithm: DeviceKey["algorithm"], value: unknown): ReadyDeviceKey | undefined {
   const key = readProofKey(algorithm, value);
-  const object = key && importProofKey(key);
+  const object = key && importPublicKey(key.members);
   if (key === undefined || object === undefined) return undefined;
   const thumbprint = Uint8Array.from(hash("sha256", thumbprintInput(key), "buffer"));
   return { key: { algorithm, bytes: bytesOf(algorithm, object), thumbprint }, object };

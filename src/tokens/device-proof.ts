@@ -1,5 +1,5 @@
 import type { DeviceProofExpectation, DeviceProofRefusal, DeviceProofResult } from "../session/device-ports.ts";
-import { type CompactJws, readCompactJws } from "../verifier/dpop/compact-jws.ts";
+import { readCompactJws } from "../verifier/dpop/compact-jws.ts";
 import { isSignedBy } from "../verifier/dpop/verify-proof.ts";
 import { keyFromBytes, keyFromJwk, type ReadyDeviceKey } from "./device-key.ts";
 
@@ -30,13 +30,11 @@ export function verifyDeviceProof(jwt: string, expected: DeviceProofExpectation)
   return typeof jti === "string" ? { ok: true, key, challenge: jti } : refuse("malformed");
 }
 
-type Header = NonNullable<ReturnType<CompactJws["readHeader"]>>;
-
 type HeaderResult =
   | { readonly ok: true; readonly ready: ReadyDeviceKey }
   | { readonly ok: false; readonly reason: DeviceProofRefusal };
 
-function readHeader(header: Header, expected: DeviceProofExpectation): HeaderResult {
+function readHeader(header: Readonly<Record<string, unknown>>, expected: DeviceProofExpectation): HeaderResult {
   if (header.typ !== TYP) return refuse("wrong_type");
   const algorithm = header.alg;
   if (algorithm !== "ES256" && algorithm !== "RS256") return refuse("wrong_algorithm");
@@ -48,14 +46,8 @@ function readHeader(header: Header, expected: DeviceProofExpectation): HeaderRes
   const ready = keyFromBytes(expected.key.bytes);
   if (ready === undefined) throw new TypeError("the session's device key cannot be imported");
   // Drafts of the protocol sent the key with every proof. That is harmless if it is the session's key.
-  if (header.jwk !== undefined && !isSame(ready, keyFromJwk(algorithm, header.jwk))) return refuse("other_key");
-  return { ok: true, ready };
+  const sent = header.jwk === undefined ? ready : keyFromJwk(algorithm, header.jwk);
+  return sent !== undefined && ready.object.equals(sent.object) ? { ok: true, ready } : refuse("other_key");
 }
 
-function isSame(one: ReadyDeviceKey, other: ReadyDeviceKey | undefined): boolean {
-  return other !== undefined && one.object.equals(other.object);
-}
-
-function refuse<Reason extends DeviceProofRefusal>(reason: Reason): { readonly ok: false; readonly reason: Reason } {
-  return { ok: false, reason };
-}
+const refuse = (reason: DeviceProofRefusal) => ({ ok: false, reason }) as const;

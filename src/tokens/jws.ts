@@ -2,8 +2,7 @@ import { type KeyObject, sign, verify } from "node:crypto";
 import { joinedText } from "./der-signature.ts";
 
 /** The signature algorithms of the service: ES256 by default (the fastest to sign), or EdDSA (Ed25519) by configuration. */
-const SIGNING_ALGS = ["ES256", "EdDSA"] as const;
-export type SigningAlg = (typeof SIGNING_ALGS)[number];
+export type SigningAlg = "ES256" | "EdDSA";
 
 export function isSigningAlg(value: unknown): value is SigningAlg {
   return value === "ES256" || value === "EdDSA";

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { SessionId } from "../session/model.ts";
-import type { RefreshToken, RefreshTokenResult, RefreshTokens } from "../session/ports.ts";
+import type { RefreshTokens } from "../session/ports.ts";
 import { storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
 
@@ -34,9 +34,10 @@ const LENGTH = 72;
 // 72 bytes are 96 characters without spare bits: alphabet and length make the encoding canonical (RFC 4648 §3.5).
 const SHAPE = /^[A-Za-z0-9_-]{96}$/;
 
-const MALFORMED = { ok: false, reason: "malformed" } as const;
-const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
-const FORGED = { ok: false, reason: "forged" } as const;
+/** Refusals are made once, because a flood of bad tokens must cost little. */
+export const MALFORMED = { ok: false, reason: "malformed" } as const;
+export const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
+export const FORGED = { ok: false, reason: "forged" } as const;
 
 /**
  * Encodes and decodes refresh tokens. It does no I/O, and only `mint` can throw, on impossible input. Both functions use the same scratch
@@ -49,7 +50,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   const expected = Buffer.alloc(LENGTH - MAC_AT);
 
   return {
-    mint({ sid, generation, nonce, issuedAt }: RefreshToken): string {
+    mint({ sid, generation, nonce, issuedAt }) {
       const key = keys.current.mac;
       token[0] = VERSION;
       token.writeUInt32BE(key.id, KEY_ID);
@@ -61,7 +62,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
       return token.toString("base64url", 0, LENGTH);
     },
 
-    parse(text: string): RefreshTokenResult {
+    parse(text) {
       if (!SHAPE.test(text)) return MALFORMED;
       token.write(text, "base64url");
       if (token[0] !== VERSION) return MALFORMED;

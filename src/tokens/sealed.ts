@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
-import type { MacKey, MacKeys } from "./refresh-token.ts";
+import { FORGED, MALFORMED, type MacKey, type MacKeys, UNKNOWN_KEY } from "./refresh-token.ts";
 
 // The layout: kind ‖ version ‖ key id ‖ session id ‖ issued at ‖ content ‖ HMAC-SHA-256 of everything before.
 const VERSION = 1;
@@ -35,10 +35,6 @@ interface Sealed {
   /** Parses and verifies a text. The content is a copy. */
   open(text: string): Opened;
 }
-
-const MALFORMED = { ok: false, reason: "malformed" } as const;
-const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
-const FORGED = { ok: false, reason: "forged" } as const;
 
 /** Returns how many of the first bytes of a sealed text are authenticated. */
 export function sealedBodyLength(contentLength: number): number {

@@ -1,12 +1,3 @@
-/** The functions and types that an internal service imports to verify access tokens. docs/verifier.md explains them. */
-export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
-export { accessTokenInterceptor, callerClaims } from "./connect.ts";
+/** The functions and types that an internal service imports to verify access tokens. */
+export * from "./common.ts";
 export { createVerifier } from "./create-verifier.ts";
-export type { ProvingRequest } from "./dpop/bound.ts";
-export { PROOF_REFUSALS, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
-export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";
-export type { VerifierOptions } from "./options.ts";
-export { VerifierClosedError } from "./ready.ts";
-export type { Report, VerifierEvent } from "./report.ts";
-export { type Accepted, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
-export type { Verifier } from "./verifier.ts";

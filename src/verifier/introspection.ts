@@ -13,44 +13,38 @@ type IntrospectionDeps = {
   readonly signal: AbortSignal;
 };
 
+/**
+ * Returns the verdict of the service on a token: `accepted`, `revoked`, or `unavailable` if it does not respond within a second.
+ *
+ * @param nowMs the time by the monotonic clock
+ */
+export type Introspect = (token: string, accepted: Promise<Verdict>, nowMs: number) => Promise<Verdict>;
+
 /** Introspects tokens while the feed is stale. There is one call for a token at a time, which all requests with this token share. */
-export class Introspection {
-  readonly #deps: IntrospectionDeps;
-  readonly #underWay = new Map<string, UnderWay>();
+export function createIntrospection({ client, shareMs, signal }: IntrospectionDeps): Introspect {
+  const calls = new Map<string, UnderWay>();
 
-  constructor(deps: IntrospectionDeps) {
-    this.#deps = deps;
-  }
-
-  /**
-   * Returns the verdict of the service: `accepted`, `revoked`, or `unavailable` if it does not respond within a second.
-   * @param nowMs the time by the monotonic clock
-   */
-  introspect(token: string, accepted: Promise<Verdict>, nowMs: number): Promise<Verdict> {
-    const underWay = this.#underWay.get(token);
-    if (underWay !== undefined && nowMs - underWay.startedAtMs <= this.#deps.shareMs) return underWay.verdict;
-    const call: UnderWay = { startedAtMs: nowMs, verdict: this.#call(token, accepted) };
-    this.#underWay.set(token, call);
-    void call.verdict.then(() => {
-      if (this.#underWay.get(token) === call) this.#underWay.delete(token);
-    });
-    return call.verdict;
-  }
-
-  async #call(token: string, accepted: Promise<Verdict>): Promise<Verdict> {
-    const { client, signal } = this.#deps;
+  const call = async (token: string, accepted: Promise<Verdict>): Promise<Verdict> => {
     const timeout = new AbortController();
     const cancelTimeout = patientTimeout(() => timeout.abort(), TIMEOUT_MS);
     try {
-      const { active } = await client.introspectToken(
-        { token },
-        { signal: AbortSignal.any([signal, timeout.signal]), timeoutMs: 0 },
-      );
-      return active ? await accepted : REFUSED.revoked;
+      const options = { signal: AbortSignal.any([signal, timeout.signal]), timeoutMs: 0 };
+      return (await client.introspectToken({ token }, options)).active ? await accepted : REFUSED.revoked;
     } catch {
       return REFUSED.unavailable;
     } finally {
       cancelTimeout();
     }
-  }
+  };
+
+  return (token, accepted, nowMs) => {
+    const underWay = calls.get(token);
+    if (underWay !== undefined && nowMs - underWay.startedAtMs <= shareMs) return underWay.verdict;
+    const own: UnderWay = { startedAtMs: nowMs, verdict: call(token, accepted) };
+    calls.set(token, own);
+    void own.verdict.then(() => {
+      if (calls.get(token) === own) calls.delete(token);
+    });
+    return own.verdict;
+  };
 }

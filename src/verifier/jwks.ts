@@ -36,18 +36,28 @@ export async function readKeys<Key extends PublishedKey>(
  * @throws Error if the body is longer, or is not UTF-8
  */
 export async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  const reader = response.body?.getReader();
-  let [text, bytes] = ["", 0];
-  for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
-    bytes += next.value.length;
-    if (bytes > maxBytes) {
-      await reader?.cancel();
+  const bytes = await readBytes(response.body ?? new Blob().stream(), maxBytes, what);
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+}
+
+/** Returns the bytes of a stream. @throws Error if they are more than `maxBytes` */
+export async function readBytes(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  maxBytes: number,
+  what: string,
+): Promise<Uint8Array> {
+  const reader = stream.getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let length = 0;
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    length += next.value.length;
+    if (length > maxBytes) {
+      await reader.cancel();
       throw new Error(`${what} is too large`);
     }
-    text += decoder.decode(next.value, { stream: true });
+    chunks.push(next.value);
   }
-  return text + decoder.decode();
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
 
 /** Returns `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within limits. */

@@ -32,7 +32,7 @@ export class KeySet<Key extends PublishedKey> {
   readonly headers = new Map<string, Key>();
   readonly #deps: KeySetDeps;
   readonly #importKey: ImportKey<Key>;
-  readonly #setReady: () => void;
+  readonly #setReady = Promise.withResolvers<void>();
   readonly #revokedKids = new Set<string>();
   #keys = new Map<string, Key>();
   #readAtMs = Number.NEGATIVE_INFINITY;
@@ -47,9 +47,7 @@ export class KeySet<Key extends PublishedKey> {
   constructor(deps: KeySetDeps, importKey: ImportKey<Key>) {
     this.#deps = deps;
     this.#importKey = importKey;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.ready = promise;
-    this.#setReady = resolve;
+    this.ready = this.#setReady.promise;
     this.#oneAtATime = deps.isOnDemand ? takeTurns() : shareWork();
     if (!deps.isOnDemand) void this.#follow();
   }
@@ -121,7 +119,7 @@ export class KeySet<Key extends PublishedKey> {
       this.#readAtMs = this.#triedAtMs;
       if (!this.#readable) report({ event: "keys_read", kids: [...this.#keys.keys()] });
       this.#readable = true;
-      this.#setReady();
+      this.#setReady.resolve();
       this.#useForMs = readMaxAgeMs(response);
     } catch (error) {
       if (!signal.aborted && this.#readable !== false) report({ event: "keys_unreadable", error });

@@ -1,4 +1,5 @@
-import { createPublicKey, type KeyObject, verify } from "node:crypto";
+import { verify } from "node:crypto";
+import { importPublicKey } from "./dpop/verify-proof.ts";
 import { type Algorithm, type PublishedKey, readJwk } from "./jwk.ts";
 
 const DIGESTS = { ES256: "sha256", EdDSA: null } as const satisfies Record<Algorithm, string | null>;
@@ -18,13 +19,4 @@ export function importKey(jwk: unknown): Key | undefined {
   const digest = DIGESTS[alg];
   const verifies: Key["verifies"] = (input, signature) => verify(digest, input, options, signature);
   return { kid, alg, material: JSON.stringify(members), withdrawn: false, verifies };
-}
-
-/** Returns undefined if the members are not a valid public key, such as a point that is not on the curve. */
-function importPublicKey(members: Readonly<Record<string, unknown>>): KeyObject | undefined {
-  try {
-    return createPublicKey({ key: { ...members }, format: "jwk" });
-  } catch {
-    return undefined;
-  }
 }

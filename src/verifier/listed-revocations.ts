@@ -109,14 +109,8 @@ export class ListedRevocations {
     if (URL.parse(uri)?.origin !== this.#origin) return undefined;
     const never = Number.NEGATIVE_INFINITY;
     const oneAtATime = this.#deps.pollIntervalMs === undefined ? shareWork() : takeTurns();
-    const kept = {
-      oneAtATime,
-      list: undefined,
-      etag: undefined,
-      confirmedAtMs: never,
-      triedAtMs: never,
-      hasFailed: false,
-    };
+    const times = { confirmedAtMs: never, triedAtMs: never };
+    const kept = { oneAtATime, list: undefined, etag: undefined, ...times, hasFailed: false };
     this.#lists.set(uri, kept);
     return kept;
   }

@@ -66,19 +66,11 @@ export type VerifierOptions = {
   readonly monotonic?: () => number;
 };
 
-export type Settings = {
-  readonly issuer: string;
+type Defaulted = "requireDeviceBound" | "revocations" | "policy" | "maxStalenessMs" | "cacheSize" | "fetch" | "clock";
+
+export type Settings = Required<Pick<VerifierOptions, "issuer" | "jwksUrl" | "monotonic" | Defaulted>> & {
   readonly audiences: ReadonlySet<string>;
-  readonly requireDeviceBound: boolean;
-  readonly jwksUrl: string;
-  readonly revocations: "feed" | "status-list";
-  readonly policy: "introspect" | "refuse";
-  readonly maxStalenessMs: number;
   readonly pollIntervalMs: number | undefined;
-  readonly cacheSize: number;
-  readonly fetch: typeof fetch;
-  readonly clock: () => number;
-  readonly monotonic: () => number;
 };
 
 /**
@@ -111,18 +103,6 @@ export function resolveOptions(options: VerifierOptions): Settings {
   }
   const { requireDeviceBound = false } = options;
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
-  return {
-    issuer,
-    audiences,
-    requireDeviceBound,
-    jwksUrl,
-    revocations,
-    policy,
-    maxStalenessMs,
-    pollIntervalMs,
-    cacheSize,
-    fetch,
-    clock,
-    monotonic,
-  };
+  const defaulted = { requireDeviceBound, revocations, policy, maxStalenessMs, cacheSize, fetch, clock };
+  return { issuer, audiences, jwksUrl, pollIntervalMs, monotonic, ...defaulted };
 }

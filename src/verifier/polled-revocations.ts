@@ -1,26 +1,15 @@
-import type { Client } from "@connectrpc/connect";
-import type { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { patientTimeout } from "../clock/after-reading.ts";
 import { takeTurns } from "./one-at-a-time.ts";
-import type { Report } from "./report.ts";
-import { type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
+import { type FeedDeps, type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
 
 /** The time limit of a poll, in ms. */
 const TIMEOUT_MS = 5000;
 /** How long to wait after a failed poll, in ms, or for the interval if that is shorter. */
 const COOLDOWN_MS = 1000;
 
-type PolledRevocationsDeps = {
-  readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
+type PolledRevocationsDeps = FeedDeps & {
   /** The age of the knowledge, in ms, at which it is read again. */
   readonly pollIntervalMs: number;
-  /** The wall clock, in ms since the epoch. */
-  readonly clock: () => number;
-  /** A clock that never jumps, in ms. */
-  readonly monotonic: () => number;
-  readonly revokeKeys: (kids: readonly string[]) => void;
-  readonly report: Report;
-  readonly signal: AbortSignal;
 };
 
 /**

@@ -1,26 +1,17 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { Client } from "@connectrpc/connect";
-import type { SessionAdminService, WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { afterReading, patientTimeout } from "../clock/after-reading.ts";
 import { pause } from "../clock/pause.ts";
 import { Freshness } from "./freshness.ts";
-import type { Report } from "./report.ts";
-import { type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
+import { type FeedDeps, type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
 
 /** A feed that is silent for this long, in ms, is replaced. It normally has three heartbeats in that time. */
 const MAX_SILENCE_MS = 3000;
 /** The n-th retry waits for a random share of `FIRST_BACKOFF_MS × 2ⁿ`, or of `MAX_BACKOFF_MS` if that is less. */
 const FIRST_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
-type RevocationsDeps = {
-  readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
-  /** The wall clock, in ms since the epoch. It decides when tokens expire. */
-  readonly clock: () => number;
-  /** A clock that never jumps, in ms. It measures the age of the feed. */
-  readonly monotonic: () => number;
-  readonly revokeKeys: (kids: readonly string[]) => void;
-  readonly report: Report;
-  readonly signal: AbortSignal;
+
+type RevocationsDeps = FeedDeps & {
   /** Receives the stream as well, to pass it on to others (a relay). */
   readonly onward?: Onward;
   /** A stream whose last complete batch is delayed by more than this is replaced, in ms. Default: 3000. */
@@ -39,7 +30,7 @@ export class Revocations implements RevocationSource {
   /** Resolves when the current revocations are known; rejects when the admin token is refused, or lacks the scope. */
   readonly ready: Promise<void>;
   readonly #deps: RevocationsDeps;
-  readonly #setReady: PromiseWithResolvers<void>;
+  readonly #setReady = Promise.withResolvers<void>();
   readonly #freshness: Freshness;
   readonly #revoked: RevokedSessions;
   #following = false;
@@ -48,7 +39,6 @@ export class Revocations implements RevocationSource {
     this.#deps = deps;
     this.#freshness = new Freshness(deps.maxDelayMs);
     this.#revoked = new RevokedSessions(deps);
-    this.#setReady = Promise.withResolvers<void>();
     this.ready = this.#setReady.promise;
     this.ready.catch(() => {}); // A caller that awaits `ready` gets the error.
     void this.#follow();

@@ -1,6 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { AdminClient } from "./admin-api.ts";
+import type { Report } from "./report.ts";
 
 /** How often expired entries are removed, in ms. */
 const SWEEP_INTERVAL_MS = 10_000;
@@ -24,13 +26,19 @@ export interface RevocationSource {
   readonly batches: number;
 }
 
-type RevokedSessionsDeps = {
+/** The dependencies of a source that reads the feed. */
+export type FeedDeps = {
+  readonly client: Pick<AdminClient, "watchRevocations">;
   /** The wall clock, in ms since the epoch. Tokens expire by it. */
   readonly clock: () => number;
-  /** A clock that never jumps, in ms. */
+  /** A clock that never jumps, in ms. It measures the age of the feed. */
   readonly monotonic: () => number;
   readonly revokeKeys: (kids: readonly string[]) => void;
+  readonly report: Report;
+  readonly signal: AbortSignal;
 };
+
+type RevokedSessionsDeps = Pick<FeedDeps, "clock" | "monotonic" | "revokeKeys">;
 
 /** The content of the feed's batches so far. An entry is kept until the tokens of its session have expired. */
 export class RevokedSessions {

@@ -1,5 +1,6 @@
 /** Reads status list tokens (draft-ietf-oauth-status-list-20). This part is the same in every runtime. */
 import type { PublishedKey } from "./jwk.ts";
+import { readBytes } from "./jwks.ts";
 import type { KeySet } from "./key-set.ts";
 import { parseObject } from "./strict-json.ts";
 import { findKey, SIGNATURE_BYTES } from "./token-rules.ts";
@@ -45,14 +46,8 @@ export async function readStatusList(token: string, expected: Expected): Promise
   const key = await keyOf(header, expected.keys);
   if (!(await key.verifies(encoder.encode(`${header}.${payload}`), bytes)))
     throw new Error("the status list is forged");
-  const {
-    iss,
-    sub,
-    iat,
-    exp = Number.POSITIVE_INFINITY,
-    ttl,
-    status_list,
-  } = parseObject(decodeText(payload) ?? "") ?? {};
+  const claims = parseObject(decodeText(payload) ?? "") ?? {};
+  const { iss, sub, iat, exp = Number.POSITIVE_INFINITY, ttl, status_list } = claims;
   if (iss !== expected.issuer || sub !== expected.uri) throw new Error("the status list is another one");
   if (typeof iat !== "number" || typeof exp !== "number") throw new Error("the status list has no time");
   if (expected.nowMs >= exp * 1000) throw new Error("the status list has expired");
@@ -76,7 +71,8 @@ export async function readStatuses(claim: unknown): Promise<Statuses> {
   const compressed = typeof lst === "string" ? decodeBytes(lst) : undefined;
   if (typeof bits !== "number" || !BITS.includes(bits) || compressed === undefined)
     throw new Error("not a status list");
-  return { bits, bytes: sharedIfEmpty(await inflate(compressed)) };
+  const inflated = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate")); // ZLIB (RFC 1950)
+  return { bits, bytes: sharedIfEmpty(await readBytes(inflated, MAX_LIST_BYTES, "the status list")) };
 }
 
 let empty = new Uint8Array();
@@ -92,28 +88,4 @@ function sharedIfEmpty(bytes: Uint8Array): Uint8Array {
 export function statusAt({ bits, bytes }: Statuses, index: number): number | undefined {
   const byte = bytes[Math.floor((index * bits) / 8)];
   return byte === undefined ? undefined : (byte >> ((index * bits) % 8)) & (2 ** bits - 1);
-}
-
-/** Decompresses ZLIB (RFC 1950), up to a limit. */
-async function inflate(compressed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
-  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for (const reader = stream.getReader(); ; ) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    length += value.length;
-    if (length > MAX_LIST_BYTES) {
-      await reader.cancel();
-      throw new Error("the status list is too large");
-    }
-    chunks.push(value);
-  }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
 }

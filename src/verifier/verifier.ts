@@ -3,11 +3,11 @@ import type { AdminClient } from "./admin-api.ts";
 import { type ProvingRequest, type VerifyProof, verifyBound } from "./dpop/bound.ts";
 import { PROOF_LIFE_MS, type ProofRefused } from "./dpop/proof.ts";
 import { createReplays } from "./dpop/replays.ts";
-import { Introspection } from "./introspection.ts";
+import { createIntrospection, type Introspect } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet, KeySetDeps } from "./key-set.ts";
 import { ListedRevocations } from "./listed-revocations.ts";
-import { OnDemand } from "./on-demand.ts";
+import { createOnDemand, type OnDemand } from "./on-demand.ts";
 import { resolveOptions, type Settings, type VerifierOptions } from "./options.ts";
 import { PolledRevocations } from "./polled-revocations.ts";
 import { holdProcess, unlessClosed } from "./ready.ts";
@@ -16,7 +16,7 @@ import { toSafeReport } from "./report.ts";
 import { Revocations } from "./revocations.ts";
 import type { RevocationSource } from "./revoked-sessions.ts";
 import { type Checked, type Expectations, type Refused, splitToken } from "./token-rules.ts";
-import { type Accepted, type Claims, REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
+import { type Accepted, REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
 
 export interface Verifier {
   /** Decides whether to accept an access token. It never rejects. */
@@ -84,15 +84,15 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const feed = client && lists === undefined && { client, clock, monotonic, revokeKeys, report, signal };
   const stream = feed && !isOnDemand ? new Revocations(feed) : undefined;
   const polls = feed && isOnDemand ? new PolledRevocations({ ...feed, pollIntervalMs }) : undefined;
-  const onDemand = isOnDemand ? new OnDemand({ keys, polls, clock, monotonic, signal }) : undefined;
+  const onDemand = isOnDemand ? createOnDemand({ keys, polls, clock, monotonic, signal }) : undefined;
   const shareMs = isOnDemand ? Number.NEGATIVE_INFINITY : settings.maxStalenessMs;
   const shared = {
     settings,
     keys,
     revocations: stream ?? polls,
     lists,
-    introspection:
-      client && settings.policy === "introspect" ? new Introspection({ client, shareMs, signal }) : undefined,
+    introspect:
+      client && settings.policy === "introspect" ? createIntrospection({ client, shareMs, signal }) : undefined,
     onDemand,
     polls,
   };
@@ -118,10 +118,6 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   };
 }
 
-function acceptedOf(claims: Claims): Accepted {
-  return { ok: true, claims, deviceBound: claims.device_bound === true };
-}
-
 type CoreDeps = {
   readonly settings: Settings;
   readonly keys: Pick<KeySet<PublishedKey>, "isTrusted" | "refresh">;
@@ -129,7 +125,7 @@ type CoreDeps = {
   readonly revocations: RevocationSource | undefined;
   /** Present instead of `revocations` if status lists are the source of ended sessions. */
   readonly lists: ListedRevocations | undefined;
-  readonly introspection: Introspection | undefined;
+  readonly introspect: Introspect | undefined;
   readonly onDemand: OnDemand | undefined;
   readonly polls: PolledRevocations | undefined;
 };
@@ -221,9 +217,9 @@ class VerifierCore {
   }
 
   async #introspect(token: string, entry: Entry): Promise<Verdict> {
-    const { introspection } = this.#deps;
-    if (introspection === undefined) return REFUSED.unavailable;
-    const verdict = await introspection.introspect(token, entry.accepted, this.#settings.monotonic());
+    const { introspect } = this.#deps;
+    if (introspect === undefined) return REFUSED.unavailable;
+    const verdict = await introspect(token, entry.accepted, this.#settings.monotonic());
     // While the call was under way, the feed may have delivered something that the service did not know when it responded.
     return (verdict.ok && (await this.#judgeChanges(token, entry))) || verdict;
   }
@@ -237,12 +233,14 @@ class VerifierCore {
   }
 
   #remember(token: string, checked: Checked): Entry {
-    const { sct, iat, exp } = checked.claims;
+    const { claims } = checked;
+    const { sct, iat, exp } = claims;
+    const accepted: Accepted = { ok: true, claims, deviceBound: claims.device_bound === true };
     const entry = {
       ...checked,
       createdAtMs: typeof sct === "number" ? sct : iat * 1000,
       expiresAtMs: exp * 1000,
-      accepted: Promise.resolve<Verdict>(Object.freeze(acceptedOf(checked.claims))),
+      accepted: Promise.resolve<Verdict>(Object.freeze(accepted)),
     };
     this.#cache.set(token, entry);
     return entry;

@@ -11,7 +11,6 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "44
 
 /** Matches characters that a path must escape (RFC 3986 section 3.3). */
 const UNESCAPED = /[^A-Za-z0-9._~!$&'()*+,;=:@/%-]+/g;
-const encoder = new TextEncoder();
 
 /**
  * Returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3). Undefined if it is no
@@ -22,12 +21,10 @@ export function proofUrl(text: string): string | undefined {
   if (givenScheme === undefined || host === undefined) return undefined;
   const scheme = givenScheme.toLowerCase();
   const authority = host.toLowerCase() + (port && port !== DEFAULT_PORTS[scheme] ? `:${port}` : "");
-  const escaped = path.replace(UNESCAPED, escapeText).replace(/%[0-9a-f]{2}/gi, normalizeEscape);
+  const escaped = path
+    .replace(UNESCAPED, (text) => encodeURIComponent(text.toWellFormed()))
+    .replace(/%[0-9a-f]{2}/gi, normalizeEscape);
   return `${scheme}://${authority}${removeDotSegments(escaped)}`;
-}
-
-function escapeText(text: string): string {
-  return Array.from(encoder.encode(text), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
 /** Decodes an escaped character if it needs no escape. Other escapes are written in upper case. */

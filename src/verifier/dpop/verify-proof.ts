@@ -26,7 +26,7 @@ export function verifyProof(text: string, expected: ProofExpectation): ProofResu
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== sha256(accessToken)) return refuseProof("proof_wrong_token");
   const recent = known.get(headerSegment);
-  const object = recent?.object ?? importProofKey(key);
+  const object = recent?.object ?? importPublicKey(key.members);
   if (object === undefined) return refuseProof("proof_bad_key");
   if (!isSignedBy(object, key.algorithm, read)) return refuseProof("proof_forged");
   const thumbprint = recent?.thumbprint ?? sha256(thumbprintInput(key));
@@ -36,8 +36,8 @@ export function verifyProof(text: string, expected: ProofExpectation): ProofResu
   return { ok: true, thumbprint, id: sha256(`${thumbprint}.${jti}`) };
 }
 
-/** Imports the key of a proof. Returns undefined if it is not a valid key, such as a point that is not on the curve. */
-export function importProofKey({ members }: ProofKey): KeyObject | undefined {
+/** Imports the members of a public JWK. Returns undefined if they are not a valid key, such as a point that is not on the curve. */
+export function importPublicKey(members: Readonly<Record<string, unknown>>): KeyObject | undefined {
   try {
     return createPublicKey({ key: { ...members }, format: "jwk" });
   } catch {

@@ -1,0 +1,11 @@
+/** What every runtime's entry exports. docs/verifier.md explains the functions and types. */
+export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
+export { accessTokenInterceptor, callerClaims } from "./connect.ts";
+export type { ProvingRequest } from "./dpop/bound.ts";
+export { PROOF_REFUSALS, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
+export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";
+export type { VerifierOptions } from "./options.ts";
+export { VerifierClosedError } from "./ready.ts";
+export type { Report, VerifierEvent } from "./report.ts";
+export { type Accepted, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
+export type { Verifier } from "./verifier.ts";
