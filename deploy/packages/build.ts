@@ -64,7 +64,7 @@ export function packageDirectory(folder: string): string {
 
 export const readManifest = (folder: string) => readJson<Manifest>(join(packageDirectory(folder), "package.json"));
 
-/** Returns the names of the packages on which others depend. They are built first. */
+/** The packages on which others depend, as their names and directories. They are built first. */
 const LIBRARIES = new Map(
   packageNames()
     .map((folder) => [readManifest(folder).name, folder] as const)

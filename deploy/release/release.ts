@@ -22,7 +22,7 @@ const CHANGELOGS = ["CHANGELOG.md", "src/http/CHANGELOG.md"];
 const run = (cwd: string, command: string, ...args: string[]) =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
-/** Returns the page of the repository, from its remote; undefined if it has none. */
+/** Returns the URL of the repository's web page, derived from its remote; undefined if it has none. */
 function repositoryUrl(): string | undefined {
   try {
     const remote = run(ROOT, "git", "remote", "get-url", "origin").trim();

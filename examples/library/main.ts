@@ -56,7 +56,7 @@ const options = { routes, interceptors: [timing] };
 const handler = createHttpHandler({
   ...options,
   tables: [LibraryServiceRoutes],
-  fallback: connectNodeAdapter(options), // serves all other requests, such as Connect and gRPC-Web
+  fallback: connectNodeAdapter(options), // This adapter serves all other requests, such as Connect and gRPC-Web.
 });
 
 const server = createServer(handler).listen(Number(process.env.PORT ?? 8090), "127.0.0.1", () => {

@@ -29,7 +29,10 @@ const accounts = Promise.all([
   account("", "", randomBytes(16).toString("hex")),
 ]).then(([alice, nobody]) => ({ byEmail: new Map([["alice@example.com", alice]]), nobody }));
 
-/** Limits attempts to guess a password: few for an account and address, more for an address. Several processes need a common store. */
+/**
+ * Limits attempts to guess a password: few for an account and address, more for an address. If several processes serve logins, they need a
+ * common store.
+ */
 const byAccount = new RateLimiterMemory({ points: 5, duration: 300 });
 const byAddress = new RateLimiterMemory({ points: 50, duration: 300 });
 

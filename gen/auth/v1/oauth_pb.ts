@@ -66,14 +66,15 @@ export type GrantTokenResponse = Message<"auth.v1.GrantTokenResponse"> & {
   accessToken: string;
 
   /**
-   * How to present it: `Bearer`, or `DPoP` with a proof of the key that the session is bound to.
+   * How to present the access token: `Bearer`, or `DPoP` with a proof of the key that the session is bound
+   * to.
    *
    * @generated from field: string token_type = 2 [json_name = "token_type"];
    */
   tokenType: string;
 
   /**
-   * In how many seconds it expires.
+   * In how many seconds the access token expires.
    *
    * @generated from field: int32 expires_in = 3 [json_name = "expires_in"];
    */

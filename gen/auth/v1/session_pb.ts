@@ -311,7 +311,7 @@ export type Session = Message<"auth.v1.Session"> & {
   idleExpireTime?: Timestamp | undefined;
 
   /**
-   * When the session ends in any case.
+   * When the session ends even if it is refreshed.
    *
    * @generated from field: google.protobuf.Timestamp absolute_expire_time = 8;
    */
@@ -562,7 +562,7 @@ export type DeviceSession = Message<"auth.v1.DeviceSession"> & {
   credentials: DeviceSession_Credential[];
 
   /**
-   * The hosts of other origins whose requests may wait for it.
+   * The hosts of other origins whose requests may wait for a fresh device cookie.
    *
    * @generated from field: repeated string allowed_refresh_initiators = 5 [json_name = "allowed_refresh_initiators"];
    */

@@ -148,7 +148,7 @@ export const RevokeGloballyResponseSchema: GenMessage<RevokeGloballyResponse> = 
  */
 export const OAuthAdminService: GenService<{
   /**
-   * Reports whether a token would be accepted now (RFC 7662). Never rotates.
+   * Reports whether a token would be accepted now (RFC 7662). The call never rotates a refresh token.
    *
    * @generated from rpc auth.admin.v1.OAuthAdminService.Introspect
    */

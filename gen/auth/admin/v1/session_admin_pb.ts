@@ -123,7 +123,7 @@ export type Session = Message<"auth.admin.v1.Session"> & {
   idleExpireTime?: Timestamp | undefined;
 
   /**
-   * When the session ends in any case.
+   * When the session ends even if it is refreshed.
    *
    * @generated from field: google.protobuf.Timestamp absolute_expire_time = 10;
    */
@@ -207,7 +207,7 @@ export type DeviceBinding = Message<"auth.admin.v1.DeviceBinding"> & {
   thumbprint: string;
 
   /**
-   * Whether refreshing the session needs the key, which is so from the first use of the key on.
+   * Whether refreshing the session needs the key. It does from the first use of the key on.
    *
    * @generated from field: bool bound = 3;
    */
@@ -251,16 +251,16 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   claims?: JsonObject | undefined;
 
   /**
-   * The audience of the access tokens, at most 255 bytes. Empty, with empty `audiences`: the first of the service's AUDIENCE.
-   * The public API accepts only access tokens for one of AUDIENCE: a session
-   * for other audiences ends by its cookie or through this service.
+   * The audience of the access tokens, at most 255 bytes. If this and `audiences` are empty, it is the first
+   * of the service's AUDIENCE. The public API accepts only access tokens for one of AUDIENCE, so a session
+   * for other audiences can be ended only by its cookie or through this service.
    *
    * @generated from field: string audience = 3;
    */
   audience: string;
 
   /**
-   * The application (`client_id`), at most 255 bytes. Empty: the first audience.
+   * The application (`client_id`), at most 255 bytes. The default is the first audience.
    *
    * @generated from field: string client_id = 4;
    */
@@ -274,14 +274,16 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   client?: Client | undefined;
 
   /**
-   * How long the session lives without a refresh, at least 1s. Absent: SESSION_IDLE_TTL, which is also the most.
+   * How long the session lives without a refresh, at least 1s. The default is SESSION_IDLE_TTL, which is also
+   * the maximum.
    *
    * @generated from field: google.protobuf.Duration idle_timeout = 6;
    */
   idleTimeout?: Duration | undefined;
 
   /**
-   * How long the session lives in any case, at least 1s. Absent: SESSION_ABSOLUTE_TTL, which is also the most.
+   * How long the session lives even if it is refreshed, at least 1s. The default is SESSION_ABSOLUTE_TTL,
+   * which is also the maximum.
    *
    * @generated from field: google.protobuf.Duration absolute_lifetime = 7;
    */
@@ -304,7 +306,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   replacesSessionId: string;
 
   /**
-   * When the user authenticated (`auth_time` in access tokens, in seconds). Not in the future.
+   * When the user authenticated (`auth_time` in access tokens, in seconds). It must not be in the future.
    *
    * @generated from field: google.protobuf.Timestamp auth_time = 10;
    */
@@ -463,7 +465,7 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
   messageDesc(file_auth_admin_v1_session_admin, 6);
 
 /**
- * The page of sessions to return. Sessions are on it that match every criterion that is set.
+ * The page of sessions to return. It contains the sessions that match every criterion that is set.
  *
  * @generated from message auth.admin.v1.ListSessionsRequest
  */
@@ -525,7 +527,8 @@ export type ListSessionsRequest = Message<"auth.admin.v1.ListSessionsRequest"> &
   subjectPrefix: string;
 
   /**
-   * The device's network address as the login gave it, at most 64 bytes; one that ends in `.` or `:` stands for all that begin so. Empty: any.
+   * The device's network address as the login gave it, at most 64 bytes. A text that ends in `.` or `:`
+   * matches every address that begins with it. Empty: any.
    *
    * @generated from field: string ip_address = 9;
    */
@@ -665,7 +668,7 @@ export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
   sessionId: string;
 
   /**
-   * The subject, where it is known.
+   * The subject, if it is known.
    *
    * @generated from field: string subject = 4;
    */
@@ -679,7 +682,7 @@ export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
   revocationReason: RevocationReason;
 
   /**
-   * The network address of the request that caused the event, where it is known.
+   * The network address of the request that caused the event, if it is known.
    *
    * @generated from field: string ip_address = 6;
    */
@@ -1029,7 +1032,8 @@ export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> 
  */
 export type WatchRevocationsRequest = Message<"auth.admin.v1.WatchRevocationsRequest"> & {
   /**
-   * `cursor` of the last batch received. Empty: from a snapshot of the current revocations.
+   * The `cursor` of the last batch received. If it is empty, the stream begins with a snapshot of the current
+   * revocations.
    *
    * @generated from field: string cursor = 1;
    */
@@ -1050,7 +1054,7 @@ export const WatchRevocationsRequestSchema: GenMessage<WatchRevocationsRequest> 
  */
 export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsResponse"> & {
   /**
-   * Sessions that ended, in no particular order; at least once each.
+   * Sessions that ended, in no particular order. Each is delivered at least once.
    *
    * @generated from field: repeated auth.admin.v1.Revocation revocations = 1;
    */
@@ -1450,7 +1454,7 @@ export const SessionAdminService: GenService<{
     output: typeof CreateSessionResponseSchema;
   },
   /**
-   * Returns a live session. `not_found` when there is none of that id.
+   * Returns a live session. `not_found` if no live session has that id.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.GetSession
    */
@@ -1522,9 +1526,8 @@ export const SessionAdminService: GenService<{
     output: typeof RevokeAllSessionsResponseSchema;
   },
   /**
-   * Records that the user of a session has authenticated again, such as after a
-   * step-up challenge (RFC 9470). The next access tokens carry it. Idempotent.
-   * `not_found` when there is no live session of that id.
+   * Records that the user of a session has authenticated again, such as after a step-up challenge (RFC 9470).
+   * The next access tokens carry it. Idempotent. `not_found` if no live session has that id.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.ElevateSession
    */
@@ -1534,8 +1537,9 @@ export const SessionAdminService: GenService<{
     output: typeof ElevateSessionResponseSchema;
   },
   /**
-   * Removes the device key of a session. The session continues without one, and its browser may register another.
-   * This is for users whose device has lost its key. Idempotent. `not_found` when there is no live session of that id.
+   * Removes the device key of a session. The session continues without one, and its browser may register
+   * another. This is for users whose device has lost its key. Idempotent. `not_found` if no live session has
+   * that id.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.UnbindDevice
    */
@@ -1545,8 +1549,8 @@ export const SessionAdminService: GenService<{
     output: typeof UnbindDeviceResponseSchema;
   },
   /**
-   * Reports whether an access token or a refresh token would be accepted now
-   * (RFC 7662). Never rotates.
+   * Reports whether an access token or a refresh token would be accepted now (RFC 7662). The call never
+   * rotates a refresh token.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.IntrospectToken
    */

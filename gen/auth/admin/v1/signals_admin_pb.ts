@@ -67,28 +67,28 @@ export type Subscription = Message<"auth.admin.v1.Subscription"> & {
   subscriptionId: string;
 
   /**
-   * The form of its signals.
+   * The form of the subscription's signals.
    *
    * @generated from field: auth.admin.v1.SubscriptionKind kind = 2;
    */
   kind: SubscriptionKind;
 
   /**
-   * The URL that receives; empty for `ssf_poll`.
+   * The URL that receives the signals; empty for `ssf_poll`.
    *
    * @generated from field: string endpoint = 3;
    */
   endpoint: string;
 
   /**
-   * The ends of sessions that it is about.
+   * The ends of sessions that the subscription is about.
    *
    * @generated from field: auth.admin.v1.SubscriptionFilter filter = 4;
    */
   filter?: SubscriptionFilter | undefined;
 
   /**
-   * `aud` of what is signed; empty for a webhook.
+   * The audience (`aud`) of signed signals; empty for a webhook.
    *
    * @generated from field: repeated string audience = 5;
    */
@@ -165,28 +165,28 @@ export const SubscriptionSchema: GenMessage<Subscription> = /*@__PURE__*/
  */
 export type CreateSubscriptionRequest = Message<"auth.admin.v1.CreateSubscriptionRequest"> & {
   /**
-   * The form of its signals.
+   * The form of the subscription's signals.
    *
    * @generated from field: auth.admin.v1.SubscriptionKind kind = 1;
    */
   kind: SubscriptionKind;
 
   /**
-   * The URL that receives: https, and no private address unless SIGNALS_ALLOW_PRIVATE is on.
+   * The URL that receives the signals: https, and no private address unless SIGNALS_ALLOW_PRIVATE is on.
    *
    * @generated from field: string endpoint = 2;
    */
   endpoint: string;
 
   /**
-   * The ends of sessions that it is about: all by default.
+   * The ends of sessions that the subscription is about: all by default.
    *
    * @generated from field: auth.admin.v1.SubscriptionFilter filter = 3;
    */
   filter?: SubscriptionFilter | undefined;
 
   /**
-   * `aud` of what is signed. Required but for a webhook, which has none.
+   * The audience (`aud`) of signed signals. Required, except for a webhook, which has none.
    *
    * @generated from field: repeated string audience = 4;
    */
@@ -299,7 +299,7 @@ export const ListSubscriptionsRequestSchema: GenMessage<ListSubscriptionsRequest
  */
 export type ListSubscriptionsResponse = Message<"auth.admin.v1.ListSubscriptionsResponse"> & {
   /**
-   * All of them, by id.
+   * All subscriptions, ordered by id.
    *
    * @generated from field: repeated auth.admin.v1.Subscription subscriptions = 1;
    */
@@ -468,7 +468,8 @@ export type TestSubscriptionResponse = Message<"auth.admin.v1.TestSubscriptionRe
   accepted: boolean;
 
   /**
-   * If it has not: why, from the same list as `last_error`.
+   * Why the receiver has not accepted the signal, from the same list as `last_error`. Empty if it has
+   * accepted the signal.
    *
    * @generated from field: string error = 2;
    */
@@ -489,7 +490,7 @@ export const TestSubscriptionResponseSchema: GenMessage<TestSubscriptionResponse
  */
 export const SubscriptionKind = {
   /**
-   * No kind is named.
+   * The kind is not set.
    *
    * @generated from enum value: SUBSCRIPTION_KIND_UNSPECIFIED = 0;
    */
@@ -557,7 +558,7 @@ export const SignalsAdminService: GenService<{
     output: typeof CreateSubscriptionResponseSchema;
   },
   /**
-   * Returns a subscription. `not_found` when there is none of that id.
+   * Returns a subscription. `not_found` if none has that id.
    *
    * @generated from rpc auth.admin.v1.SignalsAdminService.GetSubscription
    */
@@ -597,7 +598,7 @@ export const SignalsAdminService: GenService<{
     output: typeof PauseSubscriptionResponseSchema;
   },
   /**
-   * Delivers from where delivery stopped, whatever the reason of the pause was.
+   * Continues delivery from where it stopped, whatever the reason of the pause was.
    *
    * @generated from rpc auth.admin.v1.SignalsAdminService.ResumeSubscription
    */
@@ -607,7 +608,8 @@ export const SignalsAdminService: GenService<{
     output: typeof ResumeSubscriptionResponseSchema;
   },
   /**
-   * Sends one signal of a session that never existed, once, also where the subscription is paused.
+   * Sends one signal about a session that never existed, even if the subscription is paused. It is sent only
+   * once.
    *
    * @generated from rpc auth.admin.v1.SignalsAdminService.TestSubscription
    */
