@@ -126,7 +126,7 @@ class Conversation {
     const visited = new Set<string>();
     const ordered: FileDescriptorProto[] = [];
     const add = (file: FileDescriptorProto) => {
-      // This also ends the recursion for files that import each other, which the registry then refuses.
+      // The check also ends the recursion for files that import each other. The registry refuses such files later.
       if (visited.has(file.name)) return;
       visited.add(file.name);
       for (const name of file.dependency) {

@@ -68,7 +68,10 @@ function createTransport(
   };
 }
 
-/** Returns whether a response was cut within its message. connect-es reports it by this code, as if the client had sent the message. */
+/**
+ * Returns whether a response was cut within its message. connect-es reports that as `invalid_argument`, as if the client had sent the
+ * message.
+ */
 function isCut(error: unknown): boolean {
   return error instanceof ConnectError && error.code === Code.InvalidArgument && !error.isWireError;
 }

@@ -36,7 +36,8 @@ export const LATE_CALLS_PER_TURN = 64;
 /** How many turns in a row must be late. A single one may be a pause, such as a garbage collection. */
 const LATE_TURNS = 2;
 /**
- * How many times as many endings of sessions as other commands may wait for the store. Endings are accepted for as long as possible.
+ * Commands that end sessions are accepted for as long as possible: this many times as many of them as of other commands may wait for the
+ * store.
  */
 const ENDINGS_FACTOR = 4;
 
@@ -118,8 +119,8 @@ export class Admission {
   /**
    * Notes that a command has ended.
    *
-   * @param outcome `slow`: the reply arrived, but its duration does not show how fast the store is (endings wait for replicas); `lost`:
-   * the outcome of the command is unknown
+   * @param outcome `slow`: the reply arrived, but its duration does not show how fast the store is (commands that end sessions wait for
+   *   replicas); `lost`: the outcome of the command is unknown
    */
   finish(begun: number, outcome: "replied" | "slow" | "lost"): void {
     const left = (this.#waiting.get(begun) ?? 1) - 1;

@@ -75,7 +75,7 @@ export class Fruitless {
     return (this.#buckets.get(subnetOf(address))?.atMs ?? 0) > this.#clock();
   }
 
-  /** A page does not check the credential in the headers, so a credential does not make a request for it fruitful. */
+  /** Plain pages ignore credentials, so a request for one counts as fruitless even if it has a credential. */
   #isFruitless(request: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
     const { method, url } = request;
     if (!this.#needsCredential(url) || method === "OPTIONS" || fruitless.has(request)) return true;

@@ -16,7 +16,7 @@ export function overloadReport(
     const state = causes[cause];
     const now = clock();
     state.refused++;
-    // If a clock is set back, the log must not become silent.
+    // The absolute value is compared, so that the log does not become silent when a clock is set back.
     if (Math.abs(now - state.loggedAt) < QUIET_MS) return;
     log.warn({ event: "overloaded", cause, refused: state.refused }, "overloaded");
     state.loggedAt = now;

@@ -239,7 +239,7 @@ export function malformedRequests(
     });
 }
 
-/** Returns which rule a response breaks that holds for every request; undefined if none. */
+/** Checks the rules that hold for every response. Returns the rule that this response breaks; undefined if none. */
 export function faultOf({ status, headers, trailers, body }: RawResponse): string | undefined {
   const grpc = trailers.get("grpc-status") ?? headers.get("grpc-status") ?? /grpc-status: ?(\d+)/i.exec(body)?.[1];
   if (status >= 500 && status !== 504 && status !== 505) return `status ${status}`;

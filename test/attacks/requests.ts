@@ -12,7 +12,7 @@ export type Candidate = {
 
 export const NUMBER = "nnnnnnnn";
 
-/** Returns the candidate as it is sent for the `at`th time. */
+/** Returns the request as it is sent the `at`th time. */
 export function numbered(candidate: Candidate, at: number): Candidate {
   const number = String(at).padStart(NUMBER.length, "0");
   const headers = Object.entries(candidate.headers).map(([name, value]) => [name, value.replace(NUMBER, number)]);

@@ -67,7 +67,7 @@ async function storedBytes(port: number): Promise<number> {
   return bytes;
 }
 
-/** Verifies as many signatures of proofs as the service does in a turn. */
+/** Verifies as many signatures of proofs as the service does in one turn of the measurement. */
 async function checkSignatures(): Promise<number> {
   const publicKey = createPublicKey({ key: { ...key.jwk }, format: "jwk" });
   const proof = proveGrant(key);

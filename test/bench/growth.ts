@@ -41,7 +41,7 @@ const MAX_OF_EMBEDDED = 10_000;
 const ROUNDS = 5;
 /** How many sessions are refreshed in a round. No session is refreshed twice. */
 const PER_ROUND = FEW / ROUNDS;
-/** Commands that are under way at a time. */
+/** How many commands are under way at a time. */
 const AT_ONCE = 32;
 const PAGE_SIZE = 100;
 

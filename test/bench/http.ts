@@ -14,7 +14,7 @@ interface Row {
   readonly what: string;
   /** Nanoseconds per match, the median of batches. */
   readonly ours: number;
-  /** The same for find-my-way; undefined if the path has a custom verb, which that router does not support. */
+  /** Nanoseconds per match for find-my-way; undefined if the path has a custom verb, which that router does not support. */
   readonly findMyWay: number | undefined;
   readonly baseline: number | undefined;
 }

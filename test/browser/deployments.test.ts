@@ -149,7 +149,7 @@ describe.each([
     await expectToWork(engine, page, base, loginUrl);
   });
 
-  // Only Chromium runs the following tests, unless it is the long form (`npm run test:browser`).
+  // Only Chromium runs the following tests, except in the long form (`npm run test:browser`), in which all engines do.
   if (process.env.BROWSERS !== "long" && name !== "Chromium") return;
 
   test("same origin behind nginx with TLS", async () => {

@@ -6,7 +6,7 @@ import { pause } from "../../src/clock/pause.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Returns a function that tells whether a promise has resolved. */
+/** Returns a function that reports whether a promise has resolved. */
 function watch(promise: Promise<void>): () => Promise<boolean> {
   let isOver = false;
   void promise.then(() => {

@@ -1,4 +1,4 @@
-/** The steady clock, on a machine that sleeps when the test says so. */
+/** The steady clock on a simulated machine that sleeps whenever the test wants it to. */
 import { expect, test } from "vitest";
 import { createSteadyClock } from "../../src/clock/steady.ts";
 

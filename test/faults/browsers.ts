@@ -205,7 +205,7 @@ export class Browsers {
     const isOld = performance.now() - (login.endedAt ?? 0) > 2 * MAX_STALENESS_MS;
     const isAccepted = isOld && (await this.#verifier.verify(login.accessToken)).ok;
     if (isActive === true || isAccepted) this.tally.deadAccepted++;
-    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // This fault is counted only once.
+    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // Each such fault is counted only once.
   }
 
   #admin(url: string, method: string, message: unknown) {

@@ -12,7 +12,7 @@ afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close(0)));
 });
 
-/** Responds with the status that is the path. */
+/** Responds with the status that the path of the request contains. */
 const handler: Handler = ({ url = "" }, response) => respond(response, Number(url.slice(1, 4)), {}, "x");
 
 async function opened(bounds = true, onRefused = (_: string) => {}): Promise<Listener> {
@@ -131,7 +131,7 @@ test("the bucket leaks, and an address is barred for a while", () => {
   expect([fruitless.isBarred("192.0.2.1"), fruitless.isBarred("192.0.2.2")]).toEqual([true, false]);
   now += CALM_MS - 1;
   expect(fruitless.isBarred("192.0.2.1")).toBe(true);
-  // Requests on connections from before do not extend the time for which the address is barred.
+  // Requests on older connections do not extend the time for which the address may not connect.
   expect(burst(1)).toBe(1);
   now += 1;
   expect(fruitless.isBarred("192.0.2.1")).toBe(false);

@@ -12,7 +12,7 @@ import { createServerSessions } from "../../src/server-kit/index.ts";
 const RENEWED = ["refresh_token=b; Path=/", "access_token=c; Path=/"];
 const OWN = "own=1; Path=/";
 
-/** Creates the sessions of an application whose service renews each session. */
+/** Creates the server kit of an application. Its service is simulated, and renews every session. */
 function renewing() {
   const headers = new Headers(RENEWED.map((line) => ["set-cookie", line]));
   return createServerSessions({

@@ -184,7 +184,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     return () => store.close();
   });
 
-  /** Returns the endings among the events of a subject, after waiting for all of them. */
+  /** Returns the events of a subject that report the end of a session, after waiting for all of them. */
   async function endsOf(subject: string, count: number) {
     return until(async () => {
       const wanted = { subject, pageSize: 100 };

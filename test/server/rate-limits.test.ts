@@ -90,7 +90,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         const address = from(anAddress());
-        // The refreshes stay one below the limit of the session, which also counts after the session has ended.
+        // The test makes one refresh less than the limit of the session. The limit also counts refreshes after the session has ended.
         for (let time = 0; time < LIMIT; time++) {
           const ended = await caller.call(refresh, {}, { ...cookie(user.refreshToken), ...address });
           expect(ended).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });

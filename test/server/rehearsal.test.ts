@@ -1,4 +1,4 @@
-/** The rehearsal runs once the code that the first requests need, before the service is ready, and has no visible effect. */
+/** The rehearsal, which runs the code of the first requests once before the service is ready, has no visible effect. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";

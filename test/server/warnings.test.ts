@@ -1,4 +1,4 @@
-/** Warnings about settings with which browsers cannot use the service. */
+/** The warnings of the service about settings with which browsers cannot use it. */
 import { expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
 import { runToExit, startService, waitFor } from "../support/service.ts";

@@ -80,7 +80,8 @@ test("what has expired is not delivered any more", async () => {
   await open(feed);
   world.advance(MARKER_LIFE + 1);
   const reads = world.reads;
-  while (world.reads < reads + 2) await new Promise(setImmediate); // After two more reads the feed has processed the first hint.
+  // After two more reads of the log, the feed has processed the first notification of the store.
+  while (world.reads < reads + 2) await new Promise(setImmediate);
   const fresh = await world.end();
   const { first, watch } = await open(feed);
   const batch = first.revocations.length > 0 ? first : await until(watch, fresh);

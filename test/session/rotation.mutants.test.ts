@@ -10,7 +10,8 @@ import { grid } from "./rotation-search/time.ts";
 
 const time = grid(2);
 const asked = (rule: typeof decide) => [
-  keepsAsking(rule, 1.001 * R, 9, R / 2), // Here the current child was minted less than R ago when the victim presents its token.
+  // Here the reuse interval (R) since the creation of the current successor is not over when the victim presents its token.
+  keepsAsking(rule, 1.001 * R, 9, R / 2),
   keepsAsking(rule, 2.1 * R, 1, 30 * R), // Here the victim presents its token slightly later than a superseded token is accepted.
 ];
 const setBack = (rule: typeof decide) => play(rule, "vv", 0, -R - 1);

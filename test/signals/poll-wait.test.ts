@@ -18,7 +18,7 @@ test("a receiver leaves places to wait for other receivers", () => {
   expect(["one", "five", "six"].map((receiver) => enterOften(polls, receiver))).toEqual([0, 1, 0]);
 });
 
-/** Starts a poll of a stream that never has a signal. The returned functions let time pass and announce an ending. */
+/** Starts a poll of a stream that never has a signal. The returned functions let time pass and announce the end of a session. */
 function startPoll() {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   onTestFinished(() => void vi.useRealTimers());

@@ -42,7 +42,7 @@ export async function steal(world: World, dice: Dice): Promise<number> {
       return { sid: session.sid, order, holds: [token, token], last: undefined, served: 0, changes: 0, dead: false };
     }),
   );
-  // Some tokens are stolen before their first use, and others after it, when they are the confirmed token.
+  // Some tokens are stolen before their first use, and others after it.
   await Promise.all(
     thefts.map(async (theft) => {
       if (!dice.chance(0.5)) return;

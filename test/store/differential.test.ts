@@ -1,7 +1,7 @@
 /**
  * Random histories: the model (the pure function around maps in memory), the embedded store and real Redis give the same result for every
  * step. The clock moves by steps close to the reuse interval and the lifetimes. The presented tokens are those that were returned,
- * including siblings, and corrupted ones.
+ * including several successors of one token (siblings), and corrupted ones.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * Every creation and every ending is recorded exactly once. Each step is interrupted in every possible way, and repeated or not, while
- * replies about records are lost at random. Every backend runs all combinations.
+ * Every creation and every end of a session is recorded exactly once. Each step is interrupted in every possible way, and repeated or not,
+ * while replies about records are lost at random. Every backend runs all combinations.
  */
 import { expect, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../src/session/admin.ts";
@@ -23,8 +23,8 @@ export const ROUND_MS = 5 * SECOND;
 const MAX_ROUNDS = 200;
 
 /**
- * The ways to interrupt a step: not at all, before it takes effect, or after it, so that its caller or its instance never learns that it
- * did.
+ * The ways to interrupt a step: not at all, before it takes effect, or after that, so that its caller or its instance never learns of the
+ * effect.
  */
 const CUTS = [
   "none",
@@ -78,7 +78,7 @@ function unreliable(log: RecordLog, draw: () => number): RecordLog {
 
 type Line = { readonly event: AuditEvent; readonly address: string | undefined };
 
-/** The recorder of an instance, with the lines that it has written. */
+/** The recorder of an instance, with the log lines that it has written. */
 export class Instance {
   readonly recorder: EventRecorder;
   readonly lines: Line[];
@@ -196,7 +196,7 @@ function cutShort(store: SessionStore, cut: Cut): SessionStore {
   });
 }
 
-/** Counts the lines about each event, by the name of the event. */
+/** Counts the log lines about each event, by the name of the event. */
 function tally(names: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -232,7 +232,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   const dead: Instance[] = [];
   const cutOff: Instance[] = [];
   const created = new Set<SessionId>();
-  /** The events that may have two lines, because their instance was cut off after its line and before it stored the record. */
+  /** The events that may have two log lines, because their instance was cut off after it wrote the line and before it stored the record. */
   const twice = new Set<string>();
   const sessions: SessionId[] = [];
 

@@ -28,7 +28,7 @@ export type VectorCase = {
   readonly token: string;
   /** The time of the verification, by both local clocks. */
   readonly nowMs: number;
-  /** Options that replace those of the file. */
+  /** Options of this case, which replace those of the whole file. */
   readonly options?: Partial<VectorOptions>;
   /** The body of the key set if it differs from that of the file; null if it cannot be read. */
   readonly keys?: unknown;

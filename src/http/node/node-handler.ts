@@ -182,7 +182,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
       next: async () => {
         const chunk = await chunks.next();
         if (chunk !== undefined) return chunk;
-        // If the client has reset an HTTP/2 stream, it ends as if the body were complete.
+        // If the client has reset an HTTP/2 stream, the stream ends as if the body were complete.
         if (request.aborted) throw clientDisconnected();
         this.#bodyUnfinished = false;
         return undefined;

@@ -136,7 +136,7 @@ function find(from: Node, segments: Segments, verb: string, start: number): Rout
     const { star, doubleStar } = node;
     if (at === segments.length) return endOf(node, verb) ?? (doubleStar && endOf(doubleStar, verb));
     const literal = literalChild(node, segments[at]);
-    // If only one way leads on, no backtracking is needed.
+    // If at most one kind of next node can match, no backtracking is needed.
     if (doubleStar === undefined && (literal === undefined || star === undefined)) {
       const next = literal ?? star;
       if (next === undefined) return undefined;

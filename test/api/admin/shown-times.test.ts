@@ -1,4 +1,4 @@
-/** The admin API shows and takes times of the wall clock, even after that clock was set and the store's time differs from it. */
+/** The admin API returns and accepts times of the wall clock, even after that clock was set and the store's time differs from it. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -102,7 +102,7 @@ const clock =
     return settle(page);
   };
 
-/** A tab refreshes, and its request is held while something happens to the tab. Meanwhile another tab opens. */
+/** A tab refreshes, and its request is delayed while something happens to the tab. Meanwhile another tab opens. */
 const holder =
   (happens: (context: BrowserContext, page: Page) => Promise<unknown>): Scenario =>
   async (standIn, context, page, library) => {

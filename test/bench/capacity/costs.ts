@@ -25,7 +25,10 @@ export type Costs = {
     readonly reading: number;
     /** The cost of each second for one instance that only reads the log. */
     readonly rest: number;
-    /** The same cost for Redis on a cluster, where each of the 256 partitions needs a separate script. */
+    /**
+     * The cost for Redis of each second in which one instance only reads the log, on a cluster: each of the 256 partitions needs a separate
+     * script.
+     */
     readonly restOfCluster: number;
   };
   /** The bytes between client and instance, and between instance and Redis, in both directions together, without TLS, TCP and IP. */

@@ -17,10 +17,10 @@ import {
 
 /** The rate of refreshes in the measurement: about half of what one core can serve. */
 const REFRESHES_PER_SECOND = 2_400;
-/** How many slices warm up, because V8 compiles functions that were called often. */
+/** How many slices of the measurement warm up the service, because V8 compiles functions that were called often. */
 const WARM_SLICES = 3;
 const ENDINGS_PER_SECOND = 100;
-/** How many further instances read the endings of one instance. */
+/** How many further instances read which sessions one instance has ended. */
 const READERS = 3;
 const SESSIONS = 10_000;
 const WATCHERS = 50;
@@ -103,7 +103,7 @@ export async function measure(log: Log): Promise<Costs> {
   }
 }
 
-/** Measures endings at one instance, alone and with other instances that only read the log. */
+/** Measures the end of sessions at one instance, alone and with other instances that only read the log. */
 async function measureEndings(world: World, service: Service, idle: Cost): Promise<{ ending: Cost; reading: Cost }> {
   const ending = await endings(world, service, idle);
   const all = await startWorld(1 + READERS);
@@ -121,7 +121,7 @@ async function measureEndings(world: World, service: Service, idle: Cost): Promi
   }
 }
 
-/** @param rate the number of endings per second; without it, as many as possible */
+/** @param rate how many sessions to end per second; without it, as many as possible */
 async function endings(world: World, service: Service, idle: Cost, rate?: number): Promise<Cost> {
   const load = await logouts(service, await logIn(service, SESSIONS), rate);
   if (rate !== undefined) await load.run(); // The first run warms up the service.

@@ -13,7 +13,7 @@ export type Demand = {
 };
 
 export type Plan = {
-  /** The share of a core that is planned for, 0 to 1. The rest is for the loss of a zone, and for bursts. */
+  /** The share of a core that the plan uses, 0 to 1. The rest is a reserve for the loss of a zone, and for bursts. */
   readonly use: number;
   /** The number of copies of each Redis node, including the node itself. */
   readonly copies: number;
@@ -38,8 +38,8 @@ export const PLAN: Plan = {
 };
 
 /**
- * How many heartbeats per second the feed sends to each watcher, and how many messages per second a watcher gets at the most, heartbeats
- * and endings together.
+ * How many heartbeats per second the feed sends to each watcher, and how many messages per second a watcher gets at the most, with
+ * heartbeats and ends of sessions together.
  */
 export const HEARTBEATS_PER_SECOND = 2;
 export const MAX_MESSAGES_PER_SECOND = 40;
@@ -131,7 +131,10 @@ export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
 
 const gbits = (bytesPerSecond: number) => (bytesPerSecond * 8) / 1e9;
 
-/** How many connections a node of Redis accepts by default (`maxclients`). Each instance has one for commands and one for hints. */
+/**
+ * How many connections a node of Redis accepts by default (`maxclients`). Each instance has one for commands and one for notifications
+ * (hints).
+ */
 const MAX_CLIENTS = 10_000;
 /** The largest share of a core that an instance may spend on reading the log. */
 const MAX_OWN = 0.25;

@@ -9,7 +9,7 @@ import { type Demand, type Needs, needs } from "./needs.ts";
 const SESSION_LIFE_S = 14 * 86_400;
 const ENDED = 1 / 3;
 
-/** @returns a demand whose creations and endings keep the number of sessions as it is */
+/** @returns a demand in which as many sessions are created as end, so that their number stays the same */
 export function ofSessions(refreshesPerSecond: number, sessions: number, verifiers: number): Demand {
   const creationsPerSecond = sessions / SESSION_LIFE_S;
   return { refreshesPerSecond, sessions, verifiers, creationsPerSecond, endingsPerSecond: creationsPerSecond * ENDED };

@@ -2,7 +2,7 @@ import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
 import { newSession, nonce, subject } from "../../support/store/sessions.ts";
 
-/** Creations that are under way at a time. */
+/** How many sessions are being created at a time. */
 const AT_ONCE = 200;
 const SID = 23;
 const RECORD = SID + 11;

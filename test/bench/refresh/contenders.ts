@@ -5,7 +5,7 @@ import { logoutJson, type Request, refreshGrpc, refreshGrpcWeb, refreshJson, ref
 import { accepts, ISSUER, logIn, type Service, startService, type World } from "./service.ts";
 
 export const CONNECTIONS = 32;
-/** Logouts in one round; each needs a login before it. */
+/** The number of logouts in one round. Each needs a login before it. */
 const LOGOUTS = 800;
 
 export type Contender = {
@@ -20,7 +20,9 @@ export type Contender = {
   readonly refill?: () => Promise<readonly string[]>;
 };
 
-/** What every contender is made from. `rotating` rotates at each refresh; `service` has the default reuse interval. */
+/**
+ * What contenders need to start. `rotating` is a service that rotates the token at each refresh; `service` has the default reuse interval.
+ */
 export type Stage = { readonly world: World; readonly rotating: Service; readonly service: Service };
 
 /**

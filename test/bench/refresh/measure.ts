@@ -9,7 +9,7 @@ import type { Measured } from "./ratios.ts";
 export const SLICE = 0.4;
 /** After this many responses or this many seconds a server is warm. Compilation depends on the number of calls. */
 const WARM = { responses: 10_000, seconds: 4 };
-/** Rounds at an offered rate, and how long a slice of them takes, s. */
+/** The rounds in which requests are offered at a fixed rate: their number, and the duration of a slice, in s. */
 const OFFERED_ROUNDS = 5;
 const OFFERED_SLICE = 0.6;
 

@@ -9,7 +9,7 @@ import type { HeldToken } from "../../../src/browser/token.ts";
 
 const TABS = [0, 1] as const;
 const SESSIONS = 2;
-/** How many tokens the service issues. Two are enough, because only which of two is newer matters. */
+/** How many tokens the service issues. Two are enough, because the rules only compare which of two tokens is newer. */
 const REFRESHES = 2;
 /** How many messages may be under way to a tab. */
 const MAILBOX = 1;

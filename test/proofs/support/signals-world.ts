@@ -35,7 +35,9 @@ export async function deploySignals(instances: number, env: Readonly<Record<stri
     return new Map(subscriptions.map((one) => [one.subscriptionId, one]));
   }
 
-  /** Resolves when every receiver has received all acknowledged endings. @param meanwhile called before each check */
+  /**
+   * Resolves when every receiver has received a signal for each acknowledged end of a session. @param meanwhile called before each check
+   */
   async function delivered(receivers: readonly Receiver[], meanwhile: () => unknown = () => {}): Promise<void> {
     await until(async () => {
       await meanwhile();

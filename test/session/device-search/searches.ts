@@ -2,7 +2,7 @@
 import { judgeDevice } from "../../../src/session/device-binding.ts";
 import type { OffInstance } from "./world.ts";
 
-/** An instance with device binding switched off. It is added to one on which device binding is on. */
+/** An instance with device binding switched off. A search adds it to an instance with device binding switched on. */
 export const OFF: OffInstance = { judge: judgeDevice, renews: "with a proof" };
 
 /** Looks for a wrong logout. The browser may register a key at any time, which is more than any real browser does. */

@@ -179,7 +179,7 @@ function boundWorld(world: World, key: Key): World {
   };
 }
 
-/** Reduces a session that is not bound. If a token precedes the confirmed generation, rules only use its generation. */
+/** Reduces a session that is not bound. If a token is older than the newest one that its client has used, rules only use its generation. */
 function unboundWorld(world: World): World {
   const { generation } = world.state;
   const token = (t: Token): Token =>

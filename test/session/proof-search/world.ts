@@ -164,7 +164,7 @@ function* clientActs(world: World, assumptions: Assumptions): Iterable<Step<Worl
     const reached = after(ran, (response) => [...others, { ...request, response }]);
     if (reached === "over") continue;
     yield { label, world: reached };
-    // Alternatively the response of the earlier run arrives.
+    // Alternatively the response of an earlier run of the store's script arrives.
     if (reached !== undefined) yield { label, world: { ...reached, requests: world.requests } };
   }
 }

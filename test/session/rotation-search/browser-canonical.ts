@@ -86,11 +86,13 @@ const isConfirmed = (t: Token, { generation, nonce, siblingsSince }: RotationSta
 function asked({ state, ...world }: World, { half }: Time) {
   const R = 2 * half;
   const tokens = tokensOf({ state, ...world });
-  // Another child is minted only if a confirmed token is presented. The time of that child is then compared with the issue times of tokens.
+  // Another successor token (child) is created only if a confirmed token is presented, which is one that the client has used. Its time of
+  // creation is then compared with the issue times of tokens.
   const mayRecover = tokens.some((t) => isConfirmed(t, state));
   const mayBeLate = tokens.some((t) => t.generation <= state.generation && !isConfirmed(t, state));
   const served = state.childServedAt >= -R;
-  // While the child counts as served recently, its minting time may become the `siblingsSince` of the next generation.
+  // While the current successor (child) counts as recently returned, the time of its creation may become the `siblingsSince` of the next
+  // generation.
   const mayCount = served && tokens.some(({ nonce }) => nonce !== state.childNonce);
   return {
     minted: state.childMintedAt >= -(mayRecover || mayCount ? 2 * R : R),
@@ -133,8 +135,8 @@ function forgotten(world: World, time: Time): World {
   const interval = 4 * time.half;
 
   /**
-   * Reduces the issue time of a child to whether the child is outdated, or may become outdated. Tokens of later generations may become
-   * children.
+   * Reduces the issue time of a successor token (child) to whether the token is outdated, or may become outdated. Tokens of later
+   * generations may become successors.
    */
   function childIssued(token: Token): StoreMs {
     if (token.generation > state.generation + 1) return issued(token) ? region(token.issuedAt) : storeMs(-interval - 1);

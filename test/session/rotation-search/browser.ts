@@ -31,7 +31,7 @@ import { longAgo, NOW, type Time, untilNextMoment } from "./time.ts";
 export type Request = {
   readonly token: Token;
   readonly sentAt: number;
-  /** The nonce that the script gives to a new token, the same in every run; empty before the first run. */
+  /** The nonce that the store's script gives to a new token. It is the same in every run of the script, and empty before the first run. */
   readonly nonce: string;
   /** The token in the response, if it arrives; undefined before the first run. */
   readonly response: Token | undefined;
@@ -54,7 +54,7 @@ export type Assumptions = {
   readonly time: Time;
   /** How many requests may be in flight at once. */
   readonly inFlight: number;
-  /** The longest time that a request may be in flight, in ticks. The default is half of the reuse interval (R). */
+  /** The longest time that a request may be in flight, in ticks. The default is half of the reuse interval (R/2). */
   readonly flight?: number;
   /** What a failover does to requests in flight: they are lost, or they continue on the replica (`crossed`). With `none` there is no failover. */
   readonly failover?: "none" | "lost" | "crossed";

@@ -88,7 +88,10 @@ function aged(state: RotationState): RotationState {
   return { ...state, childMintedAt: LONG_AGO, childServedAt: LONG_AGO };
 }
 
-/** Reduces a state to whether its child was minted within the reuse interval. The generation and the nonces do not matter in this model. */
+/**
+ * Reduces a state to whether its current successor token (child) was created within the reuse interval. The generation and the nonces do
+ * not matter in this model.
+ */
 function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
   const time = (at: number) => (at < -R ? LONG_AGO : NOW);
   return {

@@ -1,9 +1,9 @@
 /**
- * Simulates an attacker that presents a stolen token at intervals of its choice, and a victim that does not know of the attacker. Times
- * are plain milliseconds.
+ * Simulates an attacker that presents a stolen token at intervals of its choice, and a victim that does not know of the attacker. Times are
+ * plain milliseconds.
  *
- * The attacker knows only the responses to its own requests. They reveal one fact: if the child in a response was not minted at the time
- * of the request, the victim has sent a request in between, and has the same child.
+ * The attacker knows only the responses to its own requests. They reveal one fact: if the successor token (child) in a response was not
+ * created at the time of the request, the victim has sent a request in between, and has the same successor.
  */
 import { type decide, firstState, type PresentedToken } from "../../../src/session/rotation.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -40,7 +40,8 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   }
   const stolen = childOf(state);
   let victim = present(stolen) ?? stolen;
-  // Watchful and punctual thieves begin with the first child, which they got by presenting the stolen token in time. Then they wait.
+  // Watchful and punctual thieves begin with the first successor token, which they got by presenting the stolen token in time. Then they
+  // wait.
   const waits = thief === "watchful" || thief === "punctual";
   let held = waits ? victim : stolen;
   let newest = victim;

@@ -1,4 +1,4 @@
-/** Tests that every store has to pass: the revocation log and its hints. */
+/** Tests that every store has to pass: the revocation log, and the notifications about new entries (hints). */
 import { describe, expect, test } from "vitest";
 import type { Revocation, SessionId } from "../../../src/session/model.ts";
 import { InvalidCursor } from "../../../src/session/ports.ts";
@@ -78,7 +78,7 @@ export function revocationsContract(context: () => Context): void {
       const other = await backend.open();
       const here = hints(store);
       const there = hints(other);
-      // If a hint is sent before the subscription is established, an empty one arrives later.
+      // If a notification (hint) is sent before the subscription is established, an empty one arrives later.
       await there.received(() => true);
       await here.received(() => true);
       const sid = sidOf(subject());

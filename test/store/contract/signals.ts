@@ -1,4 +1,4 @@
-/** Tests that every store has to pass for signals: the log of endings, its readers, and the subscriptions. */
+/** Tests that every store has to pass for signals: the log of ended sessions, its readers, and the subscriptions. */
 import { hash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";

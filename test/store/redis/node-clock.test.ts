@@ -42,7 +42,8 @@ test("a command's time is over by the node's clock when it is by ours, or earlie
         }
         const { from, until } = clock.window(now);
         const truth = now + ahead;
-        // A step that looks like a delayed reply is not noticed, and extends the time of a command by no more than such a delay would.
+        // A step of the clock that looks like a delayed reply is not noticed. It extends the time of a command by no more than such a delay
+        // would.
         expect(until).toBeLessThanOrEqual(truth + TIMEOUT + (masked ? there : 0));
         expect(until - from).toBe(2 * TIMEOUT);
       }

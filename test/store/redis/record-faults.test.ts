@@ -1,4 +1,7 @@
-/** The due records of steps whose outcome the caller never learns, because of real faults: suspended replicas and lost replies. */
+/**
+ * The event records that are due to be written after steps whose outcome the caller never learns, because of real faults: suspended
+ * replicas and lost replies.
+ */
 import { expect, onTestFinished, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../../src/session/admin.ts";
 import { UNKNOWN_REQUESTER } from "../../../src/session/audit.ts";
@@ -89,7 +92,7 @@ const STEPS: readonly Step[] = [
   ],
 ];
 
-/** Waits until other instances have written all due events. Returns their lines. */
+/** Waits until other instances have written all due events. Returns the log lines about them. */
 async function linesOfOthers(store: SessionStore, others: readonly Instance[], advance: (ms: number) => Promise<void>) {
   for (;;) {
     await advance(ROUND_MS);

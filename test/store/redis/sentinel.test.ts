@@ -46,7 +46,7 @@ test("when the master dies the store follows to the new one, with what replicas 
     outcomeOf(await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce())),
   ).toBe("rotate");
   expect(await store.find(ended)).toEqual({ ok: false, reason: "revoked" });
-  // The store acknowledges nothing while no replica is left, but subscribers get hints from the new master.
+  // The store acknowledges nothing while no replica is left, but subscribers get notifications from the new master.
   const before = hints.length;
   await until(async () => {
     await expect(store.end(sidOf(subject()), "logout")).rejects.toThrow(StoreUnavailable);

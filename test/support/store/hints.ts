@@ -1,7 +1,7 @@
 import type { Revocation } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
 
-/** Records the hints that a store sends. */
+/** Records the notifications (hints) that a store sends. */
 export function hints(store: SessionStore) {
   const received: (readonly Revocation[])[] = [];
   let wake = () => {};
@@ -11,7 +11,7 @@ export function hints(store: SessionStore) {
   });
   return {
     stop,
-    /** Resolves with the first matching hint that was not taken yet. */
+    /** Resolves with the first matching notification that was not taken yet. */
     async received(isIt: (hint: readonly Revocation[]) => boolean): Promise<void> {
       for (;;) {
         const hint = received.shift();
