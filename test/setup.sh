@@ -9,6 +9,7 @@ for program in curl git redis-server strace unzip shellcheck valkey-server zsh f
 done
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"
+[ -x /usr/bin/chromium-headless-shell ] || missing="$missing chromium-headless-shell"
 # shellcheck disable=SC2010
 ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 2>/dev/null | grep -q . || missing="$missing libfaketime"
 command -v WebKitWebDriver >/dev/null || missing="$missing webkit2gtk-driver"

@@ -4,13 +4,14 @@
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 
-const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"];
+const FLAGS = ["--disable-quic", "--no-first-run", "--disable-sync"];
 const OFFLINE = ["--disable-background-networking", "--disable-component-update"];
 
 /** Serves an empty page, for pages of other origins. */
@@ -34,7 +35,7 @@ beforeAll(async () => {
   sibling = `http://127.0.0.1:${port}`;
   stranger = `http://localhost:${port}`;
   service = await startService({ ALLOWED_ORIGINS: sibling });
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: [...FLAGS, ...OFFLINE] });
+  browser = await launchChromium([...FLAGS, ...OFFLINE]);
 });
 afterAll(async () => {
   await browser?.close();

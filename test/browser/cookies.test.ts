@@ -1,14 +1,15 @@
 /** The cookies that a real Chromium keeps and sends: those that a sibling domain plants, and those that a response removes. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 
 const NAME = "__Host-refresh_token";
-const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"];
+const FLAGS = ["--disable-quic", "--no-first-run", "--disable-sync"];
 const OFFLINE = ["--disable-background-networking", "--disable-component-update"];
 
 /** The cookies that another origin on the service's host sets. It shares the host's cookies, as a sibling domain does with `Domain`. */
@@ -25,7 +26,7 @@ let page: Page;
 beforeAll(async () => {
   await new Promise<void>((resolve) => neighbour.listen(0, "127.0.0.1", resolve));
   service = await startService({ COOKIE_NAME: NAME, SESSION_HINT_COOKIE: "signed_in" });
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: [...FLAGS, ...OFFLINE] });
+  browser = await launchChromium([...FLAGS, ...OFFLINE]);
 });
 afterAll(async () => {
   await browser?.close();

@@ -1,9 +1,10 @@
 /** `examples/web` as a visitor uses it: started by its one command, and used in a browser. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { scratch } from "../support/service.ts";
 import { type Example, startExample } from "./example.ts";
 
@@ -21,7 +22,7 @@ beforeAll(async () => {
   mkdirSync(SCREENSHOTS, { recursive: true });
   example = await startExample();
   url = example.url;
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  browser = await launchChromium();
 });
 afterAll(async () => {
   await browser?.close();

@@ -2,10 +2,11 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { openContext } from "../support/browser-context.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 import { bearer, cookie, logIn, message, openPublic, somebody } from "../support/sessions.ts";
@@ -47,7 +48,7 @@ beforeAll(async () => {
     ADMIN_TOKENS: FULL,
     ADMIN_TOKENS_FILE: admins,
   });
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  browser = await launchChromium();
 });
 afterAll(async () => {
   await browser?.close();

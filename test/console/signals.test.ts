@@ -2,11 +2,12 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, chromium } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SignalsAdminService, SubscriptionKind } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { startReceiver } from "../signals/world.ts";
 import { openContext } from "../support/browser-context.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { bearer, logIn, message, openAdmin } from "../support/sessions.ts";
 
@@ -16,7 +17,7 @@ const signals = SignalsAdminService.method;
 
 let browser: Browser;
 beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  browser = await launchChromium();
 });
 afterAll(async () => {
   await browser?.close();

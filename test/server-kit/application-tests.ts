@@ -3,9 +3,10 @@
  * browsers.
  */
 import { join } from "node:path";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Service, startService } from "../support/service.ts";
 import { type Built, buildApplication, type FrameworkName, startApplication } from "./application.ts";
@@ -50,7 +51,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
         ISSUER: "https://auth.example",
       };
       application = await startApplication(built, env, port);
-      browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+      browser = await launchChromium();
     }, SETUP_TIMEOUT_MS);
     afterAll(async () => {
       await browser?.close();

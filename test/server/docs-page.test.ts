@@ -1,9 +1,10 @@
 /** The API reference as a newcomer uses it, in a real browser. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 
 /** The directory for screenshots. `SCREENSHOTS=<directory>` keeps them. */
@@ -17,7 +18,7 @@ let problems: string[];
 beforeAll(async () => {
   mkdirSync(SCREENSHOTS, { recursive: true });
   service = await startService();
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  browser = await launchChromium();
 });
 afterAll(async () => {
   await browser?.close();

@@ -4,9 +4,10 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openContext } from "../../support/browser-context.ts";
+import { launchChromium } from "../../support/chromium.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startProgram, whileRunning } from "../../support/processes.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
@@ -89,7 +90,7 @@ beforeAll(async () => {
   }
   program = startProgram(process.execPath, [VITE, "--config", join(root, "vite.config.mjs")], { cwd: root });
   await whileRunning(program, () => fetch(`${url}/kept.html`));
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: CHROMIUM_FLAGS });
+  browser = await launchChromium(CHROMIUM_FLAGS);
 }, 300_000);
 afterAll(async () => {
   await browser?.close();
