@@ -70,7 +70,7 @@ test.each([
   const plugin = { local: ["node", "node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es"], out: "stubs" };
   const template = {
     version: "v2",
-    plugins: [{ ...plugin, include_imports: true, opt: ["target=js", "import_extension=js"] }],
+    plugins: [{ ...plugin, include_imports: true, strategy: "all", opt: ["target=js", "import_extension=js"] }],
   };
   buf(theirs, "generate", input(theirs), "--template", JSON.stringify(template));
   const stubs = await import(pathToFileURL(join(theirs, "stubs/auth/v1/session_pb.js")).href);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { CodeGeneratorRequestSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { protocGenHttp } from "../../src/protoc-gen-http/plugin.ts";
+import { BUF } from "../support/buf.ts";
 
 export type Generate = (files: readonly string[], parameter?: string) => { name: string; content: string }[];
 
@@ -19,7 +20,7 @@ export function compile(sources: Readonly<Record<string, string>>): Generate {
     mkdirSync(join(directory, "google/api"), { recursive: true });
     cpSync("proto/google/api", join(directory, "google/api"), { recursive: true });
     for (const [name, text] of Object.entries(sources)) writeFileSync(join(directory, name), text);
-    const image = execFileSync("node_modules/.bin/buf", ["build", directory, "--as-file-descriptor-set", "-o", "-"], {
+    const image = execFileSync(BUF, ["build", directory, "--as-file-descriptor-set", "-o", "-"], {
       maxBuffer: 1 << 26,
     });
     const { file: protoFile } = fromBinary(FileDescriptorSetSchema, image);

@@ -8,12 +8,12 @@ import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRoutes, RouteError } from "../../src/http/index.ts";
+import { BUF } from "../support/buf.ts";
 import { protoFile } from "./compile.ts";
 
 const RPCS = `rpc Upload(stream Book) returns (Book) { option (google.api.http) = {post: "/v1/upload"}; }
 rpc Put(Book) returns (Book) { option (google.api.http) = {put: "/v1/{name}" body: "nothing" additional_bindings {put: "/v2/{name}" body: "*"}}; }
 rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name}"}; }`;
-const BUF = "node_modules/.bin/buf";
 
 let directory = "";
 beforeAll(() => {

@@ -6,20 +6,17 @@ import { dirname, join } from "node:path";
 import { create, createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { CodeGeneratorRequestSchema, type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { protocGenOpenapi } from "../../src/protoc-gen-openapi/plugin.ts";
+import { BUF } from "../support/buf.ts";
 import { type Document, operation, type Parameter } from "./document.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
 /** Writes .proto files to a directory, and returns their descriptors. */
 function buildDirectory(input: string): FileDescriptorSet {
-  const built = spawnSync(
-    join(ROOT, "node_modules/.bin/buf"),
-    ["build", input, "--as-file-descriptor-set", "-o", "-"],
-    {
-      cwd: ROOT,
-      maxBuffer: 64 * 1024 * 1024,
-    },
-  );
+  const built = spawnSync(BUF, ["build", input, "--as-file-descriptor-set", "-o", "-"], {
+    cwd: ROOT,
+    maxBuffer: 64 * 1024 * 1024,
+  });
   if (built.status !== 0) throw new Error(built.stderr.toString());
   return fromBinary(FileDescriptorSetSchema, built.stdout);
 }
