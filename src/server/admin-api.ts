@@ -32,8 +32,9 @@ import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
-import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
+import { type ApiDeps, apiHandler } from "./api-handler.ts";
 import { metricsPage } from "./metrics-page.ts";
+import { type OfferedService, offer } from "./offered-service.ts";
 
 type Deps = ApiDeps &
   SessionAdminServiceDeps & {
@@ -43,7 +44,7 @@ type Deps = ApiDeps &
     readonly signIns: SignInRecords;
     /** Undefined if SIGNALS is off. */
     readonly signals: PollerDeps | undefined;
-    /** The configuration of SSF streams; undefined if there are none. */
+    /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
     readonly streams: StreamPlace | undefined;
     readonly ring: KeyRing;
     readonly feed: Pick<RevocationFeed, "watch" | "state">;
@@ -54,30 +55,10 @@ const always =
   (_request, response) =>
     respond(response, status, headers, body);
 
-const OAUTH = { service: OAuthAdminService, rules: OAuthAdminServiceRules };
-const SIGNALS = { service: SignalsAdminService, rules: SignalsAdminServiceRules };
-const SHARED_SIGNALS = { service: SharedSignalsService, rules: SharedSignalsServiceRules };
-const OAUTH_ROUTES = { ...OAuthAdminServiceRoutes, formPosts: true };
-
 export function adminHandler(config: Config, deps: Deps): Handler {
-  const oauth = config.oauthEndpoints;
-  const { signals } = deps;
-  const streams = streamsOf(deps);
-  const tables = [...(oauth ? [OAUTH_ROUTES] : []), ...(streams === undefined ? [] : [SharedSignalsServiceRoutes])];
-  const routes: ApiRoutes = (router) => {
-    router.service(SessionAdminService, sessionAdminService(deps));
-    if (signals !== undefined) router.service(SignalsAdminService, signalsAdminService(signals));
-    if (streams !== undefined) router.service(SharedSignalsService, sharedSignalsService(streams));
-    return oauth ? router.service(OAuthAdminService, oauthAdminService(deps)) : router;
-  };
   return apiHandler(config, deps, {
-    services: [
-      { service: SessionAdminService, rules: SessionAdminServiceRules },
-      ...(oauth ? [OAUTH] : []),
-      ...(signals === undefined ? [] : [SIGNALS]),
-      ...(streams === undefined ? [] : [SHARED_SIGNALS]),
-    ],
-    routes,
+    services: servicesOf(config, deps),
+    allowedOrigins: [],
     reflection: true,
     gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),
     pages: [
@@ -86,21 +67,34 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ],
     notFound: always(unknownMethod),
     badRequest: always(connectError("E400_INVALID_REQUEST")),
-    ...(tables.length > 0 && {
-      json: (rpc, options, headersFor) => jsonRoutes(rpc, routes, tables, options, headersFor),
-    }),
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
   });
 }
 
-/** Returns the parts for SSF streams; undefined if there are none. */
+function servicesOf({ oauthEndpoints }: Config, deps: Deps): OfferedService[] {
+  const { signals } = deps;
+  const streams = streamsOf(deps);
+  const services = [offer(SessionAdminService, SessionAdminServiceRules, sessionAdminService(deps))];
+  if (oauthEndpoints) {
+    const table = { ...OAuthAdminServiceRoutes, formPosts: true };
+    services.push(offer(OAuthAdminService, OAuthAdminServiceRules, oauthAdminService(deps), table));
+  }
+  if (signals) services.push(offer(SignalsAdminService, SignalsAdminServiceRules, signalsAdminService(signals)));
+  if (streams) {
+    const handlers = sharedSignalsService(streams);
+    services.push(offer(SharedSignalsService, SharedSignalsServiceRules, handlers, SharedSignalsServiceRoutes));
+  }
+  return services;
+}
+
+/** Returns what the service of SSF streams needs; undefined if there are none. */
 function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
   if (signals === undefined || streams === undefined) return undefined;
   return { ...signals, ...streams, draining, poller: new Poller(signals) };
 }
 
-/** The time in ms after which every instance uses a changed ring. `session-service keys` assumes the same. */
+/** The time in ms after which every instance uses a changed key ring. `session-service keys` assumes the same. */
 const PICK_UP_MS = 60_000;
 
 function consoleDeps(config: Config, deps: Deps): ConsoleDeps {

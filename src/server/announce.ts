@@ -12,8 +12,8 @@ import { quickstart } from "./quickstart.ts";
  */
 const MIN_REUSE_INTERVAL_MS = 2_000;
 /**
- * The shortest token life without a warning, in reuse intervals R. An attacker that keeps polling is detected if refreshes are 7 R apart,
- * and jitter takes up to a fifth of the life.
+ * The shortest life of an access token without a warning, in reuse intervals (R). An attacker that keeps refreshing with a stolen token is
+ * detected if the victim refreshes 7 R apart (docs/rotation.md), and tokens live up to a fifth shorter than configured.
  */
 const MIN_TTL_IN_REUSE_INTERVALS = 9;
 
@@ -30,16 +30,8 @@ export function reportReady(out: (text: string) => void, config: Config, ready: 
   out(`${JSON.stringify({ event: "ready", public: publicUrl, admin: adminUrl, store })}\n`);
   if (store !== "embedded" || !hasOwnAdminToken(config)) return;
   const tokenFile = shortest(join(config.dataDir, ADMIN_TOKEN_FILE));
-  out(
-    quickstart({
-      publicUrl,
-      adminUrl,
-      tokenFile,
-      cookieName: config.cookie.name,
-      docsKey,
-      console: config.console === "on",
-    }),
-  );
+  const { name: cookieName } = config.cookie;
+  out(quickstart({ publicUrl, adminUrl, tokenFile, cookieName, docsKey, console: config.console === "on" }));
 }
 
 /** Returns a path in the shortest form, as somebody would type it in the current directory. */

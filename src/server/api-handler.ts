@@ -1,7 +1,7 @@
 /** The parts that both APIs have in common: the layers around their RPCs, from the socket inwards. */
 import type { ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { createHttpHandler, createUnaryHandler, type RouteTable } from "connect-http-routes";
+import { createHttpHandler, createUnaryHandler } from "connect-http-routes";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { dropFarDeadline } from "../api/deadlines.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
@@ -11,7 +11,7 @@ import { beginReading } from "../api/errors/reading.ts";
 import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
 import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
-import { requestValidation, type ValidatedService } from "../api/interceptors/request-validation.ts";
+import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";
@@ -20,6 +20,7 @@ import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
 import { stallTolerances } from "../limits/stall.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
+import { withCors } from "../listener/cors.ts";
 import type { Handler, Request, Responder, Response, WritableResponse } from "../listener/exchange.ts";
 import { withNoStore } from "../listener/no-store.ts";
 import { keepOutput } from "../listener/output.ts";
@@ -32,6 +33,7 @@ import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { OfferedService } from "./offered-service.ts";
 
 export type ApiDeps = {
   /** Returns the public keys as JSON. */
@@ -51,13 +53,11 @@ export type ApiDeps = {
   readonly telemetry?: Telemetry | undefined;
 };
 
-/** Registers the services of an API. */
-export type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
+type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
 
 /** The parts in which the two APIs differ. */
 type ApiParts = {
-  readonly services: readonly ValidatedService[];
-  readonly routes: ApiRoutes;
+  readonly services: readonly OfferedService[];
   /** Whether the API describes itself by gRPC server reflection. */
   readonly reflection: boolean;
   /** Refuses calls before their message is read, by throwing or rejecting. It runs after admission control. */
@@ -68,8 +68,8 @@ type ApiParts = {
   readonly badRequest: Responder;
   /** Handles some requests without RPC, and passes the others to `rpc`. */
   readonly route?: (rpc: Handler) => Route;
-  /** Handles JSON routes before the RPCs. These routes set the headers of `headersFor` themselves. */
-  readonly json?: (rpc: Handler, options: CallOptions, headersFor: SecurityHeaders) => Handler;
+  /** The origins whose pages may call the JSON routes and the RPCs (CORS). */
+  readonly allowedOrigins: readonly string[];
   /** Refuses requests before anything else is done. @param refuse makes a handler from a response */
   readonly around?: (api: Handler, refuse: (otherwise: Responder) => Handler) => Handler;
 };
@@ -80,18 +80,22 @@ const MAX_HEALTH_WATCHERS = 100;
 type CallOptions = ReturnType<typeof callOptions>;
 
 /**
- * Returns the handler of a listener. Its layers from the outside: refusals by host, pages, `route`, `json`, RPC. The headers of every
- * response are set by `headed`, except those of `json`.
+ * Returns the handler of a listener. Its layers from the outside: refusals by host, pages, `route`, CORS, JSON routes, RPC. The headers
+ * of every response are set by `headed`, except those of CORS and of the JSON routes, which set them themselves.
  */
 export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
-  const { route = () => () => undefined, json = (rpc) => rpc, around = (api) => api } = parts;
+  const { route = () => () => undefined, around = (api) => api } = parts;
+  const routes: ApiRoutes = (router) => {
+    for (const { register } of parts.services) register(router);
+    return router;
+  };
   const headersFor = headersOf(config);
   const headed = (handler: Handler) => withSecurityHeaders(headersFor, handler);
   const refuse = (otherwise: Responder) => headed(withNoStore(otherwise));
   const options = callOptions(config, deps, parts);
   const connect = connectNodeAdapter({
     ...options,
-    routes: (router) => withOurErrors(withProbes(parts.routes(router), config, deps, parts), options.onBug),
+    routes: (router) => withOurErrors(withProbes(routes(router), config, deps, parts), options.onBug),
     acceptCompression,
     fallback: notFound(parts),
   });
@@ -102,8 +106,9 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     connect(request, response);
   };
   const rpc = withNoStore(withAuthority(call, parts.badRequest));
-  const unary = unaryHandler(headed(rpc), options, parts, headersFor);
-  const api = withRoute(route(rpc), headed, json(unary, options, headersFor));
+  const unary = unaryHandler(headed(rpc), options, routes, headersFor);
+  const json = jsonRoutes(unary, parts, routes, options, headersFor);
+  const api = withRoute(route(rpc), headed, withCors(parts.allowedOrigins, headersFor, json));
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
@@ -115,17 +120,14 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
 }
 
 /** Serves unary calls of the Connect protocol without connect-node, and passes all other requests to `rpc`. */
-function unaryHandler(rpc: Handler, options: CallOptions, { routes }: ApiParts, headersFor: SecurityHeaders): Handler {
+function unaryHandler(rpc: Handler, options: CallOptions, routes: ApiRoutes, headersFor: SecurityHeaders): Handler {
   const unary = createUnaryHandler({
     ...options,
     acceptCompression,
     routes,
     translateError: (error, call) => toOurError(error, call, options.onBug),
     // Setting the headers here costs less than in the layers around `rpc`.
-    onResponse(headers, request) {
-      headers.set("cache-control", "no-store");
-      for (const [name, value] of headersFor(request)) headers.set(name, value);
-    },
+    onResponse: (headers, request) => setHeaders(headers, headersFor(request)),
     fallback: rpc,
   });
   const call: Handler = (request, response) => {
@@ -133,6 +135,11 @@ function unaryHandler(rpc: Handler, options: CallOptions, { routes }: ApiParts, 
     unary(request, response);
   };
   return withAuthority(call, rpc);
+}
+
+function setHeaders(headers: Headers, fields: ReturnType<SecurityHeaders>): void {
+  headers.set("cache-control", "no-store");
+  for (const [name, value] of fields) headers.set(name, value);
 }
 
 /** Returns the paths of the RPCs whose responses are streams. */
@@ -210,13 +217,15 @@ function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts
 const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
 
 /** Serves the JSON routes of an API, which the contract's annotations define, and passes all other requests to `rpc`. */
-export function jsonRoutes(
+function jsonRoutes(
   rpc: Handler,
+  { services }: ApiParts,
   routes: ApiRoutes,
-  tables: readonly RouteTable[],
   options: CallOptions,
   headersFor: SecurityHeaders,
 ): Handler {
+  const tables = services.flatMap(({ table }) => table ?? []);
+  if (tables.length === 0) return rpc;
   return createHttpHandler({
     ...options,
     ...BOUNDS_ELSEWHERE,
@@ -225,10 +234,7 @@ export function jsonRoutes(
     failureEncoder: apiErrorEncoder(options.onBug),
     // Sets the headers of the layers around `rpc`. Setting them together with the others costs almost nothing; before the handler runs,
     // it would cost a thirtieth of a refresh.
-    onResponse(headers, { request }) {
-      headers.set("cache-control", "no-store");
-      for (const [name, value] of headersFor(request)) headers.set(name, value);
-    },
+    onResponse: (headers, { request }) => setHeaders(headers, headersFor(request)),
     fallback: rpc,
   });
 }

@@ -122,7 +122,7 @@ export function createApis(deps: Deps): Apis {
   };
 }
 
-/** Returns the configuration of SSF streams; undefined if there are none. */
+/** Returns the configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
 function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlace | undefined {
   return signals === undefined || config.signalsUrl === undefined
     ? undefined

@@ -16,10 +16,10 @@ import { RecentlyUsed } from "../verifier/recently-used.ts";
 
 type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" | "reuseIntervalMs" | "allowedOrigins">;
 
-/** How many lives of a device cookie a challenge is valid for: a browser keeps it from one renewal to the next. */
+/** How long a challenge is valid, in lives of a device cookie. A browser keeps a challenge from one renewal of the cookie to the next. */
 const CHALLENGE_LIVES = 2;
 
-/** How many session keys are remembered: as many as a rate limit counts. */
+/** How many sessions have their device key cached: as many as a rate limit counts, because the key decides which count is used. */
 const MAX_SESSION_KEYS = 50_000;
 
 export function createDeviceBinding(

@@ -10,7 +10,7 @@ import { createEventRecorder, type EventRecorder } from "../session/record-event
 import { systemClock } from "../session/time.ts";
 import type { Entropy } from "../tokens/random.ts";
 
-/** How many command timeouts a step may take: it may run several scripts one after the other, and wait for replicas after each. */
+/** How long an operation of the store may take, in timeouts of one command: it may run several scripts, and wait for replicas after each. */
 const COMMANDS_PER_STEP = 20;
 
 const ID_BYTES = 4;

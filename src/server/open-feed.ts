@@ -30,15 +30,8 @@ export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, lo
       { event: "feed_unreadable", err },
       "the revocation log cannot be read: the feed is silent until it can be",
     );
-  const instance = entropy.text(12);
-  return createRevocationFeed({
-    store,
-    clock: steadyClock,
-    ranMs: () => turns.ranMs(),
-    cpuMs: processorTime,
-    instance,
-    onError,
-  });
+  const clocks = { clock: steadyClock, ranMs: () => turns.ranMs(), cpuMs: processorTime };
+  return createRevocationFeed({ store, ...clocks, instance: entropy.text(12), onError });
 }
 
 type SignalParts = {
@@ -55,15 +48,15 @@ type Signals = {
   readonly management: PollerDeps;
   /** Called when the store is available. */
   start(): void;
-  /** Stops beginning new requests. */
+  /** Sends no further signals from now on. */
   beginStop(): void;
-  /** Resolves when the requests under way have ended. */
+  /** Resolves when all signals that are being sent have been sent or have failed. */
   close(): Promise<void>;
 };
 
 /**
- * How long a receiver may take, in ms. A shorter SHUTDOWN_TIMEOUT limits it, too, because these requests are ended while those of callers
- * are awaited.
+ * How long a receiver of signals may take to respond, in ms. A shorter SHUTDOWN_TIMEOUT applies as well, because the process waits that
+ * long for all requests when it stops.
  */
 const MAX_SEND_MS = 10_000;
 const MIN_SEND_MS = 1_000;
@@ -85,11 +78,12 @@ export function openSignals(
   const targets = { allowPrivate: config.signalsAllowPrivate };
   const seal = createSecretSeal(ring);
   const events = signalReports(parts.log, metrics);
+  const deadlineMs = Math.min(MAX_SEND_MS, Math.max(MIN_SEND_MS, config.shutdownTimeoutMs));
   const sending = {
     issuer,
     signClaims: signerOf(parts),
     openSecret: seal.open,
-    sender: createSender({ ...targets, deadlineMs: sendDeadlineMs(config) }),
+    sender: createSender({ ...targets, deadlineMs }),
     wallClock: systemClock,
     events,
   };
@@ -126,8 +120,4 @@ function signerOf({ ring, eventKeys }: SignalParts): SignClaims {
   const signByRing = createClaimsSigner(ring);
   if (eventKeys === undefined) return signByRing;
   return (typ, claims) => (typ === EVENT_TOKEN_TYPE ? eventKeys.current.sign(typ, claims) : signByRing(typ, claims));
-}
-
-function sendDeadlineMs({ shutdownTimeoutMs }: Pick<Config, "shutdownTimeoutMs">): number {
-  return Math.min(MAX_SEND_MS, Math.max(MIN_SEND_MS, shutdownTimeoutMs));
 }

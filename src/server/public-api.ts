@@ -14,7 +14,6 @@ import { requireCredential } from "../api/public/credentials.ts";
 import { MAX_OAUTH_REQUEST_BYTES, type OAuthServiceDeps, oauthService } from "../api/public/oauth-service.ts";
 import { sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
-import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { publicJson } from "../listener/pages.ts";
 import type { Route } from "../listener/route.ts";
@@ -27,19 +26,20 @@ import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
 import { statusListRoute } from "../status-list/route.ts";
 import type { StatusLists } from "../status-list/status-lists.ts";
-import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
+import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { type OfferedService, offer } from "./offered-service.ts";
 
 type Deps = ApiDeps &
   OAuthServiceDeps & {
     /** For the reference page, if it may offer to sign in. */
     readonly signIn?: SignInDeps | undefined;
-    /** The configuration of SSF streams; undefined if there are none. */
+    /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
     readonly streams?: StreamPlace | undefined;
     /** Undefined if STATUS_LIST is off. */
     readonly statusLists?: Pick<StatusLists, "get"> | undefined;
   };
 
-/** Returns a responder that sends an error of the table to any request. */
+/** Returns a responder that sends one of the errors in docs/errors.md to any request. */
 function always(code: ErrorCode): Responder {
   const body = JSON.stringify(envelope(code));
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
@@ -63,25 +63,17 @@ function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">)
   return (request) => signInRoutes?.(request) ?? listRoutes?.(request);
 }
 
-const OAUTH = { service: OAuthService, rules: OAuthServiceRules };
-
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
   const { signIn, statusLists } = deps;
   // With SameSite=None, allowed origins are expected to call from other sites.
   const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
-  const routes: ApiRoutes = (router) => {
-    withSmallMessages(router, config.maxBodyBytes).service(SessionService, sessionService(deps));
-    const readMaxBytes = Math.min(config.maxBodyBytes, MAX_OAUTH_REQUEST_BYTES);
-    return config.oauthEndpoints ? router.service(OAuthService, oauthService(deps), { readMaxBytes }) : router;
-  };
-  const tables = [SessionServiceRoutes, ...(config.oauthEndpoints ? [{ ...OAuthServiceRoutes, formPosts: true }] : [])];
   const refuseCrossSite = crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal));
   const tracing = deps.telemetry?.interceptors ?? [];
   const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
   return apiHandler(config, deps, {
-    services: [{ service: SessionService, rules: SessionServiceRules }, ...(config.oauthEndpoints ? [OAUTH] : [])],
-    routes,
+    services: servicesOf(config, deps),
+    allowedOrigins,
     reflection: config.reflection,
     gate(context) {
       // A token in a body comes from the caller itself, because a page of another site cannot make a browser send it.
@@ -96,9 +88,21 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
     ...((signIn ?? statusLists) !== undefined && { route: () => routesOf(deps) }),
-    json: (rpc, options, headersFor) =>
-      withCors(allowedOrigins, headersFor, jsonRoutes(rpc, routes, tables, options, headersFor)),
   });
+}
+
+function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
+  const handlers = sessionService(deps);
+  const services: OfferedService[] = [
+    {
+      ...offer(SessionService, SessionServiceRules, handlers, SessionServiceRoutes),
+      register: (router) => withSmallMessages(router, maxBodyBytes).service(SessionService, handlers),
+    },
+  ];
+  if (!oauthEndpoints) return services;
+  const table = { ...OAuthServiceRoutes, formPosts: true };
+  const options = { readMaxBytes: Math.min(maxBodyBytes, MAX_OAUTH_REQUEST_BYTES) };
+  return [...services, offer(OAuthService, OAuthServiceRules, oauthService(deps), table, options)];
 }
 
 /** Returns the pages that receivers of signals find at the issuer. The endpoints themselves are on the admin API. */

@@ -104,14 +104,13 @@ async function play(admin: Call, browser: Call, token: string): Promise<void> {
 /** Returns the name and the value in a `Set-Cookie` header. */
 const pairOf = (header: string) => header.split(";", 1)[0] ?? "";
 
-type Response = { readonly body: string; readonly cookies: readonly string[] };
 type Call = (
   method: string,
   path: string,
   expected: number,
   headers: Readonly<Record<string, string>>,
   body?: object,
-) => Promise<Response>;
+) => Promise<{ readonly body: string; readonly cookies: readonly string[] }>;
 
 /** Returns a client that calls a handler over a connection in memory, a new one for each request. */
 function callsOf(handler: Handler): Call {

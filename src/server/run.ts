@@ -10,7 +10,7 @@ import { supervise } from "../workers/supervise.ts";
 import { type Service, start } from "./start.ts";
 import { StartError, startError } from "./start-error.ts";
 
-/** If a signal arrives again within this time, in ms, it counts as the same order, passed on by a parent process. */
+/** If a signal arrives again within this time, in ms, it counts as the same order to stop, passed on by a parent process. */
 const SAME_ORDER_MS = 500;
 /** How long a stalled reader of the output may delay the end of the process, in ms. */
 const LAST_WORDS_TIMEOUT_MS = 1000;
@@ -70,7 +70,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
 /** Keeps the sign-ins to the console for all workers, because the requests of a browser reach any of them. */
 function serveSignIns(): (call: unknown) => unknown {
   const records = createSignInRecords(Date.now);
-  // Workers run the same code, and make no other calls.
+  // Workers run the same code, and every call of theirs is one to these records.
   return (call) => records(call as RecordsCall);
 }
 

@@ -28,26 +28,17 @@ export async function prepareDataDir(config: Config): Promise<void> {
 }
 
 /** Opens the key ring. @throws StartError */
-export async function openKeyRing(config: Config): Promise<KeyRing> {
-  try {
-    if (config.redis !== undefined) return await loadKeyRing(config.keysFile);
-    return await loadOrCreateKeyRing(config.keysFile, {
-      alg: config.signingAlgorithm,
-      now: Date.now(),
-      hasSessions: () => holdsSessions(embeddedFile(config), systemClock),
-    });
-  } catch (error) {
-    throw error instanceof KeyRingFault ? startError(error) : startError(error, "KEYS_FILE");
-  }
+export function openKeyRing({ redis, keysFile, signingAlgorithm: alg, dataDir }: Config): Promise<KeyRing> {
+  const hasSessions = () => holdsSessions(embeddedFile({ dataDir }), systemClock);
+  const opening =
+    redis !== undefined ? loadKeyRing(keysFile) : loadOrCreateKeyRing(keysFile, { alg, now: Date.now(), hasSessions });
+  return opening.catch(refusing("KEYS_FILE", KeyRingFault));
 }
 
 /** Reads the RSA keys of security event tokens; undefined if the key ring signs them. @throws StartError */
 export async function openEventKeys(config: Config): Promise<EventKeyFile | undefined> {
   const path = config.signals ? config.signalsRsaKeyFile : undefined;
-  if (path === undefined) return undefined;
-  return loadEventKeys(path).catch((error: unknown) => {
-    throw startError(error, "SIGNALS_RSA_KEY_FILE");
-  });
+  return path === undefined ? undefined : loadEventKeys(path).catch(refusing("SIGNALS_RSA_KEY_FILE"));
 }
 
 /** Opens the credentials of the admin API. @throws StartError */
@@ -61,10 +52,18 @@ export async function openAdminAccess(config: Config): Promise<FollowedAdminAcce
   }
 }
 
-async function readOwnAdminToken(config: Config): Promise<FullToken> {
-  try {
-    return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token: await ownAdminToken(config.dataDir) };
-  } catch (error) {
-    throw error instanceof AdminTokenFault ? startError(error) : startError(error, "DATA_DIR");
-  }
+async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {
+  const token = await ownAdminToken(dataDir).catch(refusing("DATA_DIR", AdminTokenFault));
+  return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token };
 }
+
+/**
+ * Returns a function that throws the StartError for an error about a variable.
+ *
+ * @param Complete the class of errors whose text names the file already, so that the variable is left out
+ */
+const refusing =
+  (variable: string, Complete?: abstract new (...given: never[]) => Error) =>
+  (error: unknown): never => {
+    throw startError(error, Complete && error instanceof Complete ? undefined : variable);
+  };

@@ -15,17 +15,19 @@ function valueIn(body: string, series: string): number | undefined {
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
 
+const listener = { connections: () => 0, maxConnections: 0 };
+const openedWith = (count: () => Promise<number>) => ({ kind: "redis", store: { count } });
+
 /** Returns sources whose values a test changes, with a clock that it moves. */
 function aState(given: Partial<StateSources> = {}) {
   const metrics = createMetrics();
   let now = 1_000_000;
   let counts = 0;
   exposeState(metrics, {
-    listeners: [],
-    feed: () => ({ watchers: 0, ageMs: undefined, entries: 0 }),
-    keys: () => [],
-    countSessions: async () => ++counts,
-    storeKind: "redis",
+    listeners: { public: listener, admin: listener },
+    feed: { state: () => ({ watchers: 0, ageMs: undefined, entries: 0 }) },
+    ring: { current: { states: [] } },
+    opened: openedWith(async () => ++counts),
     clock: () => now,
     ...given,
   });
@@ -48,7 +50,7 @@ test("sessions are counted, and not again within a minute", async () => {
 
 test("while the store does not respond there is no count, and it is tried again at once", async () => {
   let down = true;
-  const state = aState({ countSessions: async () => (down ? Promise.reject(new Error("down")) : 5) });
+  const state = aState({ opened: openedWith(async () => (down ? Promise.reject(new Error("down")) : 5)) });
   expect(await state.read("session_active_sessions")).toBeUndefined();
   down = false;
   expect(await state.read("session_active_sessions")).toBe(5);
@@ -56,7 +58,7 @@ test("while the store does not respond there is no count, and it is tried again 
 
 test("a store that has stalled does not hold up the other metrics, and its count follows", async () => {
   const counted = Promise.withResolvers<number>();
-  const state = aState({ countSessions: () => counted.promise });
+  const state = aState({ opened: openedWith(() => counted.promise) });
   expect(await state.read("session_active_sessions")).toBeUndefined();
   counted.resolve(3);
   expect(await state.read("session_active_sessions")).toBe(3);
@@ -64,14 +66,13 @@ test("a store that has stalled does not hold up the other metrics, and its count
 
 test("keys show their age by kind and state", async () => {
   const key = (kind: string, state: string, since: number) => ({ kind, state, since });
-  const state = aState({
-    keys: () => [
-      key("signing", "signing", 990_000),
-      key("signing", "retired", 400_000),
-      key("signing", "retired", 300_000),
-      key("mac", "published", 2_000_000),
-    ],
-  });
+  const states = [
+    key("signing", "signing", 990_000),
+    key("signing", "retired", 400_000),
+    key("signing", "retired", 300_000),
+    key("mac", "published", 2_000_000),
+  ];
+  const state = aState({ ring: { current: { states } } });
   expect(await state.read('session_key_age_seconds{kind="signing",state="signing"}')).toBe(10);
   expect(await state.read('session_key_age_seconds{kind="signing",state="retired"}')).toBe(700);
   expect(await state.read('session_key_age_seconds{kind="mac",state="published"}')).toBe(0);

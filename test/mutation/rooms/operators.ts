@@ -15,7 +15,7 @@ export const OPERATORS: readonly Room[] = [
   { name: "reference", files: /^src\/reference\/.*\.ts$/, stages: [DOCS] },
   {
     name: "server",
-    files: /^src\/server\/(?:event-recorder|expose-state|open-feed|open-store|start)\.ts$/,
+    files: /^src\/server\/(?:event-recorder|open-feed|open-store|start)\.ts$/,
     stages: [
       ["test/observability/state-metrics.test.ts", ...server("session-events", "rehearsal"), ...STARTS],
       server("process", "redis"),
