@@ -1,14 +1,9 @@
-import type { DescMessage } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 
 /** The size that is always allowed, in bytes: an empty message such as `{}`, or fields that are ignored. */
 const MAX_EMPTY_BYTES = 512;
 /** The size limit of small messages with fields. Any useful one (a session id, a page token, the name of a service) is shorter. */
 const MAX_SMALL_BYTES = 4096;
-
-function maxBytesOf({ fields }: DescMessage): number {
-  return fields.length === 0 ? MAX_EMPTY_BYTES : MAX_SMALL_BYTES;
-}
 
 /**
  * Registers services with small messages. Each RPC reads no more bytes than its message can need, compressed or not. Otherwise long
@@ -27,7 +22,8 @@ export function withSmallMessages(router: ConnectRouter, maxBodyBytes: number): 
       return small;
     },
     rpc(method, implementation, options) {
-      const readMaxBytes = Math.min(maxBodyBytes, maxBytesOf(method.input));
+      const maxBytes = method.input.fields.length === 0 ? MAX_EMPTY_BYTES : MAX_SMALL_BYTES;
+      const readMaxBytes = Math.min(maxBodyBytes, maxBytes);
       router.rpc(method, implementation, { ...options, readMaxBytes });
       return small;
     },

@@ -14,15 +14,7 @@ import { shownTime } from "./times.ts";
 const MAX_CLAIMS_BYTES = 4096;
 
 /** Returns the times of a session by the wall clock, as both APIs return them. */
-export function timesOf(
-  session: Session,
-  shiftMs: number,
-): {
-  createTime: Timestamp;
-  lastRefreshTime: Timestamp;
-  idleExpireTime: Timestamp;
-  absoluteExpireTime: Timestamp;
-} {
+export function timesOf(session: Session, shiftMs: number) {
   return {
     createTime: shownTime(session.createdAt, shiftMs),
     lastRefreshTime: shownTime(session.lastRefreshedAt, shiftMs),

@@ -24,12 +24,17 @@ const body = (errors: readonly string[]) => ({
   },
 });
 
-function failure(status: number, errors: readonly string[]) {
+/** Describes the header that a failure with this status has, if it has one. */
+export function headersOfFailure(status: number) {
   const header = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[status];
+  return header && { headers: { [header]: { required: true, schema: { type: "string" } } } };
+}
+
+function failure(status: number, errors: readonly string[]) {
   return {
     $ref: null, // null removes the reference to the general response that all operations have by default.
     description: errors.map((error) => `\`${error}\``).join(" or "),
-    ...(header && { headers: { [header]: { required: true, schema: { type: "string" } } } }),
+    ...headersOfFailure(status),
     content: { "application/json": { schema: body(errors) } },
   };
 }

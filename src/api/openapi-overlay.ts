@@ -1,7 +1,7 @@
 /** The parts of gen/openapi.json that .proto files cannot express: build-time data for the OpenAPI plugin. */
 import { readFileSync } from "node:fs";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
-import { PUBLIC_OPERATIONS } from "./openapi-oauth.ts";
+import { headersOfFailure, PUBLIC_OPERATIONS } from "./openapi-oauth.ts";
 import { PUBLIC_PAGES } from "./openapi-pages.ts";
 
 const MANIFEST = new URL("../../package.json", import.meta.url);
@@ -28,10 +28,9 @@ const envelope = (code: object) => ({
 /** Describes a response with a single code. */
 function failure(code: ErrorCode) {
   const { http, message } = ERRORS[code];
-  const headers = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[http as number];
   return {
     description: `\`${code}\`: ${message}.`,
-    ...(headers && { headers: { [headers]: { required: true, schema: { type: "string" } } } }),
+    ...headersOfFailure(http),
     content: {
       "application/json": {
         schema: envelope({ const: code }),

@@ -1,5 +1,5 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { AdminAccess, Scope } from "../../session/admin-access.ts";
+import type { AdminAccess } from "../../session/admin-access.ts";
 import type { Audit } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
 import type { RateLimit } from "../../session/ports.ts";
@@ -39,15 +39,11 @@ export function adminAuthentication(
     if (scope !== undefined && !allows(identified.caller.may, scope)) {
       audit({ event: "authz_failed", operation: method.name, scope }, request);
       const error = toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
-      if (isForReceivers(method)) error.metadata.set("www-authenticate", insufficientScope(scope));
+      const challenge = `Bearer error="insufficient_scope", scope="${scope}"`; // RFC 6750 section 3.1
+      if (isForReceivers(method)) error.metadata.set("www-authenticate", challenge);
       throw error;
     }
   };
-}
-
-/** Returns the challenge of RFC 6750 section 3.1. */
-function insufficientScope(scope: Scope): string {
-  return `Bearer error="insufficient_scope", scope="${scope}"`;
 }
 
 /** Checks that the credential of a running stream still has the scope. @throws ServiceError if it was withdrawn */

@@ -15,7 +15,9 @@ export async function listSessionEvents({ store }: Deps, request: ListSessionEve
   const of = sessionId === "" ? { subject } : { sid: sessionIdOf("session_id", sessionId) };
   const after = positionIn(request.pageToken);
   const limit = pageSizeOf(request.pageSize);
-  const events = (await store.events(of)).map(placed).sort(newestFirst);
+  // Each event gets its index in the store's response, so that events of the same millisecond keep their order.
+  const placed = (await store.events(of)).map((event, place) => ({ event, time: event.time, place }));
+  const events = placed.sort(newestFirst);
   const rest = after === undefined ? events : events.filter((event) => newestFirst(after, event) < 0);
   const page = rest.slice(0, limit);
   const last = page.at(-1);
@@ -24,11 +26,6 @@ export async function listSessionEvents({ store }: Deps, request: ListSessionEve
 }
 
 type Position = { readonly time: number; readonly place: number };
-
-/** Returns an event with its index in the store's response, so that events of the same millisecond keep their order. */
-function placed(event: SessionEvent, place: number) {
-  return { event, time: event.time, place };
-}
 
 function newestFirst(a: Position, b: Position): number {
   return b.time - a.time || b.place - a.place;

@@ -20,7 +20,7 @@ import { listSessionEvents } from "./list-events.ts";
 import { sessionMessage } from "./views.ts";
 import { watchRevocations } from "./watch-revocations.ts";
 
-/** The handlers of the service. Refusals of the domain become errors of the closed table (errors/). */
+/** The handlers of the service. Refusals of the domain become errors that docs/errors.md lists. */
 export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<typeof SessionAdminService> {
   return {
     createSession: (request, context) => createSession(deps, request, context),

@@ -129,7 +129,7 @@ function replacementOf(stream: Stream | undefined): StreamProperties & Partial<T
   };
 }
 
-/** Returns the properties that a mask names. */
+/** Returns the properties of a stream that a field mask names. */
 function changeOf(stream: Stream | undefined, paths: readonly string[]): streams.StreamChange {
   if (stream === undefined) return {};
   const { iss, aud, eventsSupported, eventsDelivered, eventsRequested, description = "", delivery } = stream;

@@ -124,7 +124,7 @@ export function rateLimited(retryAfterMs: number): ConnectError {
   return error;
 }
 
-/** Returns the code of the closed table that an error carries; undefined for an error of the framework. */
+/** Returns the code (docs/errors.md) that an error carries; undefined for an error that Connect has raised. */
 export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   const known = CODES.get(error);
   if (known !== undefined) return known;
@@ -133,8 +133,8 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
 }
 
 /**
- * Translates any error to one of the closed table. @param onBug receives errors that no rule covers; the caller gets E500_INTERNAL
- * without their text
+ * Translates any error to one with a code of docs/errors.md. @param onBug receives errors that no rule covers; the caller gets
+ * E500_INTERNAL without their text
  */
 export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
   if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
@@ -158,13 +158,8 @@ export function faultOfCaller(error: unknown): ConnectError {
   return translate(raised, CODES_WHILE_READING.get(raised.code) ?? "E400_INVALID_REQUEST");
 }
 
-/** Translates the reason with which Connect aborts a call: its deadline, or the code with which its caller reset the stream. */
-function endOfCall(reason: ConnectError): ConnectError {
-  return translate(reason, FRAMEWORK_CODES.get(reason.code) ?? "E499_CANCELED");
-}
-
 function translate(error: ConnectError, code: ErrorCode): ConnectError {
-  // Connect's text on a bad message is sent because it names the field. For other errors the table's text is sent.
+  // Connect's text on a bad message is sent because it names the field. For other errors the text of docs/errors.md is sent.
   const message = code === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[code].message;
   // gRPC prescribes this code if a method takes one message and another number is sent (statuscodes.md).
   const rpcCode = code === "E400_INVALID_REQUEST" && error.code === Code.Unimplemented ? error.code : undefined;
@@ -178,16 +173,19 @@ export type FailureReports = {
 };
 
 /**
- * Translates every error of the later interceptors and handlers to one of the closed table. The place where an error is raised decides
- * whose fault it is, because Connect raises errors of callers with the same codes as bugs.
+ * Translates every error of the later interceptors and handlers to one with a code of docs/errors.md. The place where an error is raised
+ * decides whose fault it is, because Connect raises errors of callers with the same codes as bugs.
  */
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
     if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-    // If the error is of the closed table already, the abort signal need not be checked. The signal is created when it is first used,
+    // If the error has a code of docs/errors.md already, the abort signal need not be checked. The signal is created when it is first used,
     // which costs as much as a small request.
     if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
-    if (error instanceof ConnectError && error === request.signal.reason) return endOfCall(error);
+    // Connect has aborted the call: its deadline has passed, or its caller has reset the stream.
+    if (error instanceof ConnectError && error === request.signal.reason) {
+      return translate(error, FRAMEWORK_CODES.get(error.code) ?? "E499_CANCELED");
+    }
     return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
   };
   return (next) => async (request) => {
@@ -212,7 +210,7 @@ async function* fromCaller<T>(messages: AsyncIterable<T>) {
   }
 }
 
-/** @throws ConnectError of the closed table */
+/** Reads the next message. @throws ConnectError with a code of docs/errors.md */
 async function read<T>(messages: AsyncIterator<T>): Promise<IteratorResult<T>> {
   try {
     return await messages.next();

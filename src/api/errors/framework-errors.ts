@@ -1,6 +1,6 @@
 /**
  * Translates errors that Connect raises before any interceptor runs (a malformed message, one that is too large or in an unknown
- * encoding) to the closed table. Each protocol carries its errors in another part of the response.
+ * encoding) to errors of docs/errors.md. Each protocol carries its errors in another part of the response.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ContextValues } from "@connectrpc/connect";
@@ -38,7 +38,7 @@ const NOT_UNICODE = new ConnectError("the message has text that is not Unicode",
 /** Length of the flags and the length before the data of an envelope, in bytes. */
 const ENVELOPE_HEAD = 5;
 
-/** Makes the routes of `router` respond with errors of the closed table only. @param onBug as for `toConnectError` */
+/** Makes the routes of `router` respond only with errors of docs/errors.md. @param onBug receives errors that no rule covers */
 export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRouter {
   for (const [at, handler] of router.handlers.entries()) {
     const respond: UniversalHandler = Object.assign(async (...[request]: Parameters<UniversalHandler>) => {
@@ -69,7 +69,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
 /** The call that raised an error. */
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
-/** Returns the error of the closed table for an error that Connect has raised; undefined if it is one of the table. */
+/** Returns the error of docs/errors.md for an error that Connect has raised; undefined if it is one of these already. */
 export function toOurError(error: ConnectError, { method, values }: Raised, onBug: OnBug): ConnectError | undefined {
   if (errorCodeOf(error) !== undefined) return undefined;
   return isReading(values) ? faultOfCaller(error) : toConnectError(error, (bug) => onBug(bug, method.name, values));

@@ -1,36 +1,33 @@
-/** The errors of the OAuth endpoints: the closed error table in the form of RFC 6749 section 5.2. */
-import type { DescMethod } from "@bufbuild/protobuf";
+/** The errors of the OAuth endpoints: those of docs/errors.md in the form of RFC 6749 section 5.2. */
 import type { FailureEncoder } from "connect-http-routes";
 import { OAuthAdminService } from "../../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
 import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
 import { describeFailure, envelopeEncoder } from "./envelope.ts";
 
-/** The token endpoint was called with a grant other than a refresh token. */
-export class UnsupportedGrantType extends ServiceError {
-  constructor() {
-    super("E400_INVALID_REQUEST", "grant_type: only refresh_token is supported");
+type OAuthError = { readonly status: number; readonly error: string };
+
+/** An invalid request for which OAuth has an error of its own. */
+class OAuthFailure extends ServiceError {
+  readonly oauth: OAuthError;
+  constructor(message: string, oauth: OAuthError) {
+    super("E400_INVALID_REQUEST", message);
+    this.oauth = oauth;
   }
 }
+
+/** Returns the error for a grant other than a refresh token. */
+export const unsupportedGrantType = () =>
+  new OAuthFailure("grant_type: only refresh_token is supported", UNSUPPORTED_GRANT_TYPE);
 
 /**
- * The DPoP proof of a request is refused (RFC 9449 section 5). The client may still have the right key, so the error does not mean that
- * the session has ended.
+ * Returns the error for a DPoP proof that is refused (RFC 9449 section 5). The client may still have the right key, so the error does not
+ * mean that the session has ended.
  */
-export class BadProof extends ServiceError {
-  constructor() {
-    super("E400_INVALID_REQUEST", "the DPoP proof is not valid");
-  }
-}
+export const badProof = () => new OAuthFailure("the DPoP proof is not valid", BAD_PROOF);
 
-/** The DPoP proof must contain the nonce of this response (RFC 9449 section 8). */
-export class NonceRequired extends ServiceError {
-  constructor() {
-    super("E400_INVALID_REQUEST", "the DPoP proof needs the nonce of this response");
-  }
-}
-
-type OAuthError = { readonly status: number; readonly error: string };
+/** Returns the error for a DPoP proof that must contain the nonce of this response (RFC 9449 section 8). */
+export const nonceRequired = () => new OAuthFailure("the DPoP proof needs the nonce of this response", NONCE_REQUIRED);
 
 const of = (code: ErrorCode, error: string, status: number = ERRORS[code].http) => ({ status, error });
 
@@ -72,24 +69,15 @@ const NOT_ALLOWED = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
 /**
  * Encodes the failures of the OAuth endpoints in OAuth's format, and all others in the envelope.
  *
- * @param onBug as for `envelopeEncoder`
+ * @param onBug receives errors that no rule covers
  */
 export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder {
   const encode = envelopeEncoder(onBug);
   return (failure, context) => {
-    const table = tableOf(context.rpc);
+    const table = context.rpc && TABLES.get(context.rpc.parent.typeName);
     if (table === undefined) return encode(failure, context);
     const { code, message, headers, cause } = describeFailure(failure, onBug);
-    const { status, error } = ownErrorOf(cause) ?? table[code];
+    const { status, error } = cause instanceof OAuthFailure ? cause.oauth : table[code];
     return { status, headers, body: { error, error_description: message.replace(NOT_ALLOWED, "'") } };
   };
 }
-
-/** Returns the OAuth error of a failure whose error code stands for several OAuth errors; undefined for other failures. */
-function ownErrorOf(cause: unknown): OAuthError | undefined {
-  if (cause instanceof UnsupportedGrantType) return UNSUPPORTED_GRANT_TYPE;
-  if (cause instanceof BadProof) return BAD_PROOF;
-  return cause instanceof NonceRequired ? NONCE_REQUIRED : undefined;
-}
-
-const tableOf = (rpc: DescMethod | undefined) => (rpc === undefined ? undefined : TABLES.get(rpc.parent.typeName));

@@ -1,5 +1,5 @@
 /**
- * Translates responses in which Connect refuses a call with only a status, before any RPC runs, to errors of the closed table in the
+ * Translates responses in which Connect refuses a call with only a status, before any RPC runs, to errors of docs/errors.md in the
  * call's protocol.
  */
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -9,6 +9,7 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
 import { toConnectError } from "./connect-errors.ts";
+import { only } from "./failed-calls.ts";
 
 const CODES: Readonly<Record<number, ErrorCode>> = {
   405: "E405_METHOD_NOT_ALLOWED",
@@ -28,11 +29,7 @@ export function refusedCall(
   const { headers, body: content } = connectError(code);
   const header = new Headers(headers);
   if (code === "E405_METHOD_NOT_ALLOWED") header.set("allow", allow);
-  return { status, header, ...(method !== "HEAD" && { body: once(content) }) };
-}
-
-async function* once(content: Uint8Array) {
-  yield content;
+  return { status, header, ...(method !== "HEAD" && { body: only(content) }) };
 }
 
 export type PlainResponse = {
@@ -41,7 +38,7 @@ export type PlainResponse = {
   readonly body: Buffer;
 };
 
-/** Returns an error in the format of Connect's unary protocol, with the HTTP status of the table. */
+/** Returns an error in the format of Connect's unary protocol, with the HTTP status of docs/errors.md. */
 export function connectError(code: ErrorCode, error = toConnectError(new ServiceError(code), () => {})): PlainResponse {
   const body = Buffer.from(errorToJsonBytes(error, undefined));
   const headers = { "content-type": "application/json", "content-length": String(body.length) };

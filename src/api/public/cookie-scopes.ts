@@ -47,7 +47,7 @@ export function expireIn(scopes: readonly CookieScope[], settings: CookieSetting
   return [...others.values()].map((scope) => expiry(settings, scope));
 }
 
-/** A leading dot has no meaning (RFC 6265bis section 5.6.3). */
+/** Returns a text that identifies a scope. The leading dot of a domain has no meaning (RFC 6265bis section 5.6.3). */
 const keyOf = ({ domain, path }: CookieScope) => `${domain?.replace(/^\./, "").toLowerCase() ?? ""}${path}`;
 
 /** Returns all scopes whose cookies a browser may send to the routes of a host. */

@@ -16,13 +16,6 @@ export const SKIPPED = "secure-session-skipped";
 /** A longer value is not valid for any of these headers. */
 const MAX_LENGTH = 1024;
 
-/** Why a browser could not renew. Future browsers may report other reasons. */
-type SkippedRenewal = {
-  readonly reason: string;
-  /** Absent if the browser does not report it. */
-  readonly sessionId: string | undefined;
-};
-
 const ALGORITHMS: Item[] = [
   [new Token("ES256"), new Map()],
   [new Token("RS256"), new Map()],
@@ -64,20 +57,24 @@ export function readSessionId(value: string | null): string | undefined {
   }
 }
 
-/** Returns the renewals that a `Secure-Session-Skipped` reports; none if the header is absent or malformed. */
-export function readSkipped(value: string | null): readonly SkippedRenewal[] {
-  if (value === null || value.length > MAX_LENGTH) return [];
+const NONE: readonly string[] = [];
+
+/**
+ * Returns the sessions in a `Secure-Session-Skipped`, whose device cookies the browser could not renew; none if the header is absent or
+ * malformed. Each is a parameter of a reason. Future browsers may report other reasons, so they do not matter.
+ */
+export function readSkipped(value: string | null): readonly string[] {
+  if (value === null || value.length > MAX_LENGTH) return NONE;
   try {
-    return parseList(value).flatMap(([reason, parameters]) => {
-      if (!(reason instanceof Token)) return [];
-      return [{ reason: reason.toString(), sessionId: textOf(parameters.get("session_identifier")) }];
-    });
+    return parseList(value).flatMap(([reason, parameters]) =>
+      reason instanceof Token ? (textOf(parameters.get("session_identifier")) ?? []) : [],
+    );
   } catch {
-    return [];
+    return NONE;
   }
 }
 
-/** Browsers have sent both strings and bare tokens. */
+/** Returns the text of a session id. Some browsers send it as a string, others as a token (RFC 9651 section 3.3). */
 function textOf(value: unknown): string | undefined {
   if (value instanceof Token) return value.toString();
   return typeof value === "string" ? value : undefined;

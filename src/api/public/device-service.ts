@@ -1,15 +1,6 @@
 /** RegisterDevice and RenewDevice: converts between messages and the domain, in the format of Device Bound Session Credentials. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { DeviceSessionSchema } from "../../../gen/auth/v1/session_pb.ts";
-import {
-  type DeviceGranted,
-  type NothingToRenew,
-  type ProofRequired,
-  registerDevice,
-  renewDevice,
-  type Undecided,
-} from "../../session/device.ts";
+import { type DeviceGranted, type ProofRequired, registerDevice, renewDevice } from "../../session/device.ts";
 import type { DeviceTools, PresentedDevice } from "../../session/device-tools.ts";
 import { ServiceError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/ports.ts";
@@ -36,8 +27,6 @@ export type DeviceServiceDeps = RefuseDeps & {
   readonly store: Pick<SessionStore, "find" | "registerKey">;
   readonly device: DeviceBindingParts;
 };
-
-type DeviceSessionInit = MessageInitShape<typeof DeviceSessionSchema>;
 
 /**
  * The requests for which the browser must have a fresh device cookie: refreshes over JSON and over RPC. The last matching rule decides.
@@ -66,38 +55,21 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
   const named = readSessionId(requestHeader.get(SESSION_ID));
   const requester = requestContextOf(context);
   const result = await renewDevice(deps, deps.device, presented, named, proofOf(requestHeader), requester);
-  return { session: renewed(deps.device, result, context) };
-}
-
-function renewed(
-  device: DeviceBindingParts,
-  result: DeviceGranted | ProofRequired | NothingToRenew | Undecided,
-  context: HandlerContext,
-): DeviceSessionInit {
-  if (result.ok) return grant(device, result, context);
+  if (result.ok) return { session: grant(deps.device, result, context) };
   if (result.reason === "proof_required") throw proofRequired(result, context);
   if (result.reason === "undecided") throw SHARED_ERRORS.retryLater;
-  return { continue: false };
+  return { session: { continue: false } };
 }
 
-/** Two proofs together count as one malformed proof. */
+/** Returns the proof of a request. If the header occurs twice, `Headers` joins both proofs to one that is malformed. */
 const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
-
-const NONE: readonly string[] = [];
-
-/** Returns the sessions that a browser reports it could not renew. */
-function skippedSessions(headers: Headers): readonly string[] {
-  const value = headers.get(SKIPPED);
-  if (value === null) return NONE;
-  return readSkipped(value).flatMap(({ sessionId }) => sessionId ?? []);
-}
 
 /** Returns the device's part of a refresh request. */
 export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader }: HandlerContext): PresentedDevice {
-  return { cookies: cookie.read(requestHeader.get("cookie")), skipped: skippedSessions(requestHeader) };
+  return { cookies: cookie.read(requestHeader.get("cookie")), skipped: readSkipped(requestHeader.get(SKIPPED)) };
 }
 
-function grant(device: DeviceBindingParts, outcome: DeviceGranted, context: HandlerContext): DeviceSessionInit {
+function grant(device: DeviceBindingParts, outcome: DeviceGranted, context: HandlerContext) {
   const { session, cookie: value, mark, challenge } = outcome;
   const { cookie } = device;
   const { responseHeader } = context;

@@ -9,7 +9,7 @@ import { type ProofExpectation, type ProofResult, refuseProof } from "../../veri
 import { proofUrl } from "../../verifier/dpop/proof-url.ts";
 import type { Replays } from "../../verifier/dpop/replays.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { BadProof, NonceRequired } from "../errors/oauth-errors.ts";
+import { badProof, nonceRequired } from "../errors/oauth-errors.ts";
 import type { RefusalDeps } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 
@@ -47,7 +47,7 @@ export function hasProof(headers: Headers): boolean {
  *
  * @param sid the session of an authentic token, so that only its holders make the service check signatures
  * @param accessToken the token of the `Authorization` header, which the proof has to name
- * @throws BadProof, NonceRequired; with an access token their forms for resources (RFC 9449 section 7.1); 429 after an address has
+ * @throws `badProof`, `nonceRequired`; with an access token their forms for resources (RFC 9449 section 7.1); 429 after an address has
  * presented too many bad proofs
  */
 export function provenKey(
@@ -87,7 +87,7 @@ function verify(
   if (reason === "proof_stale" || reason === "proof_nonce") {
     // A client gets its first nonce in this way, so the missing nonce does not count as a failure.
     issueNonce();
-    throw accessToken === undefined ? new NonceRequired() : SHARED_ERRORS.nonceRequired;
+    throw accessToken === undefined ? nonceRequired() : SHARED_ERRORS.nonceRequired;
   }
   const requester = requestContextOf(context);
   audit({ event: "device_proof_refused", sid, operation: context.method.name, reason }, requester);
@@ -96,7 +96,7 @@ function verify(
     audit({ event: "rate_limited", limit: "failures" }, requester);
     throw rateLimited(retryAfterMs);
   }
-  throw accessToken === undefined ? new BadProof() : SHARED_ERRORS.badProof;
+  throw accessToken === undefined ? badProof() : SHARED_ERRORS.badProof;
 }
 
 /**

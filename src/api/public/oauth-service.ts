@@ -9,7 +9,7 @@ import { revokeToken } from "../../session/revoke-token.ts";
 import { toWallClock } from "../../session/time.ts";
 import { PROOF_ALGORITHMS } from "../../verifier/dpop/proof-key.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { BadProof, UnsupportedGrantType } from "../errors/oauth-errors.ts";
+import { badProof, unsupportedGrantType } from "../errors/oauth-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import { provenKey } from "./dpop.ts";
@@ -41,7 +41,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       const error = refuse(deps, result, context);
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
       // The session stays live, because it ends only with a proof of its key.
-      if (isKeyRefusal(result)) throw new BadProof();
+      if (result.reason === "proof_missing" || result.reason === "other_key") throw badProof();
       requestContextOf(context).source.noteFruitless();
       return {};
     },
@@ -50,7 +50,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
 }
 
 async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, context: HandlerContext) {
-  if (request.grantType !== REFRESH_GRANT) throw new UnsupportedGrantType();
+  if (request.grantType !== REFRESH_GRANT) throw unsupportedGrantType();
   if (request.refreshToken === "") throw invalidRequest("refresh_token", "is required");
   if (request.clientId === "") throw invalidRequest("client_id", "is required");
   const parsed = authenticateCookie(deps.refreshTokens, request.refreshToken);
@@ -65,7 +65,7 @@ async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, co
     }
     const error = refuse(deps, result, context);
     // A missing proof does not sign the client out, because another client that has the key may use the same session.
-    throw result.reason === "proof_missing" ? new BadProof() : error;
+    throw result.reason === "proof_missing" ? badProof() : error;
   }
   const { sid, accessToken, refreshToken, isKeyBound } = result;
   const now = toWallClock(deps.store.now(sid), deps.store.shiftMs({ sid }));
@@ -84,8 +84,6 @@ function sessionOf({ refreshTokens, accessTokens }: OAuthServiceDeps, text: stri
   const accessToken = accessTokens.verify(text);
   return accessToken.ok ? accessToken.claims.sid : undefined;
 }
-
-const isKeyRefusal = ({ reason }: Refused) => reason === "proof_missing" || reason === "other_key";
 
 /** Returns the error for a token that is not accepted. The audit gets the reason. */
 function refuse(deps: OAuthServiceDeps, { reason, sid }: Refused, context: HandlerContext): Error {

@@ -34,7 +34,7 @@ export type SessionServiceDeps = DeviceServiceDeps &
     readonly refreshLimit: RateLimit;
   };
 
-/** The handlers of the service. Refusals of the domain become errors of the closed table (errors/). */
+/** The handlers of the service. Refusals of the domain become errors that docs/errors.md lists. */
 export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
   const { cookie } = deps;
   return {

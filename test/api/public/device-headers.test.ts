@@ -43,13 +43,11 @@ describe("the session id of a renewal", () => {
 });
 
 describe("skipped renewals", () => {
-  test("are a list of reasons, each with its session", () => {
-    expect(readSkipped(`unreachable;session_identifier="${SID}"`)).toEqual([{ reason: "unreachable", sessionId: SID }]);
-    expect(readSkipped(`quota_exceeded;session_identifier=${SID}, server_error;session_identifier="b";x`)).toEqual([
-      { reason: "quota_exceeded", sessionId: SID },
-      { reason: "server_error", sessionId: "b" },
-    ]);
-    expect(readSkipped("unreachable")).toEqual([{ reason: "unreachable", sessionId: undefined }]);
+  test("are the sessions in a list of reasons", () => {
+    expect(readSkipped(`unreachable;session_identifier="${SID}"`)).toEqual([SID]);
+    const two = `quota_exceeded;session_identifier=${SID}, server_error;session_identifier="b";x`;
+    expect(readSkipped(two)).toEqual([SID, "b"]);
+    expect(readSkipped("unreachable")).toEqual([]);
   });
 
   test("are none when absent, malformed or too long", () => {
