@@ -73,17 +73,14 @@ export function limitStore(
       const begun = admission.begin();
       const startMs = performance.now();
       const result = verb.apply(store, given);
+      const finish = (outcome: "replied" | "slow" | "lost") => {
+        admission.finish(begun, outcome);
+        onReply(name, outcome !== "lost", (performance.now() - startMs) / 1000);
+      };
       // The caller gets the promise of the method itself, because another promise in between would cost a refresh half a microsecond.
       result.then(
-        () => {
-          admission.finish(begun, replied);
-          onReply(name, true, (performance.now() - startMs) / 1000);
-        },
-        (error: unknown) => {
-          const isLost = error instanceof StoreUnavailable;
-          admission.finish(begun, isLost ? "lost" : replied);
-          onReply(name, !isLost, (performance.now() - startMs) / 1000);
-        },
+        () => finish(replied),
+        (error: unknown) => finish(error instanceof StoreUnavailable ? "lost" : replied),
       );
       return result;
     };

@@ -18,7 +18,7 @@ export type OverloadControl = {
 };
 
 type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
-  /** The reuse interval R of rotation.ts, in ms. */
+  /** The reuse interval (`REUSE_INTERVAL`), in ms. */
   readonly reuseIntervalMs: number;
   /** Called for each call or command that is refused under overload. */
   readonly onRefused: (cause: OverloadCause) => void;

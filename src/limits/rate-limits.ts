@@ -11,11 +11,7 @@ type RateLimits = {
   readonly createLimit: RateLimit;
 };
 
-type RateSettings = {
-  readonly refresh: Rate | undefined;
-  readonly failures: Rate | undefined;
-  readonly create: Rate | undefined;
-};
+type RateSettings = { readonly [name in "refresh" | "failures" | "create"]: Rate | undefined };
 
 /** @param subscriberOf returns the network of the subscriber that has an address */
 export function createRateLimits(

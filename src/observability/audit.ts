@@ -6,44 +6,37 @@ import { toWallClock } from "../session/time.ts";
 import { type Logger, suppressLine } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Returns the log level of an event. Everyday events, several a second per thousand users, are at level debug: the metrics count them. */
-function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
-  switch (event.event) {
-    case "session_created":
-    case "session_ended":
-    case "session_elevated":
-    case "device_registered":
-    case "device_bound":
-    case "device_renewal_skipped":
-    case "subscription_changed":
-    case "subscription_tested":
-      return "info";
-    case "all_sessions_ended":
-      return "warn";
-    case "session_renewed":
-    case "device_renewed":
-      return "debug";
-    case "device_key_refused":
-    case "device_proof_refused":
-    case "device_proof_missing":
-    case "bound_key_missing":
-    case "device_unbound":
-      return "warn";
-    case "authn_failed":
-      return EVERYDAY_REFUSALS.has(event.reason) && !event.admin ? "debug" : "warn";
-    case "authn_token_reuse":
-    case "authz_failed":
-    case "rate_limited":
-      return "warn";
-  }
-}
+/** The log levels of events. Everyday events, several a second per thousand users, are at level debug: the metrics count them. */
+const LEVELS: Readonly<Record<AuditEvent["event"], "debug" | "info" | "warn">> = {
+  session_created: "info",
+  session_renewed: "debug",
+  session_ended: "info",
+  session_elevated: "info",
+  all_sessions_ended: "warn",
+  device_registered: "info",
+  device_bound: "info",
+  device_renewed: "debug",
+  device_renewal_skipped: "info",
+  device_key_refused: "warn",
+  device_proof_refused: "warn",
+  device_proof_missing: "warn",
+  bound_key_missing: "warn",
+  device_unbound: "warn",
+  authn_failed: "warn",
+  authn_token_reuse: "warn",
+  authz_failed: "warn",
+  rate_limited: "warn",
+  subscription_changed: "info",
+  subscription_tested: "info",
+};
 
 /** @param shiftMs by how many ms the wall clock is ahead of the store's time, because log lines have times of the wall clock */
 export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftMs: SessionStore["shiftMs"]): Audit {
   return (event, requester) => {
     try {
       metrics.count(event);
-      const level = levelOf(event);
+      const isEveryday = event.event === "authn_failed" && EVERYDAY_REFUSALS.has(event.reason) && !event.admin;
+      const level = isEveryday ? "debug" : LEVELS[event.event];
       if (!log.isLevelEnabled(level) || suppressLine(log, level, event)) return;
       const { adminName: by } = requester;
       const address = requester.address();

@@ -1,13 +1,11 @@
 import { AggregatorRegistry } from "prom-client";
 import type { MetricValues } from "./metrics.ts";
 
-type Merged = { readonly type: string; readonly body: string; readonly values: readonly MetricValues[] };
-
 /**
  * Merges the metrics of several processes into those of one service. Each metric is merged by its aggregator, which is the sum by
  * default.
  */
-export async function mergeMetrics(all: readonly (readonly MetricValues[])[]): Promise<Merged> {
+export async function mergeMetrics(all: readonly (readonly MetricValues[])[]) {
   // The library's types declare the values as an array of objects without members.
   const registry = AggregatorRegistry.aggregate(all.map((values) => [...values]));
   const values = (await registry.getMetricsAsJSON()) as unknown as MetricValues[];

@@ -80,7 +80,7 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
     labelNames: ["method"],
     registers: [registry],
   });
-  const gauge: Metrics["gauge"] = (name, help, read, merge) => createGauge(registry, name, help, read, merge);
+  const gauge = gaugeOf(registry);
   const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
   const refused = counter("session_connections_refused_total", "Connections refused", ["listener", "reason"]);
   const tracesLimited = counter("session_traces_limited_total", "Requests not traced: the limit of traces is used up");
@@ -146,26 +146,17 @@ function createDurations(registry: Registry): Pick<Metrics, "handled" | "stored"
   };
 }
 
-function createGauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  read: ReadSamples,
-  aggregator: Merge = "sum",
-): void {
-  new Gauge({
-    name,
-    help,
-    aggregator,
-    labelNames: ["listener", "kind", "state"],
-    registers: [registry],
-    async collect() {
-      const samples = await read();
-      this.reset();
-      for (const { labels, value } of samples) this.set({ ...labels }, value);
-    },
-  });
-}
+const gaugeOf =
+  (registry: Registry): Metrics["gauge"] =>
+  (name, help, read, aggregator = "sum") =>
+    void new Gauge({
+      ...{ name, help, aggregator, labelNames: ["listener", "kind", "state"], registers: [registry] },
+      async collect() {
+        const samples = await read();
+        this.reset();
+        for (const { labels, value } of samples) this.set({ ...labels }, value);
+      },
+    });
 
 type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;
 
@@ -215,33 +206,26 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
 type DeviceEvent = Extract<AuditEvent, { event: `device_${string}` | "bound_key_missing" }>;
 
 function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
-  const registered = counter("session_device_registered_total", "Device keys registered");
-  const bound = counter("session_device_bound_total", "Device keys used for the first time");
-  const renewed = counter("session_device_renewed_total", "Device cookies renewed");
-  const skipped = counter("session_device_renewal_skipped_total", "Refreshes of browsers that could not renew");
-  const missing = counter("session_device_proof_missing_total", "Refreshes of bound sessions without a device cookie");
-  const unbound = counter("session_device_unbound_total", "Device keys taken away");
+  const plain: Readonly<Record<Exclude<DeviceEvent["event"], `device_${string}_refused`>, Counter | undefined>> = {
+    device_registered: counter("session_device_registered_total", "Device keys registered"),
+    device_bound: counter("session_device_bound_total", "Device keys used for the first time"),
+    device_renewed: counter("session_device_renewed_total", "Device cookies renewed"),
+    device_renewal_skipped: counter(
+      "session_device_renewal_skipped_total",
+      "Refreshes of browsers that could not renew",
+    ),
+    device_proof_missing: counter(
+      "session_device_proof_missing_total",
+      "Refreshes of bound sessions without a device cookie",
+    ),
+    device_unbound: counter("session_device_unbound_total", "Device keys taken away"),
+    // This event is not counted, because the refusal that it belongs to is counted, with its reason.
+    bound_key_missing: undefined,
+  };
   const refused = counter("session_device_refused_total", "Device keys and proofs refused", ["operation", "reason"]);
   return (event) => {
-    switch (event.event) {
-      case "device_registered":
-        return registered.inc();
-      case "device_bound":
-        return bound.inc();
-      case "device_renewed":
-        return renewed.inc();
-      case "device_renewal_skipped":
-        return skipped.inc();
-      case "device_proof_missing":
-        return missing.inc();
-      case "device_unbound":
-        return unbound.inc();
-      case "device_key_refused":
-        return refused.inc({ operation: "RegisterDevice", reason: event.reason });
-      case "device_proof_refused":
-        return refused.inc({ operation: event.operation, reason: event.reason });
-      case "bound_key_missing":
-        return; // This event is not counted, because the refusal that it belongs to is counted, with its reason.
-    }
+    if (event.event === "device_key_refused") refused.inc({ operation: "RegisterDevice", reason: event.reason });
+    else if (event.event === "device_proof_refused") refused.inc({ operation: event.operation, reason: event.reason });
+    else plain[event.event]?.inc();
   };
 }

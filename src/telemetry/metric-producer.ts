@@ -10,8 +10,6 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { MetricValues } from "../observability/metrics.ts";
 
-type Sample = MetricValues["values"][number];
-
 const SCOPE = { name: "session-service" };
 
 /** @param read returns all metrics, the same as `/metrics` */
@@ -20,8 +18,8 @@ export function createMetricProducer(read: () => Promise<readonly MetricValues[]
   return {
     async collect(): Promise<CollectionResult> {
       const families = await read();
-      const endTime = hrTime(Date.now());
-      const metrics = families.flatMap((family) => toMetricData(family, startTime, endTime) ?? []);
+      const times = { startTime, endTime: hrTime(Date.now()) };
+      const metrics = families.flatMap((family) => toMetricData(family, times) ?? []);
       return { resourceMetrics: { resource, scopeMetrics: [{ scope: SCOPE, metrics }] }, errors: [] };
     },
   };
@@ -31,26 +29,19 @@ function hrTime(ms: number): HrTime {
   return [Math.floor(ms / 1000), Math.floor((ms % 1000) * 1e6)];
 }
 
-function toMetricData(
-  { name, help, type, values }: MetricValues,
-  startTime: HrTime,
-  endTime: HrTime,
-): MetricData | undefined {
+type Times = { readonly startTime: HrTime; readonly endTime: HrTime };
+
+function toMetricData({ name, help, type, values }: MetricValues, times: Times): MetricData | undefined {
   const unit = name.endsWith("_seconds") ? "s" : name.endsWith("_bytes") ? "By" : "1";
   const common = {
     descriptor: { name, description: help, unit, valueType: ValueType.DOUBLE },
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
   };
   if (type === "histogram") {
-    const dataPoints = histograms(name, values).map(([attributes, value]) => ({
-      startTime,
-      endTime,
-      attributes,
-      value,
-    }));
+    const dataPoints = histograms(name, values).map(([attributes, value]) => ({ ...times, attributes, value }));
     return { ...common, dataPointType: DataPointType.HISTOGRAM, dataPoints };
   }
-  const dataPoints = values.map(({ labels, value }) => ({ startTime, endTime, attributes: { ...labels }, value }));
+  const dataPoints = values.map(({ labels, value }) => ({ ...times, attributes: { ...labels }, value }));
   if (type === "counter") return { ...common, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints };
   if (type === "gauge") return { ...common, dataPointType: DataPointType.GAUGE, dataPoints };
   return undefined;
@@ -59,7 +50,7 @@ function toMetricData(
 type Histogram = { buckets: { boundaries: number[]; counts: number[] }; sum: number; count: number };
 
 /** Collects the histograms of a family by their labels. Prometheus counts cumulatively, OpenTelemetry by bucket. */
-function histograms(name: string, values: readonly Sample[]): [Record<string, string | number>, Histogram][] {
+function histograms(name: string, values: MetricValues["values"]): [Record<string, string | number>, Histogram][] {
   const found = new Map<string, [Record<string, string | number>, Histogram]>();
   for (const { metricName, labels, value } of values) {
     const { le, ...attributes } = labels;

@@ -11,20 +11,11 @@ import {
 import type { SamplerName } from "../config/telemetry.ts";
 
 export function createSampler(name: SamplerName, ratio: number): Sampler {
-  switch (name) {
-    case "always_on":
-      return new AlwaysOnSampler();
-    case "always_off":
-      return new AlwaysOffSampler();
-    case "traceidratio":
-      return new TraceIdRatioBasedSampler(ratio);
-    case "parentbased_always_on":
-      return new ParentBasedSampler({ root: new AlwaysOnSampler() });
-    case "parentbased_always_off":
-      return new ParentBasedSampler({ root: new AlwaysOffSampler() });
-    case "parentbased_traceidratio":
-      return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) });
+  if (name.startsWith("parentbased_")) {
+    return new ParentBasedSampler({ root: createSampler(name.slice("parentbased_".length) as SamplerName, ratio) });
   }
+  if (name === "always_on") return new AlwaysOnSampler();
+  return name === "always_off" ? new AlwaysOffSampler() : new TraceIdRatioBasedSampler(ratio);
 }
 
 type TraceLimit = { readonly count: number; readonly windowMs: number };

@@ -9,7 +9,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set(["now", "shiftMs", "onRevocation",
 type AnyVerb = (...given: unknown[]) => Promise<unknown>;
 
 /**
- * Wraps the store, with a span for each command of a recorded call. Commands that no call makes, such as those of the feed, have none.
+ * Wraps the store, with a span for each command of a recorded call. Commands that no call makes, such as those of the feed, have no span.
  *
  * @param store a plain object of functions, as the limited store is
  */

@@ -1,12 +1,12 @@
 /** The worker's side of several workers: it reports to the supervisor, and serves the metrics of all workers as its own. */
 import { mergeMetrics } from "../observability/merge-metrics.ts";
-import type { Metrics, MetricValues } from "../observability/metrics.ts";
+import type { Metrics } from "../observability/metrics.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 
 export type WorkerParts = {
   /** Reports to the supervisor that the worker is ready, instead of printing it. */
   readonly out: (text: string) => void;
-  /** Whether other workers serve the same ports already. Then the listeners wait for the store. */
+  /** Whether other workers serve the same ports already. This worker then opens its listeners only when the store is available. */
   readonly joinsOthers: boolean;
   /** Returns metrics whose exposition covers all workers. */
   readonly ofAll: (own: Metrics) => Metrics;
@@ -20,10 +20,9 @@ export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined 
   if (role === undefined || process.send === undefined) return undefined;
   // If the supervisor is gone, nobody would stop this process, so it ends by itself.
   process.once("disconnect", () => process.exit(1));
-  const joinsOthers = role === "next";
   return {
     out: (text) => send({ type: "ready", text }),
-    joinsOthers,
+    joinsOthers: role === "next",
     ofAll: metricsOfAll,
     callSupervisor: createCaller(),
   };
@@ -34,39 +33,37 @@ function send(message: ToSupervisor): void {
   if (process.connected) process.send?.(message);
 }
 
-function createCaller(): WorkerParts["callSupervisor"] {
-  const waiting = new Map<number, (result: unknown) => void>();
+type Response<Type> = Extract<ToWorker, { readonly type: Type }>;
+
+/** Returns a function that sends a request to the supervisor, and resolves with the message of type `type` that has the same id. */
+function createRequester<Type extends "called" | "all_metrics">(type: Type) {
+  const waiting = new Map<number, (response: Response<Type>) => void>();
   let lastId = 0;
   process.on("message", (message: ToWorker) => {
-    if (message.type !== "called") return;
-    waiting.get(message.id)?.(message.result);
+    if (message.type !== type) return;
+    waiting.get(message.id)?.(message as Response<Type>);
     waiting.delete(message.id);
   });
-  return (call) =>
-    new Promise((resolve) => {
-      const id = ++lastId;
-      waiting.set(id, resolve);
-      send({ type: "call", id, call });
-    });
+  return (requestWith: (id: number) => ToSupervisor) => {
+    const { promise, resolve } = Promise.withResolvers<Response<Type>>();
+    waiting.set(++lastId, resolve);
+    send(requestWith(lastId));
+    return promise;
+  };
+}
+
+function createCaller(): WorkerParts["callSupervisor"] {
+  const request = createRequester("called");
+  return async (call) => (await request((id) => ({ type: "call", id, call }))).result;
 }
 
 function metricsOfAll(own: Metrics): Metrics {
-  const waiting = new Map<number, (all: readonly (readonly MetricValues[])[]) => void>();
-  let lastId = 0;
   process.on("message", (message: ToWorker) => {
-    if (message.type === "metrics_wanted") {
-      void own.values().then((values) => send({ type: "metrics", id: message.id, values }));
-    } else if (message.type === "all_metrics") {
-      waiting.get(message.id)?.(message.all);
-      waiting.delete(message.id);
-    }
+    if (message.type !== "metrics_wanted") return;
+    void own.values().then((values) => send({ type: "metrics", id: message.id, values }));
   });
-  const merged = async () => {
-    const id = ++lastId;
-    const all = new Promise<readonly (readonly MetricValues[])[]>((resolve) => waiting.set(id, resolve));
-    send({ type: "metrics_wanted", id });
-    return mergeMetrics(await all);
-  };
+  const request = createRequester("all_metrics");
+  const merged = async () => mergeMetrics((await request((id) => ({ type: "metrics_wanted", id }))).all);
   return {
     ...own,
     expose: async () => {

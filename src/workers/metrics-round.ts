@@ -18,7 +18,7 @@ export class MetricsRounds {
   /**
    * Requests the metrics of all workers. Resolves with them when all have reported or the time is over.
    *
-   * @param ask sends a worker the number of the round
+   * @param ask requests the metrics of a worker, with the number of this collection
    */
   collect(workers: readonly number[], ask: (worker: number, round: number) => void): Promise<readonly Values[]> {
     return new Promise((resolve) => {
@@ -41,7 +41,7 @@ export class MetricsRounds {
 
   /** Keeps the last reported counts of a worker that has ended. What it counted after that report is lost. */
   end(worker: number): Promise<void> {
-    // The calls run one after the other, because each adds to the result of the previous one.
+    // The calls of `#end` run one after the other, because each adds to the result of the previous one.
     this.#ending = this.#ending.then(() => this.#end(worker));
     return this.#ending;
   }
