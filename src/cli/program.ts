@@ -34,7 +34,7 @@ export function createProgram(
     .configureOutput({ writeOut: lines(context.print), writeErr: lines(context.note) })
     .showHelpAfterError("(--help explains this command)")
     .exitOverride()
-    // Options after a command belong to that command: a subject may be called -V.
+    // Options after the name of a command belong to that command. Otherwise a subject called `-V` would print the version.
     .enablePositionalOptions()
     .addHelpText("after", `\n${PROGRAM_HELP}`);
   program

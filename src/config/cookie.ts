@@ -15,7 +15,7 @@ export type CookieSettings = {
   readonly path: string | undefined;
   readonly sameSite: "Strict" | "Lax" | "None";
   readonly secure: boolean;
-  /** The time until which the cookie is also read under its name without the prefix, in ms since the epoch. */
+  /** The time until which the cookie is also read under its name without `__Host-` or `__Secure-`, in ms since the epoch. */
   readonly migrateUntilMs: number | undefined;
   /** Other scopes in which this deployment has set the cookie earlier. The cookies there are removed. */
   readonly previousScopes: readonly CookieScope[];

@@ -1,7 +1,6 @@
 /** Reads groups of variables: each variable once, with all faults collected. */
 import { type Parse, valid } from "./values.ts";
 
-/** The environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads one variable. Returns `byDefault` if it is unset, empty or faulty; a fault is collected. */

@@ -11,7 +11,7 @@ export function readSignals(read: Read) {
     signalsRetentionMs: read("SIGNALS_RETENTION", duration(MINUTE_MS, 30 * DAY_MS), DAY_MS),
     /** Whether receivers may have private addresses and use http there. */
     signalsAllowPrivate: read("SIGNALS_ALLOW_PRIVATE", oneOf("on", "off"), "off" as const) === "on",
-    /** The URL under which receivers reach the admin API; without it there are no SSF streams. */
+    /** The URL under which receivers reach the admin API; without it there are no streams of the Shared Signals Framework (SSF). */
     signalsUrl: read("SIGNALS_URL", plainUrl, undefined)?.replace(/\/$/, ""),
     /** The file of RSA keys in PEM, which sign security event tokens instead of the key ring. */
     signalsRsaKeyFile: read("SIGNALS_RSA_KEY_FILE", readableFile, undefined),

@@ -6,7 +6,6 @@ import type { AddFault, Read } from "./reader.ts";
 import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
 import { duration, integer, invalid, type Parsed, SECOND_MS, text, valid } from "./values.ts";
 
-/** Reads a file of certificates. */
 function certificates(path: string): Parsed<string> {
   try {
     const pem = readFileSync(path, "utf8");

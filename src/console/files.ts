@@ -55,15 +55,12 @@ export function consoleFiles(): (path: string) => Promise<Page> | undefined {
   return (path) => {
     const asset = Object.hasOwn(ASSETS, path) ? ASSETS[path] : undefined;
     if (asset === undefined) return undefined;
-    const page = kept.get(path) ?? load(asset);
+    const { type, read } = asset;
+    const page = kept.get(path) ?? read().then((body) => ({ status: 200, type, body, headers: HEADERS }));
     kept.set(path, page);
     return page.catch(() => {
       kept.delete(path); // After a failure, the next request reads the file again.
       return NOT_BUILT;
     });
   };
-}
-
-async function load({ type, read }: Asset): Promise<Page> {
-  return { status: 200, type, body: await read(), headers: HEADERS };
 }

@@ -1,6 +1,6 @@
 /**
  * Checks whether a request comes from the console's own page, in addition to SameSite=Strict. Only scripts of the same origin can set
- * the header, since the admin API allows no other origin (CORS). Browsers also report where a request comes from.
+ * the header `x-session-console`, since the admin API allows no other origin (CORS). Browsers also report where a request comes from.
  */
 export function isFromConsole(
   headers: Readonly<Record<string, string | string[] | undefined>>,

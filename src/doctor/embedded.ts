@@ -37,7 +37,7 @@ async function checkSpace(report: Report, directory: string): Promise<void> {
     const { bavail, bsize } = await statfs(directory);
     judgeSpace(report, bavail * bsize);
   } catch (error) {
-    if (errorCode(error) !== "ENOENT") throw error; // The file has not been created yet.
+    if (errorCode(error) !== "ENOENT") throw error; // The directory does not exist yet.
   }
 }
 

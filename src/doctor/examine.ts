@@ -28,7 +28,7 @@ const CHECKS: readonly (readonly [Check, CheckInstallation])[] = [
 
 type ExamineDeps = {
   readonly env: Environment;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in ms since the epoch. */
   readonly clock: () => number;
 };
 

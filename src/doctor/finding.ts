@@ -4,12 +4,10 @@
 type Level = "ok" | "warning" | "fault";
 
 export type Finding = {
-  /** The name of the check. */
   readonly check: Check;
   readonly level: Level;
   /** The result of the check, a sentence without a full stop. It never holds a secret. */
   readonly found: string;
-  /** The remedy. */
   readonly remedy?: string;
 };
 

@@ -23,7 +23,7 @@ export async function checkService(report: Report, config: Config): Promise<void
   report.findings.push(...findings.flat());
 }
 
-/** Returns the ids of the keys that this installation signs with. Empty if it has no ring yet, undefined if the ring cannot be read. */
+/** The ids of the keys that this installation signs with; empty if it has no key ring yet, undefined if the ring cannot be read. */
 type OwnKids = readonly string[] | undefined;
 
 async function checkListener(
@@ -36,13 +36,14 @@ async function checkListener(
   const url = localUrl(host, port, config.tlsCertFile !== undefined);
   if (url === undefined) return [];
   const { ok, warning, fault, findings } = reportOf("service");
+  const variable = what === "the admin API" ? "ADMIN_PORT" : "PORT";
   try {
     // The certificate is not issued for this address, and is checked separately, so it is not verified here.
     const keys = await get(url + JWKS_PATH, { rejectUnauthorized: false });
     const kids = keys.status === 200 ? kidsOf(keys.body) : undefined;
     if (kids === undefined || (own !== undefined && !own.some((kid) => kids.includes(kid)))) {
       const which = kids === undefined ? "another program" : "a service with other keys than those of KEYS_FILE";
-      fault(`${url} is in use by ${which}: ${what} cannot listen there`, `set ${variableOf(what)} to a free port`);
+      fault(`${url} is in use by ${which}: ${what} cannot listen there`, `set ${variable} to a free port`);
       return findings;
     }
     const { status, body } = await get(`${url}/readyz`, { rejectUnauthorized: false });
@@ -55,8 +56,6 @@ async function checkListener(
   }
   return findings;
 }
-
-const variableOf = (what: string) => (what === "the admin API" ? "ADMIN_PORT" : "PORT");
 
 /** Checks whether ISSUER leads to this service, by the keys that are published there. */
 async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {

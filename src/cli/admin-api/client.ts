@@ -33,7 +33,7 @@ function connectionOf(env: Environment, options: ConnectionOptions) {
   if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
   const first = readCredential(url, options, config);
   const isFile = options.tokenFile !== undefined && options.tokenFile !== "-";
-  /** Returns undefined with a client certificate and no token. A token file is read each time, because tokens are rotated. */
+  /** Returns undefined if only a client certificate is given. A token file is read at each call, because tokens are rotated. */
   const credential = isFile ? () => readCredential(url, options, config) : () => first;
   return { url, credential, nodeOptions: tlsOptions(options) };
 }

@@ -20,7 +20,7 @@ the file admin-token in DATA_DIR.`;
 export const GROUP_HELP = `${CONNECTION_HELP}
 ${CALL_EXIT_CODES}`;
 
-/** Adds a command to such a group, with the options and the help text that all of them have. */
+/** Adds a command that calls the admin API to a group, with the options and the help text that all these commands have. */
 export function addCall(group: Command, name: string, description: string, help = ""): Command {
   return addConnectionOptions(group.command(name).description(description))
     .option("--json", "for programs: the messages of the API as JSON")

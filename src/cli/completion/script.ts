@@ -11,7 +11,7 @@ export function completionScript(shell: "bash" | "zsh" | "fish", program: Comman
 const NAME = "session-service";
 const FUNCTION = "_session_service";
 
-/** Each name is on a separate line, because names may contain spaces. */
+/** Completes the name of a file. Each name is on a separate line, because names may contain spaces. */
 const BASH_FILES = `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur")`;
 
 const words = (node: Node) => [...node.commands.map(({ word }) => word), ...node.choices];
@@ -24,7 +24,7 @@ const valueCases = (nodes: readonly Node[], complete: (values: Values) => string
     .map(({ path, word, values }) => `    '${path} ${word}') ${complete(values)}; return ;;`)
     .join("\n");
 
-/** The script determines the commands that were typed so far: the words that lead from one node of the tree to the next. */
+/** Generates the script for bash. It walks down the tree of commands, one typed word at a time, to find the command to complete. */
 function bash(nodes: readonly Node[], paths: readonly string[]): string {
   const cases = nodes.map((node) => {
     const options = node.options.map(({ word }) => word).join(" ");

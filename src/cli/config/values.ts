@@ -31,7 +31,7 @@ function withoutCredentials(name: string, text: string, { password, query }: typ
  * Describes a variable for programs: numbers, switches, lists and rates as in the configuration, times in ms, URLs without their
  * passwords. A secret has no value, only whether it is set.
  *
- * @param value as the configuration has it; undefined if there is none, or a fault
+ * @param value the value in the configuration; undefined if the variable is not set or has a fault
  */
 export function variableAsJson(name: string, text: string | undefined, value: unknown): object {
   const source = text ? "environment" : "default";
@@ -73,7 +73,7 @@ const isRate = (value: unknown): value is { readonly count: number; readonly win
 const isDuration = (name: string) =>
   !name.startsWith("OTEL_") && /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
 
-/** Returns a duration in the form in which the environment has it. */
+/** Formats a duration as variables contain it: `10s`, `5m`, `14d`. */
 function duration(ms: number): string {
   for (const [unit, length] of [["d", 86_400_000] as const, ["h", 3_600_000] as const, ["m", 60_000] as const]) {
     if (ms >= length && ms % length === 0) return `${ms / length}${unit}`;

@@ -1,4 +1,4 @@
-/** The steps of `session-service keys`. */
+/** The subcommands of `session-service keys`. */
 import { readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { generateMacKey, generateRing, generateSigningKey } from "../../tokens/generate-key.ts";

@@ -14,20 +14,14 @@ import { usageError } from "../exit.ts";
 import { fields } from "../output/table.ts";
 import { sessionFields } from "./view.ts";
 
-export type CreateOptions = CallOptions & {
+type Text = "clientId" | "userAgent" | "ipAddress" | "displayName" | "acr" | "replaces" | Time;
+type Time = "idleTimeout" | "absoluteLifetime" | "authTime";
+
+type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
   readonly subject: string;
   readonly claim?: readonly string[];
   readonly audience?: string[];
-  readonly clientId?: string;
-  readonly userAgent?: string;
-  readonly ipAddress?: string;
-  readonly displayName?: string;
-  readonly idleTimeout?: string;
-  readonly absoluteLifetime?: string;
-  readonly authTime?: string;
   readonly amr?: string[];
-  readonly acr?: string;
-  readonly replaces?: string;
   readonly requireDeviceBinding?: boolean;
 };
 

@@ -49,7 +49,6 @@ export async function eventsOf(
 const nameOf = ({ value }: DescEnum, number: number) =>
   number === 0 ? "" : (value[number]?.localName ?? "").toLowerCase();
 
-/** Returns why a session ended. */
 export const reasonOf = ({ revocationReason }: SessionEvent) => nameOf(RevocationReasonSchema, revocationReason);
 
 function rowOf(event: SessionEvent): readonly string[] {

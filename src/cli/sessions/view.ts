@@ -8,7 +8,6 @@ import { moment, relative, shownAt } from "../output/times.ts";
 /** How many characters of a device's description a table has room for. */
 const MAX_DEVICE = 40;
 
-/** Returns a session in the JSON format of the API. */
 export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);
 
 /** Returns the name of a device, or its User-Agent if it has no name. */

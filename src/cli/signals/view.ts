@@ -16,7 +16,6 @@ export const KINDS: Readonly<Record<KindName, SubscriptionKind>> = {
   ssf_push: SubscriptionKind.SSF_PUSH,
 };
 
-/** Returns a subscription in the JSON format of the API. */
 export const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
 
 /** The kind of a polled stream. Only a receiver can create one, so the command line does not offer it. */

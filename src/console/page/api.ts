@@ -11,7 +11,7 @@ const OWN = { "x-session-console": "1" };
 /** The event of the window that a call causes if it finds that nobody is signed in any more. */
 export const SIGNED_OUT = "signed-out";
 
-/** Throws the error of a call of a signed-in page. */
+/** Throws the error of a call again, after it has reported that nobody is signed in any more. */
 function fail(error: unknown): never {
   if (isSignedOut(error)) dispatchEvent(new Event(SIGNED_OUT));
   throw error;

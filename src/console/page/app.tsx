@@ -13,7 +13,7 @@ type State =
   | { readonly is: "in"; readonly me: Me }
   | { readonly is: "failed"; readonly error: unknown };
 
-/** `#/live`, `#/signals`, or `#/sessions?subject=…`. */
+/** Reads the view from the address: `#/live`, `#/signals`, or `#/sessions?subject=…`. */
 function readRoute(): { readonly view: string; readonly subject: string } {
   const [view = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   return { view, subject: new URLSearchParams(query).get("subject") ?? "" };

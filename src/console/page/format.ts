@@ -90,7 +90,7 @@ const REASONS: Readonly<Record<RevocationReason, string>> = {
 
 export const whyEnded = (reason: RevocationReason): string => REASONS[reason] ?? "ended";
 
-/** Names the state of a session's device key. The sessions of a service without device binding have none. */
+/** Names the state of a session's device key. The sessions of a service without device binding have no key. */
 export function bindingOf(binding: { readonly bound: boolean } | undefined): string {
   if (binding === undefined) return "not bound";
   return binding.bound ? "bound" : "registered";

@@ -36,10 +36,7 @@ export type Sample = {
 };
 type Latency = { readonly p50: number; readonly p99: number };
 
-type Values = Live["metrics"][number]["values"];
-
-const valuesOf = (live: Live, name: string): Values =>
-  live.metrics.find((metric) => metric.name === name)?.values ?? [];
+const valuesOf = (live: Live, name: string) => live.metrics.find((metric) => metric.name === name)?.values ?? [];
 
 export function total(live: Live, name: string): number {
   return valuesOf(live, name).reduce((sum, { value }) => sum + value, 0);

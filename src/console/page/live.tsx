@@ -9,7 +9,7 @@ import { Forbidden, Loading, Problem } from "./parts.tsx";
 const EVERY_MS = 2_000;
 /** How many readings are displayed: those of two minutes. */
 const SAMPLES = 60;
-/** The lag in ms from which the page warns. The instance reads the revocation log twice a second. */
+/** The page warns if the revocation log was last read longer ago than this, in ms. The instance reads it twice a second. */
 const LAG_WARNING_MS = 2_000;
 
 type State = { readonly live: Live | undefined; readonly samples: readonly Sample[]; readonly error: unknown };

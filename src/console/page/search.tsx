@@ -13,30 +13,20 @@ type Age = keyof typeof AGES;
 
 const HOUR = 3_600_000;
 const AGES = {
-  any: "any time",
-  hour: "the last hour",
-  day: "the last day",
-  week: "the last 7 days",
-  older: "more than 30 days ago",
+  any: { text: "any time", ms: undefined },
+  hour: { text: "the last hour", ms: HOUR },
+  day: { text: "the last day", ms: 24 * HOUR },
+  week: { text: "the last 7 days", ms: 168 * HOUR },
+  older: { text: "more than 30 days ago", ms: 720 * HOUR },
 } as const;
 
 export const EMPTY_FILTER: Filter = { subjectPrefix: "", clientId: "", device: "", ipAddress: "", age: "any" };
 
 /** Returns the fields of a ListSessions request that the form fills in. */
 export function requestOf({ age, ...filter }: Filter) {
-  const before = (ms: number) => timestampFromMs(Date.now() - ms);
-  switch (age) {
-    case "any":
-      return filter;
-    case "hour":
-      return { ...filter, createdAfter: before(HOUR) };
-    case "day":
-      return { ...filter, createdAfter: before(24 * HOUR) };
-    case "week":
-      return { ...filter, createdAfter: before(168 * HOUR) };
-    case "older":
-      return { ...filter, createdBefore: before(720 * HOUR) };
-  }
+  const { ms } = AGES[age];
+  if (ms === undefined) return filter;
+  return { ...filter, [age === "older" ? "createdBefore" : "createdAfter"]: timestampFromMs(Date.now() - ms) };
 }
 
 /** Returns the path of the page with a user's sessions. */
@@ -105,7 +95,7 @@ function Filters({ draft, onChange }: FiltersProps) {
       <label>
         Created
         <select value={draft.age} onChange={(event) => onChange({ age: event.currentTarget.value as Age })}>
-          {Object.entries(AGES).map(([age, text]) => (
+          {Object.entries(AGES).map(([age, { text }]) => (
             <option key={age} value={age}>
               {text}
             </option>

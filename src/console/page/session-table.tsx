@@ -15,7 +15,7 @@ type Props = {
   readonly onEnd: (session: Session) => void;
 };
 
-/** The cells of a session that have no control, by the headings of their columns. */
+/** The cells of a row that have neither links nor buttons, by the headings of their columns. */
 const CELLS: Readonly<Record<string, (session: Session) => JSX.Element>> = {
   Place: ({ client }) => <GivenOrNot text={client?.ipAddress} />,
   Application: ({ clientId }) => <Given text={clientId} />,

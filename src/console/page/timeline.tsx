@@ -75,7 +75,7 @@ export function Timeline({ subject, changed, live }: Props) {
 
 function Entry({ event, device }: { readonly event: SessionEvent; readonly device: string | undefined }) {
   const ms = msOf(event.eventTime) ?? 0;
-  const { kind, text } = describe(event);
+  const [kind, text] = describe(event);
   return (
     <li class={kind}>
       <time dateTime={new Date(ms).toISOString()} title={absolute(ms)}>
@@ -113,21 +113,17 @@ function Origin({ event: { admin, ipAddress, client } }: { readonly event: Sessi
   );
 }
 
-function describe(event: SessionEvent): { readonly kind: string; readonly text: string } {
-  switch (event.type) {
-    case SessionEventType.CREATED:
-      return { kind: "good", text: "signed in" };
-    case SessionEventType.ENDED:
-      return { kind: "bad", text: whyEnded(event.revocationReason) };
-    case SessionEventType.ELEVATED:
-      return { kind: "", text: "authenticated again" };
-    case SessionEventType.ALL_ENDED:
-      return { kind: "bad", text: "was signed out: all sessions that existed then were ended" };
-    case SessionEventType.DEVICE_BOUND:
-      return { kind: "good", text: "was bound to the key of its device" };
-    case SessionEventType.DEVICE_UNBOUND:
-      return { kind: "", text: "was freed of its device key" };
-    default:
-      return { kind: "", text: "something that this console does not know" };
-  }
+type Description = readonly [kind: "good" | "bad" | "", text: string];
+
+const DESCRIPTIONS: Partial<Record<SessionEventType, Description>> = {
+  [SessionEventType.CREATED]: ["good", "signed in"],
+  [SessionEventType.ELEVATED]: ["", "authenticated again"],
+  [SessionEventType.ALL_ENDED]: ["bad", "was signed out: all sessions that existed then were ended"],
+  [SessionEventType.DEVICE_BOUND]: ["good", "was bound to the key of its device"],
+  [SessionEventType.DEVICE_UNBOUND]: ["", "was freed of its device key"],
+};
+
+function describe({ type, revocationReason }: SessionEvent): Description {
+  if (type === SessionEventType.ENDED) return ["bad", whyEnded(revocationReason)];
+  return DESCRIPTIONS[type] ?? ["", "something that this console does not know"];
 }
