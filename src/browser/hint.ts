@@ -10,7 +10,7 @@ export function hintOf({ document }: Realm, name: string | undefined): string | 
     const [, value = "", other] = `; ${(document as NonNullable<Realm["document"]>).cookie}`.split(`; ${name}=`);
     if (name && !other) return value.split(";")[0];
   } catch {
-    // The code runs in a sandboxed frame or in a worker.
+    // In a sandboxed frame and in a worker, `document.cookie` cannot be read.
   }
   return undefined;
 }

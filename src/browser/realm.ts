@@ -12,8 +12,8 @@ export type ChannelLike = {
 };
 
 /**
- * An event at which the page wakes up. `resume`, or `persisted`, means that messages may have been missed (frozen tab, back/forward
- * cache).
+ * An event after which the page is active again. `resume`, or `persisted`, means that messages of other tabs may have been missed: the tab
+ * was frozen, or was in the back/forward cache.
  */
 type WakeEvent = { readonly type: string; readonly persisted?: boolean };
 type Target = {
@@ -65,7 +65,7 @@ export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): Ab
 export const sleep = (realm: Realm, delayMs: number, signal: AbortSignal): Promise<unknown> =>
   new Promise((resolve) => deadline(realm, delayMs, signal).signal.addEventListener("abort", resolve));
 
-/** Calls back at every event that may be a wake-up of the page, until `signal` is aborted. */
+/** Calls back at every event after which the page may be active again, until `signal` is aborted. */
 export function onWake(realm: Realm, signal: AbortSignal, callback: (event: WakeEvent) => void): void {
   for (const type of ["visibilitychange", "resume", "pageshow", "online"]) {
     // The listeners capture events, because not all of these bubble from the document.

@@ -75,7 +75,7 @@ export async function exclusively<T>(
         turn,
       );
     } catch {
-      // The wait was too long, or there are no locks here. `request` itself never rejects.
+      // The wait was too long, or the browser has no locks. `request` itself never rejects.
     } finally {
       wait.abort();
     }

@@ -4,7 +4,7 @@
 export const ASK_MS = 50;
 /** The longest time that the other tabs have to send a token, in ms. */
 export const MAX_PATIENCE_MS = 1_000;
-/** How long the other tabs have if this tab has a valid token, in ms. It is longer than `ASK_MS`, because they may be busy. */
+/** How long the other tabs have to send a token if this tab still has a valid one, in ms. They may be busy, so it is more than `ASK_MS`. */
 export const PATIENCE_MS = 500;
 /** Tabs and users that react to the same event spread their requests over this time, in ms. */
 export const SPREAD_MS = 500;

@@ -46,8 +46,7 @@ const REQUEST_TIMEOUT_MS = 4_000;
 /** Creates the session of a client that keeps its own tokens. docs/clients.md has the rules. */
 export function createTokenSession(options: TokenSessionOptions): TokenSession {
   const { store, requestTimeoutMs = REQUEST_TIMEOUT_MS, fetch = globalThis.fetch, now = Date.now } = options;
-  const { service, clientId, origins = [new URL(service).origin] } = options;
-  const { dpop = false } = options;
+  const { service, clientId, origins = [new URL(service).origin], dpop = false } = options;
   const proofs = createProofs({ now });
   const endpoints = createEndpoints({ service, clientId, requestTimeoutMs, fetch, proofs });
   const keyOf = createKeyOf(dpop);

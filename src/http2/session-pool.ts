@@ -110,7 +110,6 @@ class Member {
     if (performance.now() >= this.#restsUntilMs) this.connect().catch(() => {});
   }
 
-  /** Opens the connection. */
   connect(): Promise<void> {
     this.#opening ??= this.#open();
     return this.#opening;

@@ -6,7 +6,7 @@ import type { ServerSessions, User } from "./sessions.ts";
 /** The parts of `APIContext` that are used. */
 type Context = {
   readonly request: Request;
-  /** The address by which Astro chooses the page. It is decoded repeatedly. */
+  /** The address by which Astro chooses the page, decoded until nothing is left to decode. */
   readonly url: URL;
   /** The locals of the request. Declare `user: User` in `App.Locals`. */
   readonly locals: object;
@@ -33,7 +33,7 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
       request: { method, headers },
       url,
     } = context;
-    // Without an address, as with some of its adapters, Astro throws an error.
+    // Astro throws an error if its adapter knows no address of the client.
     const address = knownAddress(() => context.clientAddress);
     const { authentication, response } = await gate({ method, url: url.href, headers }, address);
     if (response) return response;

@@ -1,14 +1,11 @@
 /** The adapter for Express, and for other frameworks that take `(request, response, next)` of `node:http`. */
 import { createGate, type GateOptions } from "./gate.ts";
-import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
+import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, users, writePassage } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 type Request = NodeRequestLike & { readonly originalUrl?: string };
 
-const users = new WeakMap<object, User>();
-
-/** Returns the user of a request that the middleware has accepted. */
-export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
+export { getUser } from "./node-request.ts";
 
 /**
  * Returns the middleware. Handlers after it call `getUser(request)`.

@@ -1,7 +1,7 @@
 /** The adapter for Fastify. */
 import { createGate, type GateOptions } from "./gate.ts";
-import { keepRenewal, type NodeRequestLike, type NodeResponseLike, pageRequestOf } from "./node-request.ts";
-import type { ServerSessions, User } from "./sessions.ts";
+import { keepRenewal, type NodeRequestLike, type NodeResponseLike, pageRequestOf, users } from "./node-request.ts";
+import type { ServerSessions } from "./sessions.ts";
 
 type Request = { readonly raw: NodeRequestLike };
 /** The methods of a Fastify reply that the hook calls. */
@@ -13,10 +13,7 @@ type Reply = {
   send(body: string): unknown;
 };
 
-const users = new WeakMap<object, User>();
-
-/** Returns the user of a request that the hook has accepted. */
-export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
+export { getUser } from "./node-request.ts";
 
 /**
  * Returns the hook `onRequest`. Handlers after it call `getUser(request)`.

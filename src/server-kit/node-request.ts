@@ -18,6 +18,11 @@ export type NodeResponseLike = {
   end(body?: string): unknown;
 };
 
+export const users = new WeakMap<object, User>();
+
+/** Returns the user of a request that the adapter of the framework has accepted. */
+export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
+
 /** Returns the parts of a request that the kit reads. @param url the path as the browser sent it, if the framework has changed `url` */
 export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeRequestLike, originalUrl = url): PageRequest {
   const own = new Headers();

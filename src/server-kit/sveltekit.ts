@@ -38,7 +38,7 @@ export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {
   const ownGate = createGate(sessions, { ...options, origins: false });
   return async <Event extends EventLike>({ event, resolve }: Input<Event>): Promise<Response> => {
     const { request, url, isDataRequest, isSubRequest } = event;
-    // Without an address, as during prerendering, SvelteKit throws an error.
+    // SvelteKit throws an error if it knows no address of the client, as during prerendering.
     const address = knownAddress(() => event.getClientAddress());
     // SvelteKit loads the data of a page by script from a separate address, and a redirect in that response redirects the browser.
     const { authentication, response } = isDataRequest
