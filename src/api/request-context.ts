@@ -58,22 +58,35 @@ class RequestContext implements Requester {
 
 const key = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
-/** The context values of one call. Those of connect-es have three functions of their own each, which every call would create. */
+/**
+ * The context values of one call. Those of connect-es have three functions of their own each, which every call would create. A call has
+ * about five values, and searching so few costs less than a map.
+ */
 class CallValues implements ContextValues {
-  readonly #values = new Map<symbol, unknown>();
+  readonly #ids: symbol[] = [];
+  readonly #values: unknown[] = [];
 
   get<T>({ id, defaultValue }: ContextKey<T>): T {
-    const value = this.#values.get(id);
-    return value === undefined && !this.#values.has(id) ? defaultValue : (value as T);
+    const at = this.#ids.indexOf(id);
+    return at < 0 ? defaultValue : (this.#values[at] as T);
   }
 
   set<T>({ id }: ContextKey<T>, value: T): this {
-    this.#values.set(id, value);
+    const at = this.#ids.indexOf(id);
+    if (at >= 0) this.#values[at] = value;
+    else {
+      this.#ids.push(id);
+      this.#values.push(value);
+    }
     return this;
   }
 
   delete({ id }: ContextKey<unknown>): this {
-    this.#values.delete(id);
+    const at = this.#ids.indexOf(id);
+    if (at >= 0) {
+      this.#ids.splice(at, 1);
+      this.#values.splice(at, 1);
+    }
     return this;
   }
 }

@@ -39,13 +39,16 @@ export class NodeRequestSource {
     if (typeof authority !== "string") return null;
     const secure = "encrypted" in socket && socket.encrypted === true;
     const scheme = forwardedScheme(this.#request, this.#trustedProxies) ?? (secure ? "https" : "http");
-    return originOf(scheme, authority.toLowerCase());
+    if (authority !== last.authority || scheme !== last.scheme)
+      last = { scheme, authority, origin: originOf(scheme, authority) };
+    return last.origin;
   }
 
   /** Returns the network address of the client. */
   address(): string | undefined {
     const forwardedFor = forwarded(this.#request, "x-forwarded-for", this.#trustedProxies);
-    return parseAddress(forwardedFor) ?? this.#request.socket.remoteAddress;
+    const address = forwardedFor === undefined ? undefined : parseAddress(forwardedFor);
+    return address ?? this.#request.socket.remoteAddress;
   }
 
   /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
@@ -92,8 +95,12 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" } as const;
 /** Returns an origin as browsers send it: without the default port, which some proxies add to `Host` (RFC 6454 section 6.2). */
 function originOf(scheme: keyof typeof DEFAULT_PORTS, authority: string): string {
   const port = DEFAULT_PORTS[scheme];
-  return `${scheme}://${authority.endsWith(port) ? authority.slice(0, -port.length) : authority}`;
+  const host = authority.toLowerCase();
+  return `${scheme}://${host.endsWith(port) ? host.slice(0, -port.length) : host}`;
 }
+
+/** The last origin that was asked for. Nearly all requests are sent to the same one, and making it anew takes a hundredth of a refusal. */
+let last = { scheme: "", authority: "", origin: "" };
 
 /** Returns the first group of a header field; undefined if the field does not match, is missing or occurs several times. */
 function matched(header: string | readonly string[] | undefined, form: RegExp): string | undefined {
@@ -118,7 +125,7 @@ function forwarded(request: Request, name: string, trustedProxies: number): stri
 }
 
 /** Returns a forwarded IP address without the port that some proxies add; undefined for anything else. */
-function parseAddress(text = ""): string | undefined {
+function parseAddress(text: string): string | undefined {
   if (text.length > MAX_ADDRESS_LENGTH) return undefined;
   if (isIP(text) !== 0) return text;
   const address = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1];

@@ -20,9 +20,17 @@ const isPadding = (code: number) => code === 0x20 || code === 0x09;
  */
 export function cookieValues(header: string, name: string): readonly string[] {
   const values: string[] = [];
-  for (const pair of header.split(";")) {
-    const equals = pair.indexOf("=");
-    if (equals >= 0 && trimmed(pair, 0, equals) === name) values.push(trimmed(pair, equals + 1, pair.length));
+  let start = 0;
+  // The pairs are found in place, because splitting the header would copy all of them. The next equals sign is looked for only once, so
+  // that many pairs without one take linear time.
+  let equals = header.indexOf("=");
+  while (equals >= 0) {
+    const semicolon = header.indexOf(";", start);
+    const end = semicolon < 0 ? header.length : semicolon;
+    if (equals < end && trimmed(header, start, equals) === name) values.push(trimmed(header, equals + 1, end));
+    if (semicolon < 0) break;
+    start = end + 1;
+    if (equals < start) equals = header.indexOf("=", start);
   }
   return values;
 }
