@@ -87,9 +87,10 @@ export function createLogger(level: string, clock: () => number = Date.now): Log
     },
   };
   const { log, sink } = openLog(options);
+  const kindOfEvent = rememberKinds();
   suppressors.set(log, (level, fields) => {
-    const event = typeof fields.event === "string" ? safeText(fields.event, 64) : "other";
-    if (!limit.suppress(event, kindOf(event, level, fields))) return false;
+    const { event, kind } = kindOfEvent(level, fields);
+    if (!limit.suppress(event, kind)) return false;
     onLine(event, level, true);
     return true;
   });
@@ -147,6 +148,35 @@ function kindOf(event: string, level: Level | string, fields: Readonly<Record<st
   const reason = typeof fields.reason === "string" ? ` ${safeText(fields.reason, 64)}` : "";
   const limit = typeof fields.limit === "string" ? ` ${safeText(fields.limit, 64)}` : "";
   return `${level} ${event}${reason}${limit}${fields.admin === true ? " admin" : ""}`;
+}
+
+/** How many kinds are remembered. */
+const MAX_KINDS = 256;
+
+/** A kind of lines, and the fields and the level that it was made of. */
+type Kind = { readonly event: string; readonly kind: string; readonly level: Level; readonly fields: Fields };
+
+/**
+ * Returns a function that makes the kind of a line and remembers the last one of each reason or limit. Making it anew takes most of the
+ * time in which a line is suppressed.
+ */
+function rememberKinds(): (level: Level, fields: Fields) => Kind {
+  const known = new Map<unknown, Kind>();
+  return (level, { event: given, reason, limit, admin }) => {
+    const last = known.get(reason ?? limit);
+    if (
+      last?.level === level &&
+      last.fields.event === given &&
+      last.fields.limit === limit &&
+      last.fields.admin === admin
+    )
+      return last;
+    const fields = { event: given, reason, limit, admin };
+    const event = typeof given === "string" ? safeText(given, 64) : "other";
+    const kind = { event, kind: kindOf(event, level, fields), level, fields };
+    if (last !== undefined || known.size < MAX_KINDS) known.set(reason ?? limit, kind);
+    return kind;
+  };
 }
 
 /** Redacts the fields. pino's own redaction is not used, because it takes as long as all other work on a line. */

@@ -98,3 +98,34 @@ test("an audit collects the fields of a line only if the line is written, and co
   expect(lines.at(-1)).toMatchObject({ lookedUp: refused.length });
   expect(refused.length).toBeLessThan(100);
 });
+
+test("an audit suppresses lines by their kind, also where kinds of one reason take turns", () => {
+  const audit = new URL("../../src/observability/audit.ts", import.meta.url).href;
+  const lines = logged(
+    "debug",
+    `import { createAudit } from ${JSON.stringify(audit)};
+     const audit = createAudit(log, { count() {} }, () => 0);
+     const requester = { address: () => "", adminName: undefined };
+     for (let n = 0; n < 50; n++) {
+       for (const admin of [undefined, true]) audit({ event: "authn_failed", operation: "o", reason: "forged", admin }, requester);
+       audit({ event: "authn_failed", operation: "o", reason: "expired" }, requester);
+       for (const limit of ["failures", "refresh"]) audit({ event: "rate_limited", limit }, requester);
+     }
+     reportSuppressed();`,
+  );
+  const kinds = [
+    ["warn authn_failed forged", { reason: "forged", admin: undefined }],
+    ["warn authn_failed forged admin", { reason: "forged", admin: true }],
+    ["debug authn_failed expired", { reason: "expired" }],
+    ["warn rate_limited failures", { limit: "failures" }],
+    ["warn rate_limited refresh", { limit: "refresh" }],
+  ] as const;
+  for (const [kind, fields] of kinds) {
+    const own = lines.filter((line) => Object.entries(fields).every(([name, value]) => line[name] === value));
+    const written = own.filter(({ event }) => event !== "log_lines_suppressed");
+    const reported = lines.find((line) => line.kind === kind)?.lines;
+    const suppressed = written.reduce((sum, line) => sum + Number(line.suppressed ?? 0), Number(reported ?? 0));
+    expect([kind, written.length + suppressed]).toEqual([kind, 50]);
+    expect(written.length).toBeLessThan(50);
+  }
+});
