@@ -7,7 +7,7 @@ import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
 import { callClientStreaming, callServerStreaming, callStreaming, callUnary } from "./call/invoke.ts";
 import { peerAddress } from "./call/peer-address.ts";
-import { recordRoutes } from "./call/recorder.ts";
+import { type RecordedRpc, recordRoutes } from "./call/recorder.ts";
 import { createCodecs } from "./codec/content-codec.ts";
 import type { HandlerOptions } from "./options.ts";
 import { readRequest } from "./read-request.ts";
@@ -69,8 +69,13 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       });
       // Node calls this as soon as it has parsed a head. One tick later it has also parsed a small body that arrived with the head.
       await undefined;
-      const gated = rpc.options.requestGate?.(call);
-      if (gated !== undefined) await gated;
+      const gated = gate(options, rpc, call);
+      const refused = gated instanceof Promise ? await gated : gated;
+      if (refused !== undefined) {
+        call.end(refused);
+        return responses.fail(exchange, endpoint, call, refused);
+      }
+      call.begin();
       if (streamsIn(rpc.spec.kind)) {
         incoming = openRequestStream(exchange, endpoint, call, match.bindings, query, codecs, inFlight);
         return await serveStream(responses, exchange, endpoint, call, incoming);
@@ -90,18 +95,24 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       incoming?.close();
       // Node's parser reads the rest of the request before this function continues. If it is malformed, the parser's refusal comes first.
       await undefined;
-      try {
-        responses.fail(exchange, endpoint, call, reason);
-      } catch {
-        // An encoder or a hook that throws must not end the process.
-        exchange.sendServerError();
-      }
+      responses.fail(exchange, endpoint, call, reason);
     } finally {
       inFlight?.end();
     }
   }
 
   return { match: matcher.match, methodOverride: createMethodOverride(servedTables, options.methodOverride), serve };
+}
+
+/** @returns the error of a refused call */
+function gate<Source>(
+  { refuse }: HandlerOptions<Source>,
+  { options: { requestGate } }: RecordedRpc,
+  call: Call,
+): ConnectError | undefined | Promise<ConnectError | undefined> {
+  if (refuse !== undefined) return refuse(call);
+  const gated = requestGate?.(call);
+  return gated === undefined ? undefined : Promise.resolve(gated).then(() => undefined);
 }
 
 function contextValuesOf<Source>(

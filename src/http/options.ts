@@ -1,4 +1,4 @@
-import type { ConnectRouter, ContextValues, Transport } from "@connectrpc/connect";
+import type { ConnectError, ConnectRouter, ContextValues, HandlerContext, Transport } from "@connectrpc/connect";
 import type { UniversalHandlerOptions } from "@connectrpc/connect/protocol";
 import type { BoundsOptions } from "./bounds.ts";
 import type { ContentCodec } from "./codec/content-codec.ts";
@@ -38,6 +38,11 @@ export interface CommonOptions<Source>
   /** The route tables of the services: generated (`*_http.ts`), or from `createRoutes`. */
   readonly tables: Iterable<RouteTable>;
   readonly contextValues?: (request: Source) => ContextValues;
+  /**
+   * Decides in place of `requestGate`, and returns the error of a call that it refuses. A flood of refused calls costs less if their error
+   * is not thrown. Connect adapters do not know this option, so their `requestGate` has to throw the same errors.
+   */
+  readonly refuse?: (context: HandlerContext) => ConnectError | undefined | Promise<ConnectError | undefined>;
   /**
    * Whether query parameters that name no field are refused (400). An object lists names that are still ignored: `{ allow:
    * [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.

@@ -1,5 +1,5 @@
 /** The parts that both APIs have in common: the layers around their RPCs, from the socket inwards. */
-import type { ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
+import type { ConnectError, ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createHttpHandler, createUnaryHandler } from "connect-http-routes";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
@@ -60,8 +60,8 @@ type ApiParts = {
   readonly services: readonly OfferedService[];
   /** Whether the API describes itself by gRPC server reflection. */
   readonly reflection: boolean;
-  /** Refuses calls before their message is read, by throwing or rejecting. It runs after admission control. */
-  readonly gate: (context: HandlerContext) => undefined | Promise<void>;
+  /** Refuses calls before their message is read: returns the error, throws it or rejects with it. It runs after admission control. */
+  readonly gate: (context: HandlerContext) => ConnectError | undefined | Promise<undefined>;
   /** The pages that only this API has. */
   readonly pages: readonly (readonly [path: string, render: Render])[];
   readonly notFound: Responder;
@@ -177,7 +177,7 @@ function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { serv
 }
 
 /** Notes that the call has passed the request gate. */
-function passed(context: HandlerContext): void {
+function passed(context: HandlerContext): undefined {
   refuseUnknownEncoding(context);
   beginReading(context.values);
 }
@@ -188,12 +188,19 @@ function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
     log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
   const admit = admissionControl(deps.accept, stallTolerances(config.reuseIntervalMs));
+  const refuse = (context: HandlerContext) => {
+    admit(context);
+    const gated = gate(context);
+    if (gated === undefined) return passed(context);
+    return gated instanceof Promise ? gated.then(() => passed(context)) : gated;
+  };
   return {
     onBug,
+    refuse,
     requestGate(context: HandlerContext) {
-      admit(context);
-      const gated = gate(context);
-      return gated === undefined ? passed(context) : gated.then(() => passed(context));
+      const refused = refuse(context);
+      if (refused === undefined || refused instanceof Promise) return refused;
+      throw refused;
     },
     interceptors: [
       ...(telemetry?.interceptors ?? []),

@@ -112,6 +112,30 @@ describe("a failure", () => {
     expect(response.headers.get("www-authenticate")).toEqual(challenge);
   });
 
+  test("with a constant response gets the headers of its own call", async () => {
+    const constant = { status: 401, headers: { "x-a": "1" }, hasMetadata: true, json: "{}", isConstant: true };
+    const routes = (router: ConnectRouter) =>
+      void router.rpc(RichService.method.misbehave, (_, { requestHeader, responseHeader }) => {
+        const cookie = requestHeader.get("x-cookie");
+        if (cookie !== null) responseHeader.append("set-cookie", cookie);
+        throw new ConnectError("m", Code.Unauthenticated);
+      });
+    const options = { tables: [RichServiceRoutes], failureEncoder: () => constant };
+    let count = 0;
+    const onResponse = (headers: Headers) => headers.set("x-count", String(++count));
+    await using listener = await openHttp1(createHttpHandler({ routes, ...options, onResponse }));
+    const ask = async (headers: Record<string, string>) => {
+      const response = await listener.fetchRaw({ method: "POST", target: "/v1/misbehave", body: "{}", headers });
+      const { date, ...own } = Object.fromEntries(response.headers);
+      return { status: response.status, text: response.text, own };
+    };
+    const first = await ask({});
+    const withCookie = await ask({ "x-cookie": "a=b" });
+    expect(await ask({})).toEqual({ ...first, own: { ...first.own, "x-count": ["3"] } });
+    expect(withCookie.own).toEqual({ ...first.own, "x-count": ["2"], "set-cookie": ["a=b"] });
+    expect([first.status, first.text, first.own["www-authenticate"]]).toEqual([401, "{}", ["Bearer"]]);
+  });
+
   test("caused by input captures no stack", () => {
     expect(new BadInput("query", "x", "bad").stack).not.toContain("\n    at ");
     expect(new Error("other").stack).toContain("\n    at ");

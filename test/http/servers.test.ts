@@ -235,6 +235,39 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
   });
 });
 
+describe("the option refuse", () => {
+  const closed = new ConnectError("closed", Code.ResourceExhausted);
+  test.each([
+    ["an error", () => closed, 429],
+    ["a promise of an error", () => Promise.resolve(closed), 429],
+    ["nothing", () => undefined, 200],
+    ["a promise of nothing", () => Promise.resolve(undefined), 200],
+  ])("decides in place of a gate, by %s", async (_, refuse, status) => {
+    let calls = 0;
+    const layer = createHttpHandler({
+      routes: (router) =>
+        router.service(RichService, {
+          echo: (request) => {
+            calls++;
+            return request;
+          },
+        }),
+      tables: [createRoutes(RichService)],
+      requestGate: () => Promise.reject(new ConnectError("the gate was asked", Code.Internal)),
+      refuse,
+    });
+    const server = createServer(layer).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}${listeners.HTTP}`;
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(at, { method: "POST", body: '{"stringValue":"x"}', headers });
+    const text = await response.text();
+    server.close();
+    server.closeAllConnections();
+    expect([response.status, calls, text.includes("closed")]).toEqual([status, status === 200 ? 1 : 0, status !== 200]);
+  });
+});
+
 describe("options of one service", () => {
   const marked =
     (mark: string): Interceptor =>

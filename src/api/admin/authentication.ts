@@ -20,10 +20,10 @@ export function adminAuthentication(
   access: AdminAccess,
   audit: Audit,
   failureLimit: RateLimit,
-): (context: HandlerContext) => Promise<void> {
+): (context: HandlerContext) => Promise<undefined> {
   return async (context) => {
     const { requestHeader, method } = context;
-    if (isOpen(method)) return;
+    if (isOpen(method)) return undefined;
     const request = requestContextOf(context);
     const authorization = requestHeader.get("authorization");
     const identified = identifyAdmin(access, authorization, request.source.certificate());

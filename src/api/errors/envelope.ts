@@ -41,8 +41,9 @@ export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder
     if (known !== undefined) return known;
     const { code, message, headers } = describeFailure(failure, onBug);
     const json = JSON.stringify(envelope(code, message));
-    const response = { status: ERRORS[code].http, headers, hasMetadata: failure.kind === "rpc", json };
-    if (failure.kind === "rpc" && isShared(failure.error)) prepared.set(failure.error, response);
+    const isConstant = failure.kind === "rpc" && isShared(failure.error);
+    const response = { status: ERRORS[code].http, headers, hasMetadata: failure.kind === "rpc", json, isConstant };
+    if (isConstant) prepared.set(failure.error, response);
     return response;
   };
 }

@@ -17,12 +17,12 @@ export function observedGate(
   observers: readonly Interceptor[],
   onRefused: (context: HandlerContext, error: ConnectError) => void,
   gate: RefusingGate,
-): (context: HandlerContext) => Promise<never> | undefined {
+): (context: HandlerContext) => ConnectError | Promise<never> | undefined {
   return (context) => {
     const error = gate(context);
     if (error === undefined) return undefined;
     onRefused(context, error);
-    if (observers.length === 0) throw error;
+    if (observers.length === 0) return error;
     const call = observers.reduceRight<ReturnType<Interceptor>>(
       (next, observer) => observer(next),
       () => Promise.reject(error),

@@ -39,6 +39,15 @@ export class HeaderMap implements Headers {
     return end === at + 2 ? (this.#lines[at + 1] as string) : joined(this.#lines, at, end);
   }
 
+  get isEmpty(): boolean {
+    return this.#source === undefined && (this.#lines === undefined || this.#lines.length === 0);
+  }
+
+  /** Sets the headers of an empty map to lines of another. */
+  fill(lines: readonly string[]): void {
+    this.#lines = lines.slice();
+  }
+
   has(name: string): boolean {
     return this.get(name) !== null;
   }

@@ -49,6 +49,7 @@ export async function passGate({ options: { requestGate } }: RecordedRpc, call: 
   await undefined;
   const gated = requestGate?.(call);
   if (gated !== undefined) await gated;
+  call.begin();
 }
 
 /** Returns the error that a client receives for a thrown value that is not a ConnectError. */

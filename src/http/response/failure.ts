@@ -42,6 +42,11 @@ export interface FailureResponse {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether `headers` already contains the metadata of the error that is to be sent. Default: false; the metadata is then sent too. */
   readonly hasMetadata?: boolean;
+  /**
+   * Whether the encoder returns this same object for every failure with the same response. The response is then prepared once, with the
+   * metadata of the first error. Default: false.
+   */
+  readonly isConstant?: boolean;
   /** The body, to be written as JSON. With `json`, the body is that text, which may be prepared once for many failures. */
   readonly body?: JsonValue;
   readonly json?: string;

@@ -8,7 +8,15 @@ import { HeaderMap } from "../call/header-map.ts";
 import { successStatus } from "../call/success-status.ts";
 import { utf8Length } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
-import { type Failure, type FailureEncoder, failureFrom, failurePayload, jsonOf } from "./failure.ts";
+import type { Payload } from "../codec/response-codec.ts";
+import {
+  type Failure,
+  type FailureEncoder,
+  type FailureResponse,
+  failureFrom,
+  failurePayload,
+  jsonOf,
+} from "./failure.ts";
 import { acceptsGzip, codecFor } from "./negotiation.ts";
 import { statusEncoder } from "./status-encoder.ts";
 import { RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
@@ -49,6 +57,11 @@ export interface ResponseOptions<Source> {
 export class Responses<Source> {
   readonly #options: ResponseOptions<Source>;
   readonly #codecs: Codecs | undefined;
+  /** The headers and contents of constant responses: a flood of refused requests must cost little. */
+  readonly #prepared = new WeakMap<
+    FailureResponse,
+    { readonly lines: readonly string[]; readonly content: Payload["content"] }
+  >();
 
   constructor(options: ResponseOptions<Source>, codecs: Codecs | undefined) {
     this.#options = options;
@@ -73,12 +86,32 @@ export class Responses<Source> {
     this.#send(exchange, endpoint, statusOf(call), header, content, undefined);
   }
 
-  /** Sends a failure with the headers of the handler and the metadata of the error: cookies, `WWW-Authenticate`, … */
+  /** Sends a failure with the headers of the handler and the metadata of the error: cookies, `WWW-Authenticate`, … Never throws. */
   fail(exchange: Exchange<Source>, endpoint: Endpoint | undefined, call: Call | undefined, reason: unknown): void {
-    const failure = failureFrom(reason);
-    const header = call?.responseHeader ?? new HeaderMap();
+    try {
+      const failure = failureFrom(reason);
+      const header = call?.responseHeader ?? new HeaderMap();
+      const response = this.#encode(failure, endpoint, false);
+      const isConstant = response.isConstant === true && header.isEmpty && this.#codecs === undefined;
+      const known = isConstant ? this.#prepared.get(response) : undefined;
+      const content = known?.content ?? this.#describe(exchange, failure, response, header);
+      if (known !== undefined) header.fill(known.lines);
+      else if (isConstant) this.#prepared.set(response, { lines: [...header.lines()], content });
+      this.#send(exchange, endpoint, response.status ?? failure.status, header, content, failure);
+    } catch {
+      // An encoder or a hook that throws must not end the process.
+      exchange.sendServerError();
+    }
+  }
+
+  /** Sets the headers of a failure. @returns the content */
+  #describe(
+    exchange: Exchange<Source>,
+    failure: Failure,
+    response: FailureResponse,
+    header: HeaderMap,
+  ): Payload["content"] {
     const { reason: error } = failure;
-    const response = this.#encode(failure, endpoint, false);
     if (response.hasMetadata !== true && error instanceof ConnectError && !error.isWireError)
       mergeNonProtocolHeaders(header, error.metadata);
     if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
@@ -87,10 +120,10 @@ export class Responses<Source> {
     header.delete("content-encoding");
     const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));
     header.set("content-type", contentType);
-    const status = response.status ?? failure.status;
     // RFC 9110 section 11.6.1: a 401 needs a challenge, wherever the error comes from.
-    if (status === 401 && !header.has("www-authenticate")) header.set("www-authenticate", DEFAULT_CHALLENGE);
-    this.#send(exchange, endpoint, status, header, content, failure);
+    const isChallenged = (response.status ?? failure.status) !== 401 || header.has("www-authenticate");
+    if (!isChallenged) header.set("www-authenticate", DEFAULT_CHALLENGE);
+    return content;
   }
 
   /** Returns the JSON of a failure that occurs after the response has started. */
