@@ -1,9 +1,8 @@
 import { createSocket } from "node:dgram";
-import type { lookup as lookupBySystem } from "node:dns";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { createLookup, type LookupDeps } from "../../src/signals/send/lookup.ts";
+import { createLookup, type Find, type LookupDeps } from "../../src/signals/send/lookup.ts";
 import { scratch } from "../support/service.ts";
 
 const closing: (() => unknown)[] = [];
@@ -45,9 +44,8 @@ async function nameServer(reply: (name: string) => string | number | undefined):
 /** Returns a simulated system resolver, whose look-ups end when `finish` is called. */
 function system() {
   const asked: { readonly name: string; finish(): void }[] = [];
-  const bySystem = ((name: string, _: object, callback: (error: null, found: object[]) => void) => {
-    asked.push({ name, finish: () => callback(null, [{ address: "10.0.0.1", family: 4 }]) });
-  }) as unknown as typeof lookupBySystem;
+  const bySystem: Find = (name) =>
+    new Promise((resolve) => asked.push({ name, finish: () => resolve([{ address: "10.0.0.1", family: 4 }]) }));
   return { bySystem, asked, names: () => asked.map(({ name }) => name) };
 }
 

@@ -112,7 +112,7 @@ export function tokenRequest(
     headers: {
       "content-type": "application/secevent+jwt",
       accept: "application/json",
-      ...(secret === "" ? {} : { authorization: secret }),
+      ...(secret !== "" && { authorization: secret }),
     },
     body,
   };

@@ -10,64 +10,21 @@ import { BlockList, isIP } from "node:net";
  */
 export type AddressClass = "public" | "private" | "never";
 
-type Ranges = readonly (readonly [network: string, prefix: number])[];
-
 /** The ranges of RFC 1918, RFC 6598, loopback (RFC 1122 section 3.2.1.3; RFC 4291 section 2.5.3) and unique local (RFC 4193). */
-const PRIVATE: Ranges = [
-  ...([
-    ["10.0.0.0", 8],
-    ["172.16.0.0", 12],
-    ["192.168.0.0", 16],
-    ["100.64.0.0", 10],
-    ["127.0.0.0", 8],
-  ] as const),
-  ...([
-    ["::1", 128],
-    ["fc00::", 7],
-  ] as const),
-];
-
-/** The ranges of the special-purpose registries (RFC 6890), and other addresses at which clouds serve the metadata of machines. */
-const NEVER: Ranges = [
-  ...([
-    ["0.0.0.0", 8],
-    ["169.254.0.0", 16],
-    ["192.0.0.0", 24],
-    ["192.0.2.0", 24],
-    ["192.88.99.0", 24],
-  ] as const),
-  ...([
-    ["198.18.0.0", 15],
-    ["198.51.100.0", 24],
-    ["203.0.113.0", 24],
-    ["224.0.0.0", 4],
-    ["240.0.0.0", 4],
-  ] as const),
-  ...([
-    ["100.100.100.200", 32],
-    ["168.63.129.16", 32],
-    ["fd00:ec2::23", 128],
-    ["fd00:ec2::254", 128],
-    ["fd20:ce::254", 128],
-  ] as const),
-  // The ranges of Teredo, benchmarking, ORCHID, documentation and 6to4.
-  ...([
-    ["2001::", 23],
-    ["2001:db8::", 32],
-    ["2002::", 16],
-    ["3fff::", 20],
-  ] as const),
-];
-
-const privateList = listOf(PRIVATE);
-const neverList = listOf(NEVER);
+const privateList = listOf("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 127.0.0.0/8 ::1/128 fc00::/7");
+const neverList = listOf(
+  // The special-purpose registries (RFC 6890).
+  "0.0.0.0/8 169.254.0.0/16 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24",
+  "224.0.0.0/4 240.0.0.0/4",
+  // Other addresses at which clouds serve the metadata of machines.
+  "100.100.100.200/32 168.63.129.16/32 fd00:ec2::23/128 fd00:ec2::254/128 fd20:ce::254/128",
+  // Teredo, benchmarking, ORCHID, documentation and 6to4.
+  "2001::/23 2001:db8::/32 2002::/16 3fff::/20",
+);
 /** IPv6 addresses outside of this range are not assigned to hosts of the internet. */
-const globalUnicast = listOf([["2000::", 3]]);
+const globalUnicast = listOf("2000::/3");
 /** IPv6 addresses whose last 32 bits are an IPv4 address: mapped (RFC 4291 section 2.5.5.2) and NAT64 (RFC 6052 section 2.1). */
-const embedding = listOf([
-  ["::ffff:0:0", 96],
-  ["64:ff9b::", 96],
-]);
+const embedding = listOf("::ffff:0:0/96 64:ff9b::/96");
 
 export function classifyAddress(text: string): AddressClass {
   const family = isIP(text);
@@ -82,9 +39,13 @@ function classifyListed(address: string, family: "ipv4" | "ipv6", unlisted: Addr
   return privateList.check(address, family) ? "private" : unlisted;
 }
 
-function listOf(ranges: Ranges): BlockList {
+/** @param texts ranges in CIDR notation, separated by spaces */
+function listOf(...texts: readonly string[]): BlockList {
   const list = new BlockList();
-  for (const [network, prefix] of ranges) list.addSubnet(network, prefix, network.includes(":") ? "ipv6" : "ipv4");
+  for (const range of texts.flatMap((text) => text.split(" "))) {
+    const [network = "", prefix] = range.split("/");
+    list.addSubnet(network, Number(prefix), network.includes(":") ? "ipv6" : "ipv4");
+  }
   return list;
 }
 

@@ -3,8 +3,7 @@
  * timeout ends, and the lookup of the store's name needs these threads, too. So names are looked up by DNS directly, which needs no
  * thread. The system's resolver is used only for names in the hosts file and names that DNS does not know, for one name at a time.
  */
-import { lookup as lookupBySystem } from "node:dns";
-import { Resolver } from "node:dns/promises";
+import { lookup, Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import type { LookupFunction } from "node:net";
 
@@ -15,7 +14,7 @@ export type Find = (name: string) => Promise<readonly Address[]>;
 
 export type LookupDeps = {
   /** The system's resolver, its hosts file, and the name servers; tests replace them. */
-  readonly bySystem?: typeof lookupBySystem;
+  readonly bySystem?: Find;
   readonly hostsFile?: string;
   readonly servers?: readonly string[];
   /** How long a name may wait for the system's resolver, in ms. After that its lookup fails. */
@@ -33,9 +32,9 @@ const UNKNOWN: ReadonlySet<unknown> = new Set(["ENOTFOUND", "ENODATA", "ECONNREF
 
 export function createLookup(deps: LookupDeps): Find {
   const { hostsFile = HOSTS_FILE, servers } = deps;
-  const askSystem = oneAtATime(deps);
+  const findBySystem = oneAtATime(deps);
   return async (name) => {
-    if (await isListed(name, hostsFile)) return askSystem(name);
+    if (await isListed(name, hostsFile)) return findBySystem(name);
     // A new resolver reads the system's configuration, which may have changed.
     const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
     if (servers !== undefined) resolver.setServers(servers);
@@ -44,7 +43,7 @@ export function createLookup(deps: LookupDeps): Find {
     if (found.length > 0) return found;
     const failure = [v4, v6].find((one) => one.status === "rejected" && !UNKNOWN.has(one.reason.code));
     if (failure?.status === "rejected") throw failure.reason;
-    return askSystem(name);
+    return findBySystem(name);
   };
 }
 
@@ -58,8 +57,10 @@ async function isListed(name: string, hostsFile: string): Promise<boolean> {
   return lines.some((line) => line.replace(/#.*/, "").trim().toLowerCase().split(/\s+/).slice(1).includes(name));
 }
 
+const askSystem: Find = async (name) => (await lookup(name, { all: true })) as readonly Address[];
+
 /** Returns a function that looks up names with the system's resolver, one after the other. */
-function oneAtATime({ bySystem = lookupBySystem, maxWaitMs }: LookupDeps): Find {
+function oneAtATime({ bySystem = askSystem, maxWaitMs }: LookupDeps): Find {
   let waiting = 0;
   let last: Promise<unknown> = Promise.resolve();
   return async (name) => {
@@ -69,20 +70,11 @@ function oneAtATime({ bySystem = lookupBySystem, maxWaitMs }: LookupDeps): Find 
     const own = last.then(() => {
       waiting--;
       if (performance.now() - started >= maxWaitMs) throw new Error("the name has waited too long");
-      return ask(bySystem, name);
+      return bySystem(name);
     });
     last = own.catch(() => {});
     return own;
   };
-}
-
-function ask(bySystem: typeof lookupBySystem, name: string): Promise<readonly Address[]> {
-  return new Promise((resolve, reject) => {
-    bySystem(name, { all: true }, (error, addresses) => {
-      if (error === null) resolve(addresses as readonly Address[]);
-      else reject(error);
-    });
-  });
 }
 
 /**

@@ -58,16 +58,11 @@ export function createSender(options: SenderOptions): Sender {
   const agents = { http: apart(new HttpAgent(pool)), https: apart(new HttpsAgent(pool)) };
   const lookups = { http: checkedLookup(find, false, options), https: checkedLookup(find, true, options) };
 
-  function open(url: URL, { headers, body }: OutgoingRequest): ClientRequest {
+  function open(url: URL, { headers, body }: OutgoingRequest, signal: AbortSignal): ClientRequest {
     const fields = { ...headers, "user-agent": "session-service", "content-length": Buffer.byteLength(body) };
-    const common = { method: "POST", headers: fields, maxHeaderSize: MAX_HEADER_BYTES, receiver: url.href };
+    const common = { method: "POST", headers: fields, maxHeaderSize: MAX_HEADER_BYTES, receiver: url.href, signal };
     return url.protocol === "https:"
-      ? requestHttps(url, {
-          ...common,
-          agent: agents.https,
-          lookup: lookups.https,
-          ...(ca === undefined ? {} : { ca }),
-        })
+      ? requestHttps(url, { ...common, agent: agents.https, lookup: lookups.https, ...(ca !== undefined && { ca }) })
       : requestHttp(url, { ...common, agent: agents.http, lookup: lookups.http });
   }
 
@@ -75,9 +70,12 @@ export function createSender(options: SenderOptions): Sender {
     const url = parseTarget(request.url, options);
     if (url === undefined) return { ok: false, error: "address_refused" };
     const deadline = AbortSignal.timeout(deadlineMs);
-    const first = await exchange(open(url, request), request.body, url, options, deadline);
-    // The receiver may have closed a kept-alive connection. The request is sent once more, with the same id.
-    return first === "stale" ? finish(await exchange(open(url, request), request.body, url, options, deadline)) : first;
+    const attempt = () => exchange(open(url, request, deadline), request.body, url, options, deadline);
+    const first = await attempt();
+    if (first !== "stale") return first;
+    // The receiver has closed a kept-alive connection. The request is sent once more, with the same id.
+    const second = await attempt();
+    return second === "stale" ? { ok: false, error: "unreachable" } : second;
   }
 
   return {
@@ -95,10 +93,6 @@ function apart<A extends HttpAgent>(agent: A): A {
   agent.getName = (options?: Parameters<typeof originOf>[0] & { readonly receiver?: string }) =>
     `${originOf(options)}:${options?.receiver}`;
   return agent;
-}
-
-function finish(result: SendResult | "stale"): SendResult {
-  return result === "stale" ? { ok: false, error: "unreachable" } : result;
 }
 
 /** Resolves a name. A name that has any address which is not allowed is refused. */
@@ -121,7 +115,6 @@ function exchange(
 ): Promise<SendResult | "stale"> {
   const secure = url.protocol === "https:";
   let phase: Phase = "connecting";
-  const expire = () => request.destroy();
   return new Promise((resolve) => {
     request.on("socket", (socket: Socket) => {
       limitReceived(request, socket);
@@ -153,11 +146,8 @@ function exchange(
       resolve(stale ? "stale" : { ok: false, error: errorOf(error, phase) });
     });
     request.on("close", () => {
-      deadline.removeEventListener("abort", expire);
       resolve({ ok: false, error: deadline.aborted ? "timeout" : "unreachable" });
     });
-    deadline.addEventListener("abort", expire);
-    if (deadline.aborted) expire();
     request.end(body);
   });
 }

@@ -1,5 +1,5 @@
 /** Finds streams of a receiver, and changes their definitions. */
-import type { Requester } from "../../session/audit.ts";
+import type { Audit, Requester } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
 import { definitionOf, type SubscriptionDefinition } from "../model.ts";
 import type { SubscriptionStore } from "../ports.ts";
@@ -27,6 +27,19 @@ async function findAnyStream({ subscriptions }: ChangeDeps, id: string): Promise
   const found = await subscriptions.get(id);
   if (found === undefined || !isStream(found)) throw new ServiceError("E404_NOT_FOUND");
   return found;
+}
+
+/** Changes a stream of the receiver, and records that. @throws ServiceError */
+export async function changeOwn(
+  deps: ChangeDeps & { readonly audit: Audit },
+  id: string,
+  requester: Requester,
+  change: (stream: StreamSubscription) => SubscriptionDefinition,
+): Promise<StreamSubscription> {
+  await findStream(deps, id, requester);
+  const changed = await changeStream(deps, id, change);
+  deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
+  return changed;
 }
 
 /**

@@ -68,15 +68,13 @@ export function configurationOf(subscription: StreamSubscription, { issuer, url 
     eventsSupported: EVENTS_SUPPORTED,
     eventsRequested: stream.eventsRequested ?? [],
     eventsDelivered: deliveredOf(stream.eventsRequested),
+    // The path of polls is also in proto/auth/admin/v1/shared_signals.proto.
     delivery:
-      kind === "ssf_push" ? { method: PUSH, endpointUrl: endpoint } : { method: POLL, endpointUrl: pollUrl(url, id) },
+      kind === "ssf_push"
+        ? { method: PUSH, endpointUrl: endpoint }
+        : { method: POLL, endpointUrl: `${url}/v1/ssf/poll/${id}` },
     ...(stream.description !== undefined && { description: stream.description }),
   };
-}
-
-/** The path of this route is also in proto/auth/admin/v1/shared_signals.proto. */
-function pollUrl(url: string, id: string): string {
-  return `${url}/v1/ssf/poll/${id}`;
 }
 
 type DefinitionDeps = StreamPlace & { readonly targets: TargetRules; readonly seal: (secret: string) => string };

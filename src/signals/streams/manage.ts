@@ -4,7 +4,8 @@ import type { Requester } from "../../session/audit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ManagementDeps } from "../manage.ts";
 import { definitionOf, MAX_SUBSCRIPTIONS, type SubscriptionDefinition } from "../model.ts";
-import { changeStream, findStream, ownerOf } from "./change.ts";
+import { createSequences } from "../sequence.ts";
+import { changeOwn, findStream, ownerOf } from "./change.ts";
 import {
   configurationOf,
   isStream,
@@ -26,8 +27,7 @@ const ID_BYTES = 16;
 /** How many streams one receiver may have, so that no receiver can take all subscriptions. */
 const MAX_OWN_STREAMS = 32;
 
-/** The latest creation of each receiver that is under way in this instance. */
-const creating = new Map<string, Promise<unknown>>();
+const creations = createSequences();
 
 /**
  * Creates a stream. An instance makes the streams of a receiver one after the other: otherwise calls that run at the same time would not
@@ -41,33 +41,15 @@ export async function createStream(
   requester: Requester,
 ): Promise<StreamConfiguration> {
   const owner = ownerOf(requester);
-  const before = creating.get(owner);
-  const created = (async () => {
-    await before?.catch(() => {});
-    return createNext(deps, wanted, requester);
-  })();
-  creating.set(owner, created);
-  try {
-    return await created;
-  } finally {
-    if (creating.get(owner) === created) creating.delete(owner);
-  }
-}
-
-async function createNext(
-  deps: StreamDeps,
-  wanted: StreamProperties,
-  requester: Requester,
-): Promise<StreamConfiguration> {
-  const owner = ownerOf(requester);
-  const own = (await deps.subscriptions.known()).filter(({ stream }) => stream?.owner === owner);
-  if (own.length >= MAX_OWN_STREAMS) {
-    throw invalidRequest("", `a receiver may have ${MAX_OWN_STREAMS} streams, and there are as many`);
-  }
   const id = randomBytes(ID_BYTES).toString("hex");
-  if (!(await deps.subscriptions.create(id, newDefinition(deps, owner, wanted), deps.wallClock()))) {
+  await creations(owner, async () => {
+    const own = (await deps.subscriptions.known()).filter(({ stream }) => stream?.owner === owner);
+    if (own.length >= MAX_OWN_STREAMS) {
+      throw invalidRequest("", `a receiver may have ${MAX_OWN_STREAMS} streams, and there are as many`);
+    }
+    if (await deps.subscriptions.create(id, newDefinition(deps, owner, wanted), deps.wallClock())) return;
     throw invalidRequest("", `there are ${MAX_SUBSCRIPTIONS} subscriptions, and there may be no more`);
-  }
+  });
   deps.audit({ event: "subscription_changed", subscription: id, change: "created" }, requester);
   return configurationOf(await findStream(deps, id, requester), deps);
 }
@@ -93,8 +75,7 @@ export async function updateStream(
   change: StreamChange,
   requester: Requester,
 ): Promise<StreamConfiguration> {
-  await findStream(deps, id, requester);
-  const changed = await changeStream(deps, id, (stream) => {
+  const changed = await changeOwn(deps, id, requester, (stream) => {
     const now = configurationOf(stream, deps);
     checkUnchanged(now, change);
     const { description = now.description, eventsRequested = now.eventsRequested, delivery } = change;
@@ -102,7 +83,6 @@ export async function updateStream(
     const definition = delivery === undefined ? before : withSecretOf(before, withDelivery(deps, before, delivery));
     return withProperties(definition, { eventsRequested, ...(description !== undefined && { description }) });
   });
-  deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
   return configurationOf(changed, deps);
 }
 
@@ -117,13 +97,11 @@ export async function replaceStream(
   wanted: StreamProperties & Partial<TransmitterProperties>,
   requester: Requester,
 ): Promise<StreamConfiguration> {
-  await findStream(deps, id, requester);
-  const changed = await changeStream(deps, id, (stream) => {
+  const changed = await changeOwn(deps, id, requester, (stream) => {
     checkUnchanged(configurationOf(stream, deps), wanted);
     const before = definitionOf(stream);
     return withProperties(withSecretOf(before, withDelivery(deps, before, wanted.delivery)), wanted);
   });
-  deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
   return configurationOf(changed, deps);
 }
 
@@ -151,16 +129,18 @@ function withSecretOf({ endpoint, sealedSecret }: SubscriptionDefinition, change
  * Checks that the transmitter's properties are unchanged: a receiver may only send them as it has read them (SSF 1.0 section 8.1.1.3).
  */
 function checkUnchanged(now: StreamConfiguration, change: StreamChange): void {
-  const same = (one: readonly string[], other: readonly string[]) =>
-    [...one].sort().join("\n") === [...other].sort().join("\n");
-  if (change.iss !== undefined && change.iss !== now.iss) throw notYours("iss");
-  if (change.aud !== undefined && !same(change.aud, now.aud)) throw notYours("aud");
-  if (change.eventsSupported !== undefined && !same(change.eventsSupported, now.eventsSupported)) {
-    throw notYours("events_supported");
-  }
-  if (change.eventsDelivered !== undefined && !same(change.eventsDelivered, now.eventsDelivered)) {
-    throw notYours("events_delivered");
+  const textOf = (value: string | readonly string[]) => [value].flat().sort().join("\n");
+  for (const [name, field] of TRANSMITTER_FIELDS) {
+    const given = change[name];
+    if (given === undefined || textOf(given) === textOf(now[name])) continue;
+    throw invalidRequest(field, "is set by the transmitter");
   }
 }
 
-const notYours = (field: string) => invalidRequest(field, "is set by the transmitter");
+/** The transmitter's properties, each with the name of its field in requests. */
+const TRANSMITTER_FIELDS = [
+  ["iss", "iss"],
+  ["aud", "aud"],
+  ["eventsSupported", "events_supported"],
+  ["eventsDelivered", "events_delivered"],
+] as const;

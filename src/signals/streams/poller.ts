@@ -93,12 +93,13 @@ export class Poller {
     // A paused stream transmits only the event that it was paused (SSF 1.0 section 8.1.2.1).
     const due = (stream.stream.pending ?? []).filter(({ event }) => isActive || event.type === "stream-updated");
     const events = due.slice(0, limit);
-    for (const event of events) sets[event.id] = await this.#eventToken(event, stream);
+    for (const event of events) sets[event.id] = await streamEventToken(event, stream, this.#signing());
     if (!isActive) return { sets, moreAvailable: false };
     const { found, more } = await this.#pass(stream, limit - events.length);
-    for (const [at, logged] of found.entries()) {
+    for (const [at, { signal }] of found.entries()) {
       if (at % SIGNED_AT_ONCE === 0) await nextTurn();
-      sets[logged.signal.id] = await this.#signalToken(logged, stream);
+      const endedAt = toWallClock(signal.endedAt, this.#deps.store.shiftMs({ sid: signal.sessionId }));
+      sets[signal.id] = await sessionRevokedToken({ ...signal, endedAt }, stream, this.#signing());
     }
     return { sets, moreAvailable: more };
   }
@@ -138,13 +139,7 @@ export class Poller {
     });
   }
 
-  #eventToken(event: PendingEvent, stream: StreamSubscription): string | Promise<string> {
-    return streamEventToken(event, stream, { ...this.#deps, now: this.#deps.wallClock() });
-  }
-
-  #signalToken({ signal }: LoggedSignal, stream: StreamSubscription): string | Promise<string> {
-    const { store, wallClock } = this.#deps;
-    const endedAt = toWallClock(signal.endedAt, store.shiftMs({ sid: signal.sessionId }));
-    return sessionRevokedToken({ ...signal, endedAt }, stream, { ...this.#deps, now: wallClock() });
+  #signing() {
+    return { ...this.#deps, now: this.#deps.wallClock() };
   }
 }

@@ -3,7 +3,7 @@ import type { Requester } from "../../session/audit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ManagementDeps } from "../manage.ts";
 import { definitionOf } from "../model.ts";
-import { changeStream, findStream } from "./change.ts";
+import { changeOwn } from "./change.ts";
 
 type SubjectDeps = Pick<ManagementDeps, "subscriptions" | "audit"> & { readonly issuer: string };
 
@@ -50,15 +50,13 @@ async function changeSubjects(
   requester: Requester,
   change: (removed: readonly string[], subject: string) => readonly string[],
 ): Promise<void> {
-  await findStream(deps, id, requester);
-  const subject = subjectOf(identifier, deps.issuer);
-  if (subject === undefined) throw new ServiceError("E404_NOT_FOUND", "the subject is not recognized");
-  await changeStream(deps, id, (stream) => {
+  await changeOwn(deps, id, requester, (stream) => {
+    const subject = subjectOf(identifier, deps.issuer);
+    if (subject === undefined) throw new ServiceError("E404_NOT_FOUND", "the subject is not recognized");
     const { exceptSubjects = [], ...filter } = stream.filter;
     const removed = change(exceptSubjects, subject);
     return { ...definitionOf(stream), filter: { ...filter, ...(removed.length > 0 && { exceptSubjects: removed }) } };
   });
-  deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
 }
 
 /**

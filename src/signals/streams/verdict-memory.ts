@@ -1,4 +1,5 @@
 import { MAX_SUBSCRIPTIONS } from "../model.ts";
+import { createSequences } from "../sequence.ts";
 import type { Verdicts } from "./poll-pass.ts";
 
 /** How many verdicts are remembered for each stream. */
@@ -8,7 +9,7 @@ const NONE: Verdicts = new Map();
 /** The verdicts of receivers on signals that a cursor has not passed yet, by stream. The first verdict on a signal is final. */
 export class VerdictMemory {
   readonly #verdicts = new Map<string, Verdicts>();
-  readonly #passes = new Map<string, Promise<unknown>>();
+  readonly #passes = createSequences();
 
   has(stream: string, signal: string): boolean {
     return this.#verdicts.get(stream)?.has(signal) ?? false;
@@ -23,25 +24,14 @@ export class VerdictMemory {
    * Runs a pass with the remembered verdicts. Afterwards it remembers the verdicts that the pass left open, and those that arrived while
    * it ran. The passes of a stream run one after the other, so that none restores verdicts that another one has settled.
    */
-  async settle<T extends { readonly open: Verdicts }>(
-    stream: string,
-    pass: (verdicts: Verdicts) => Promise<T>,
-  ): Promise<T> {
-    const before = this.#passes.get(stream);
-    const own = (async () => {
-      await before?.catch(() => {});
+  settle<T extends { readonly open: Verdicts }>(stream: string, pass: (verdicts: Verdicts) => Promise<T>): Promise<T> {
+    return this.#passes(stream, async () => {
       const given = this.#verdicts.get(stream) ?? NONE;
       const result = await pass(given);
       const later = [...(this.#verdicts.get(stream) ?? NONE)].filter(([signal]) => !given.has(signal));
       this.#keep(stream, new Map([...result.open, ...later]));
       return result;
-    })();
-    this.#passes.set(stream, own);
-    try {
-      return await own;
-    } finally {
-      if (this.#passes.get(stream) === own) this.#passes.delete(stream);
-    }
+    });
   }
 
   #keep(stream: string, verdicts: Verdicts): void {
