@@ -12,20 +12,13 @@ import type { RotationOutcome } from "./rotation.ts";
 import type { StoreMs } from "./time.ts";
 
 export type AuditEvent =
-  | {
+  | (OfSession & {
       readonly event: "session_created";
-      readonly sid: SessionId;
-      readonly subject: string;
       /** The data of the new session, which is kept with the event in the store. Log lines do not contain it. */
       readonly session: Pick<Session, "client" | "clientId">;
       readonly happenedAt?: StoreMs;
-    }
-  | {
-      readonly event: "session_renewed";
-      readonly sid: SessionId;
-      readonly subject: string;
-      readonly outcome: Exclude<RotationOutcome, "reuse">;
-    }
+    })
+  | (OfSession & { readonly event: "session_renewed"; readonly outcome: Exclude<RotationOutcome, "reuse"> })
   | {
       readonly event: "session_ended";
       readonly sid: SessionId;
@@ -39,26 +32,22 @@ export type AuditEvent =
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */
   | { readonly event: "all_sessions_ended"; readonly revokedUntil: StoreMs; readonly happenedAt?: StoreMs }
-  | {
+  | (OfSession & {
       readonly event: "session_elevated";
-      readonly sid: SessionId;
-      readonly subject: string;
       readonly methods: readonly string[];
       readonly contextClass: string;
-    }
-  | {
+    })
+  | (OfSession & {
       readonly event: "authn_token_reuse";
-      readonly sid: SessionId;
-      readonly subject: string;
       /** The session was bound after this token was issued, and whoever presented the token has never had the device key. */
       readonly cause?: "two_holders";
       readonly happenedAt?: StoreMs;
-    }
+    })
   /** A device key was registered. The session is bound to it from its first use. */
-  | ({ readonly event: "device_registered" } & DeviceOfSession)
+  | (DeviceOfSession & { readonly event: "device_registered" })
   /** A device key was used for the first time: refreshing the session needs it from now on. */
-  | ({ readonly event: "device_bound" } & DeviceOfSession)
-  | { readonly event: "device_renewed"; readonly sid: SessionId; readonly subject: string }
+  | (DeviceOfSession & { readonly event: "device_bound" })
+  | (OfSession & { readonly event: "device_renewed" })
   /** A device key was not registered: the session has another one, or the refresh token is outdated. */
   | {
       readonly event: "device_key_refused";
@@ -73,21 +62,19 @@ export type AuditEvent =
       readonly reason: DeviceRefusalReason | KeyProofRefusal;
     }
   /** A refresh of a bound session came without a fresh device cookie of its key, as from a copied cookie. */
-  | { readonly event: "device_proof_missing"; readonly sid: SessionId; readonly subject: string }
+  | (OfSession & { readonly event: "device_proof_missing" })
   /**
    * A refresh of a bound session came without a fresh device cookie, and the browser reports that it could not renew the cookie. It must
    * try again.
    */
-  | { readonly event: "device_renewal_skipped"; readonly sid: SessionId; readonly subject: string }
+  | (OfSession & { readonly event: "device_renewal_skipped" })
   /** A refresh or a logout of a session that is bound to a key came without a proof of that key, as from a copied token. */
-  | {
+  | (OfSession & {
       readonly event: "bound_key_missing";
-      readonly sid: SessionId;
-      readonly subject: string;
       readonly operation: "refresh" | "logout";
       readonly reason: ProofRefusal;
-    }
-  | { readonly event: "device_unbound"; readonly sid: SessionId; readonly subject: string }
+    })
+  | (OfSession & { readonly event: "device_unbound" })
   | {
       readonly event: "authn_failed";
       readonly operation: string;
@@ -113,9 +100,9 @@ export type AuditEvent =
       readonly subject?: string | undefined;
     };
 
-type DeviceOfSession = {
-  readonly sid: SessionId;
-  readonly subject: string;
+type OfSession = { readonly sid: SessionId; readonly subject: string };
+
+type DeviceOfSession = OfSession & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];
   /** The thumbprint of RFC 7638, base64url. */
   readonly thumbprint: string;

@@ -45,10 +45,7 @@ function withoutToken(reason: RefusalReason): NothingToRenew | Undecided {
   return reason === "ambiguous" || reason === "unknown_key" ? UNDECIDED : NOTHING_TO_RENEW;
 }
 
-type Deps<Verb extends keyof SessionStore> = {
-  readonly store: Pick<SessionStore, Verb>;
-  readonly audit: Audit;
-};
+type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
 /**
  * Registers the key of a device for the session of a refresh token, which is not rotated.
@@ -66,13 +63,10 @@ export async function registerDevice(
   if (!ordered.ok) return ordered;
   const [token] = ordered.tokens;
   const { sid } = token;
-  const proof = checkProof(tools, jwt, { kind: "registration" }, sid);
-  if (!proof.ok) {
-    if (proof.reason !== undefined) {
-      deps.audit({ event: "device_proof_refused", sid, operation: "RegisterDevice", reason: proof.reason }, requester);
-    }
-    return proofRequired(tools, sid);
-  }
+  const audit = (reason: DeviceRefusalReason) =>
+    deps.audit({ event: "device_proof_refused", sid, operation: "RegisterDevice", reason }, requester);
+  const proof = checkProof(tools, jwt, { kind: "registration" }, sid, audit);
+  if (!proof.ok) return proof;
   const { key } = proof;
   const thumbprint = thumbprintOf({ key });
   const result = await deps.store.registerKey(sid, token, key);
@@ -118,20 +112,17 @@ export async function renewDevice(
   if (!found.ok || found.session.device === undefined || isProofKey(found.session.device)) return NOTHING_TO_RENEW;
   const { session, now } = found;
   const { key } = found.session.device;
-  const proof = checkProof(tools, jwt, { kind: "renewal", key }, sid);
-  if (!proof.ok) {
-    if (proof.reason !== undefined) {
-      deps.audit({ event: "device_proof_refused", sid, operation: "RenewDevice", reason: proof.reason }, requester);
-    }
-    return proofRequired(tools, sid);
-  }
+  const audit = (reason: DeviceRefusalReason) =>
+    deps.audit({ event: "device_proof_refused", sid, operation: "RenewDevice", reason }, requester);
+  const proof = checkProof(tools, jwt, { kind: "renewal", key }, sid, audit);
+  if (!proof.ok) return proof;
   deps.audit({ event: "device_renewed", sid, subject: session.subject }, requester);
   return grant(tools, session, key.thumbprint, now);
 }
 
 /** Removes the device key of a session. Returns undefined if there is no live session. */
 export async function unbindDevice(
-  deps: Pick<Deps<"unbind">, "store" | "audit">,
+  deps: Deps<"unbind">,
   sid: SessionId,
   requester: Requester,
 ): Promise<Session | undefined> {
@@ -142,22 +133,21 @@ export async function unbindDevice(
   return session;
 }
 
-type Checked =
-  | Extract<DeviceProofResult, { readonly ok: true }>
-  /** Verifies a proof. Returns undefined if there is none. */
-  | { readonly ok: false; readonly reason: DeviceRefusalReason | undefined };
-
+/** Verifies a proof and its challenge. @param audit is called with the reason if there is a proof and it is refused */
 function checkProof(
-  { verifyProof, challenges, now }: DeviceTools,
+  tools: DeviceTools,
   jwt: string | undefined,
   expected: DeviceProofExpectation,
   sid: SessionId,
-): Checked {
-  if (jwt === undefined) return { ok: false, reason: undefined };
-  const proof = verifyProof(jwt, expected);
-  if (!proof.ok) return proof;
-  const challenge = challenges.check(proof.challenge, sid, now(sid));
-  return challenge.ok ? proof : { ok: false, reason: `challenge_${challenge.reason}` };
+  audit: (reason: DeviceRefusalReason) => void,
+): Extract<DeviceProofResult, { readonly ok: true }> | ProofRequired {
+  if (jwt === undefined) return proofRequired(tools, sid);
+  const proof = tools.verifyProof(jwt, expected);
+  const challenge = proof.ok ? tools.challenges.check(proof.challenge, sid, tools.now(sid)) : undefined;
+  if (proof.ok && challenge?.ok) return proof;
+  if (!proof.ok) audit(proof.reason);
+  else if (challenge?.ok === false) audit(`challenge_${challenge.reason}`);
+  return proofRequired(tools, sid);
 }
 
 function proofRequired({ challenges, now }: DeviceTools, sid: SessionId): ProofRequired {

@@ -9,10 +9,14 @@ import { storeMs, toWallClock, type WallClock } from "./time.ts";
 
 /** Returns the part of a due record that describes the request. The step that creates or ends a session stores it. */
 export function originOf(requester: Requester): Origin {
+  return { ...callerOf(requester), ...requester.correlation?.() };
+}
+
+/** Returns the address of a requester, and the name of its credential of the admin API, as far as they are known. */
+function callerOf(requester: Requester): Pick<Origin, "address" | "admin"> {
   const address = requester.address();
   const { adminName: admin } = requester;
-  const ids = requester.correlation?.();
-  return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }), ...ids };
+  return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }) };
 }
 
 /** The clock that stamps kept events, and the conversion of the store's times to it. */
@@ -36,10 +40,11 @@ export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping
       };
     }
     case "session_elevated":
-      return { event: { ...common(requester, keeping), type: "elevated", sid: event.sid, subject: event.subject } };
     case "device_bound":
-    case "device_unbound":
-      return { event: { ...common(requester, keeping), type: event.event, sid: event.sid, subject: event.subject } };
+    case "device_unbound": {
+      const type = event.event === "session_elevated" ? "elevated" : event.event;
+      return { event: { ...common(requester, keeping), type, sid: event.sid, subject: event.subject } };
+    }
     case "all_sessions_ended": {
       const { revokedUntil } = event;
       const until = toWallClock(revokedUntil, keeping.shiftMs());
@@ -54,13 +59,7 @@ export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping
 }
 
 function common(requester: Requester, { clock }: Keeping) {
-  const address = requester.address();
-  const { adminName } = requester;
-  return {
-    time: clock(),
-    ...(address !== undefined && { address }),
-    ...(adminName !== undefined && { admin: adminName }),
-  };
+  return { time: clock(), ...callerOf(requester) };
 }
 
 /** Returns the event to keep for a due record. */

@@ -2,27 +2,31 @@ import type { Revocation } from "../session/model.ts";
 
 type Wake = (hint: readonly Revocation[]) => void;
 
-/** The set of listeners for revocations. It calls `first` when the first listener is added, and `last` when the last one is removed. */
-export class Wakers {
-  readonly #wakes = new Set<Wake>();
-  readonly #first: () => void;
-  readonly #last: () => void;
+/** A set of listeners for revocations. */
+export type Wakers = {
+  /** Adds a listener. Returns a function that removes it. */
+  add(wake: Wake): () => void;
+  /** Calls all listeners. */
+  wake(hint: readonly Revocation[]): void;
+};
 
-  constructor(first: () => void, last: () => void) {
-    this.#first = first;
-    this.#last = last;
-  }
-
-  add(wake: Wake): () => void {
-    const own: Wake = (hint) => wake(hint); // A function may be added twice, so each gets a wrapper.
-    this.#wakes.add(own);
-    if (this.#wakes.size === 1) this.#first();
-    return () => {
-      if (this.#wakes.delete(own) && this.#wakes.size === 0) this.#last();
-    };
-  }
-
-  wake(hint: readonly Revocation[]): void {
-    for (const wake of this.#wakes) wake(hint);
-  }
+/**
+ * @param first is called when the first listener is added
+ * @param last is called when the last listener is removed
+ */
+export function createWakers(first: () => void, last: () => void): Wakers {
+  const wakes = new Set<Wake>();
+  return {
+    add(wake) {
+      const own: Wake = (hint) => wake(hint); // A function may be added twice, so each gets a wrapper.
+      wakes.add(own);
+      if (wakes.size === 1) first();
+      return () => {
+        if (wakes.delete(own) && wakes.size === 0) last();
+      };
+    },
+    wake(hint) {
+      for (const wake of wakes) wake(hint);
+    },
+  };
 }

@@ -1,5 +1,5 @@
 /** Notices that another process has changed the file, as long as there are listeners. */
-import { Wakers } from "../wakers.ts";
+import { createWakers, type Wakers } from "../wakers.ts";
 import type { Statements } from "./statements.ts";
 
 /** How often the file is checked for writes of other processes, in ms. */
@@ -24,6 +24,6 @@ export function watchChanges(sql: Statements): Wakers & { close(): void } {
     }, POLL_INTERVAL_MS).unref();
   };
   const stop = () => clearInterval(poll);
-  const wakers = new Wakers(start, stop);
-  return Object.assign(wakers, { close: stop });
+  const wakers = createWakers(start, stop);
+  return { ...wakers, close: stop };
 }

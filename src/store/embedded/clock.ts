@@ -34,54 +34,47 @@ export const CLOCK_TABLE = `
 
 type Row = { readonly shift: number; readonly wall: WallMs; readonly up: number; readonly boot: string };
 
-export class StoreClock {
-  readonly #db: DatabaseSync;
-  readonly #wall: WallClock;
-  readonly #steady: Clock;
-  readonly #up: Clock;
-  readonly #boot: string;
-  /** The difference between the wall clock and the steady one when they were last compared. */
-  #base: number;
-  #shift = 0;
-
-  /** @param steady a clock that is never set, for tests. It also stands for how long the machine has been running */
-  constructor(db: DatabaseSync, wall: WallClock, steady: Clock | undefined) {
-    this.#db = db;
-    this.#wall = wall;
-    this.#steady = steady ?? steadyClock;
-    this.#up = steady ?? (LINUX ? () => Math.round(uptime() * 1000) : () => Math.round(steadyClock()));
-    this.#boot = steady === undefined ? BOOT : "";
-    this.#base = wall() - this.#steady();
-    db.exec(CLOCK_TABLE);
-    this.#compare(wall());
-  }
-
+export type StoreClock = {
   /** How far the wall clock is ahead of the store's time, in ms. */
-  get shiftMs(): number {
-    return this.#shift;
-  }
-
+  readonly shiftMs: number;
   /** Returns the store's time without reading the file, so that it does not notice if the wall clock was set since the last step. */
-  read(): StoreMs {
-    return toStoreTime(this.#wall(), this.#shift);
-  }
-
+  read(): StoreMs;
   /** Returns the store's time. If the wall clock was set, this writes to the file, in the transaction if one is open. */
-  now(): StoreMs {
-    const wall = this.#wall();
-    if (Math.abs(wall - this.#steady() - this.#base) > TOLERANCE_MS) this.#compare(wall);
-    return toStoreTime(wall, this.#shift);
-  }
+  now(): StoreMs;
+};
 
-  #compare(wall: WallMs): void {
-    const up = this.#up();
-    const row = this.#db.prepare("SELECT shift, wall, up, boot FROM clock").get() as Row | undefined;
-    const shift = row === undefined ? 0 : row.shift + stepSince(row, { wall, up, boot: this.#boot });
-    if (row === undefined) this.#db.prepare("INSERT INTO clock VALUES (?, ?, ?, ?)").run(shift, wall, up, this.#boot);
-    else this.#db.prepare("UPDATE clock SET shift = ?, wall = ?, up = ?, boot = ?").run(shift, wall, up, this.#boot);
-    this.#shift = shift;
-    this.#base = wall - this.#steady();
-  }
+/** @param steady a clock that is never set, for tests. It also stands for how long the machine has been running */
+export function createStoreClock(db: DatabaseSync, wall: WallClock, steady: Clock | undefined): StoreClock {
+  const clock = steady ?? steadyClock;
+  const up = steady ?? (LINUX ? () => Math.round(uptime() * 1000) : () => Math.round(steadyClock()));
+  const boot = steady === undefined ? BOOT : "";
+  /** The difference between the wall clock and the steady one when they were last compared. */
+  let base = wall() - clock();
+  let shift = 0;
+
+  const compare = (wallNow: WallMs): void => {
+    const upNow = up();
+    const row = db.prepare("SELECT shift, wall, up, boot FROM clock").get() as Row | undefined;
+    const next = row === undefined ? 0 : row.shift + stepSince(row, { wall: wallNow, up: upNow, boot });
+    if (row === undefined) db.prepare("INSERT INTO clock VALUES (?, ?, ?, ?)").run(next, wallNow, upNow, boot);
+    else db.prepare("UPDATE clock SET shift = ?, wall = ?, up = ?, boot = ?").run(next, wallNow, upNow, boot);
+    shift = next;
+    base = wallNow - clock();
+  };
+
+  db.exec(CLOCK_TABLE);
+  compare(wall());
+  return {
+    get shiftMs() {
+      return shift;
+    },
+    read: () => toStoreTime(wall(), shift),
+    now() {
+      const wallNow = wall();
+      if (Math.abs(wallNow - clock() - base) > TOLERANCE_MS) compare(wallNow);
+      return toStoreTime(wallNow, shift);
+    },
+  };
 }
 
 /** Returns by how many ms the wall clock was set. */

@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 import type { Clock } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
-import { StoreClock } from "./clock.ts";
+import { createStoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 
 /**
  * Returns whether the file exists and has sessions that are live by the store's own time. It never creates the file.
  *
- * @param steady the clock that StoreClock takes, for tests
+ * @param steady a clock that is never set, for tests
  * @throws StoreUnavailable if the file is not a readable database
  */
 export function holdsSessions(path: string, clock: WallClock, steady?: Clock): boolean {
@@ -16,7 +16,7 @@ export function holdsSessions(path: string, clock: WallClock, steady?: Clock): b
   return guarded(() => {
     const db = whenUnlocked(() => openDatabase(path, (opened) => opened));
     try {
-      const now = new StoreClock(db, clock, steady).now();
+      const now = createStoreClock(db, clock, steady).now();
       return db.prepare("SELECT 1 FROM sessions WHERE idle_expires_at > ? LIMIT 1").get(now) !== undefined;
     } finally {
       db.close();

@@ -12,7 +12,7 @@ import { StoreUnavailable } from "../../session/ports.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { REUSE_NOTES } from "../due-text.ts";
 import { watchChanges } from "./changes.ts";
-import { StoreClock } from "./clock.ts";
+import { createStoreClock } from "./clock.ts";
 import { createEndings } from "./endings.ts";
 import { createDueSteps, createEvents } from "./events.ts";
 import { FileGuard } from "./file-guard.ts";
@@ -40,7 +40,7 @@ export function createEmbeddedStore(options: EmbeddedStoreOptions): StoreWithSig
 }
 
 function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWithSignals {
-  const clock = new StoreClock(db, options.clock, options.steady);
+  const clock = createStoreClock(db, options.clock, options.steady);
   const sql = prepareStatements(db);
   const files = new FileGuard(options.path);
   const transactions = createTransactions(db, clock, files);

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
+import { isDenied, reportedBy } from "./failure.ts";
 import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts, readLua } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
@@ -57,9 +58,8 @@ function connected(client: Client): Promise<Error | undefined> {
     };
     client.on("ready", () => end());
     client.on("error", (error: Error) => {
-      const reported = "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
-      last = reported;
-      if (/^(WRONGPASS|NOAUTH|ERR AUTH|NOPERM)/.test(reported.message)) end(reported);
+      last = reportedBy(error);
+      if (/^(WRONGPASS|NOAUTH|ERR AUTH|NOPERM)/.test(last.message)) end(last);
     });
   });
 }
@@ -85,8 +85,6 @@ async function nodeReady(node: Redis): Promise<void> {
   if (node.status === "wait") node.connect().catch(() => {}); // The failure is reported by `ready`.
   await ready;
 }
-
-const isDenied = (error: unknown) => error instanceof Error && error.message.startsWith("NOPERM");
 
 async function infoOf(node: Redis, sender: Sender): Promise<ReadonlyMap<string, string>> {
   try {

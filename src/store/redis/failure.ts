@@ -20,6 +20,16 @@ export function translate(error: unknown): unknown {
   return new StoreUnavailable(`Redis: ${error.message}`);
 }
 
+/** Returns whether Redis refused a command because its user lacks a permission. */
+export function isDenied(error: unknown): error is Error {
+  return error instanceof Error && error.message.startsWith("NOPERM");
+}
+
+/** Returns the error that a client reports. The client of a cluster keeps the last error of a node. */
+export function reportedBy(error: Error): Error {
+  return "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
+}
+
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }

@@ -2,6 +2,7 @@
 import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "./connection.ts";
+import { isDenied, reportedBy } from "./failure.ts";
 import { missingPermissions } from "./permissions.ts";
 import { readLua } from "./scripts.ts";
 import type { Sender } from "./send.ts";
@@ -119,15 +120,10 @@ function refusal(error: unknown): StoreRefused | undefined {
   );
 }
 
-function isDenied(error: unknown): error is Error {
-  return error instanceof Error && error.message.startsWith("NOPERM");
-}
-
 /** Redis refuses the credentials, so more waiting will not help. */
 export function refusedCredentials(error: unknown): StoreRefused | undefined {
   if (!(error instanceof Error)) return undefined;
-  // The client of a cluster keeps the last error of a node.
-  const reported = "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
+  const reported = reportedBy(error);
   if (!/^(WRONGPASS|NOAUTH)/.test(reported.message)) return refusal(reported);
   return new StoreRefused(`Redis refuses our credentials (${reported.message.split(" ")[0]})`);
 }

@@ -1,6 +1,5 @@
 /** Decodes the replies of the scripts. A reply of another form is a bug. */
 
-import type { ProofRefusal } from "../../session/device-binding.ts";
 import type { Session, SessionId } from "../../session/model.ts";
 import type {
   ElevateOutcome,
@@ -18,18 +17,6 @@ import { decodeRotation, decodeSession } from "./record.ts";
 /** The offset of the record in a reply that starts with a letter and the time. */
 const RECORD = 7;
 
-type Refusal =
-  | "revoked"
-  | "unknown"
-  | "idle"
-  | "expired"
-  | "wrong_transport"
-  | "wrong_client"
-  | "two_holders"
-  | "device_proof_missing"
-  | "device_required"
-  | ProofRefusal;
-
 /** This letter precedes that of the outcome if the refresh has bound the device key. */
 const FIRST_USE = "b";
 
@@ -37,7 +24,9 @@ const FIRST_USE = "b";
  * Maps the letters in replies of lua/rotate.lua to outcomes. An upper-case letter of a successful refresh means that the request proved the
  * session's key, by a fresh device cookie or a proof of possession.
  */
-const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
+const ROTATE_OUTCOMES: Readonly<
+  Record<string, RotationOutcome | Extract<RotateOutcome, { readonly ok: false }>["reason"]>
+> = {
   p: "repeat",
   r: "rotate",
   h: "heal",

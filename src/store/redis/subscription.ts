@@ -1,6 +1,6 @@
 /** Receives the wake hints, which the scripts publish when they append to the log. It subscribes only while there are listeners. */
 import { Redis } from "ioredis";
-import { Wakers } from "../wakers.ts";
+import { createWakers, type Wakers } from "../wakers.ts";
 import { type Client, connectSubscriber, disconnect } from "./connection.ts";
 import { parseEntries } from "./log-entry.ts";
 import { CHANNEL } from "./permissions.ts";
@@ -31,8 +31,8 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
     }
     subscriber = undefined;
   };
-  const wakers = new Wakers(open, shut);
-  return { add: (wake) => wakers.add(wake), close: shut };
+  const wakers = createWakers(open, shut);
+  return { add: wakers.add, close: shut };
 }
 
 function ignore(): void {}
