@@ -20,7 +20,7 @@ export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope>
 /** The credentials that are in force now. */
 export interface AdminAccess {
   byToken(token: string): Admin | undefined;
-  /** Returns whether the credential of an admin that was found earlier is still in force. This costs less than finding it again. */
+  /** Returns whether the credential of an admin that was found earlier is still valid. This costs less than finding the admin again. */
   holds(admin: Admin): boolean;
   /** @param names the names in a verified client certificate. The first configured credential that has one of them counts. */
   byCertificate(names: readonly string[]): Admin | undefined;

@@ -7,10 +7,10 @@ import type { StoreMs } from "./time.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
-/** Ends one session, and returns how many were live: 0 or 1. */
+/** Ends one session. Returns how many sessions were live and have ended: 0 or 1. */
 export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {
   const outcome = await deps.store.end(sid, "revoked_by_admin", originOf(requester));
-  // If no session is live, it is unknown whether there ever was one.
+  // If the session is not live, it is not known whether it ever existed, so nothing is recorded.
   if (!outcome.ok || !outcome.wasLive) return 0;
   const { subject } = outcome;
   deps.audit({ event: "session_ended", sid, subject, reason: "revoked_by_admin" }, requester);

@@ -64,8 +64,8 @@ export type AuditEvent =
   /** A refresh of a bound session came without a fresh device cookie of its key, as from a copied cookie. */
   | (OfSession & { readonly event: "device_proof_missing" })
   /**
-   * A refresh of a bound session came without a fresh device cookie, and the browser reports that it could not renew the cookie. It must
-   * try again.
+   * A refresh of a bound session came without a fresh device cookie, and the browser reports that it could not renew the cookie. The
+   * browser must try again.
    */
   | (OfSession & { readonly event: "device_renewal_skipped" })
   /** A refresh or a logout of a session that is bound to a key came without a proof of that key, as from a copied token. */
@@ -80,7 +80,7 @@ export type AuditEvent =
       readonly operation: string;
       readonly reason: RefusalReason;
       readonly sid?: SessionId | undefined;
-      /** Present if the refused credential was one of the admin API. */
+      /** Present if the refused credential was meant for the admin API. */
       readonly admin?: true;
     }
   /** A valid credential of the admin API was used outside its scopes. */

@@ -47,7 +47,7 @@ export const RESERVED_WITH_STATUS: readonly string[] = [...RESERVED_CLAIMS, "sta
 /** Claims that are set only by an authentication: when the session is created, or by a step-up. */
 export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 
-/** For each claim, the text that adds it to a JSON object that already has members. */
+/** For each claim, the text before its value in a JSON object, with the comma that separates it from the member before. */
 const MEMBERS = CLAIMS.map(([name, { of }]) => ({ start: `,"${name}":`, of }));
 
 /** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. It runs in every refresh. */

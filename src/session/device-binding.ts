@@ -1,18 +1,21 @@
 /**
- * Device binding: what the key of a device adds to rotation.
+ * Device binding: the rules for a session whose refreshes must prove possession of a key that its device holds.
  *
- * A pure function decides whether a refresh may go on to the rules of rotation.ts. The embedded store calls it, the Redis script
- * (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two. docs/device-binding.md has the rules and
- * the reasons; test/session/device-search found and guards them. All times are the store's.
+ * A pure function decides whether a refresh is allowed before the rules of rotation.ts apply. The embedded store calls it, the Redis script
+ * (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two. docs/device-binding.md has the rules and the
+ * reasons; an exhaustive search (test/session/device-search) found the rules and tests them. All times are the store's.
  */
 import { type DeviceBinding, isProofKey, type KeyProof, thumbprintBytes, thumbprintOf } from "./device-key.ts";
 import type { Transport } from "./model.ts";
 import type { PresentedToken, RotationOutcome } from "./rotation.ts";
 import { later, latest, type StoreMs } from "./time.ts";
 
-/** The device's part of a refresh request. */
+/** What a refresh request presents to prove possession of the session's key. */
 export type DevicePresentation = {
-  /** How long a device cookie is fresh, in ms. A session that requires a device key may be without one for as long. */
+  /**
+   * How long a device cookie is fresh, in ms. A session that requires a device key may exist without one for the same time after its
+   * creation.
+   */
   readonly lifeMs: number;
   /** The content of an authentic device cookie of this session, whether it is fresh or not. */
   readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
@@ -27,10 +30,11 @@ export type DevicePresentation = {
 };
 
 /**
- * - `unproven`: the refresh goes on, because there is nothing to prove (yet).
- * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and it binds the key.
+ * - `unproven`: the refresh goes on, because the session has no key to prove yet.
+ * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and from now on the session is bound
+ *   to the key.
  * - `held`: it goes on, whatever the generation of its token is: the request proves the key that the session is bound to.
- * - `first_proof`: it goes on. The session has no key, and is bound to that of the proof if a child is minted.
+ * - `first_proof`: it goes on. The session has no key. It is bound to the key of the proof if the refresh makes a new refresh token.
  * - `missing`: it is refused, and nothing changes. `required`: the same, because the session requires a binding and has none.
  * - `proof_missing`, `other_key`: it is refused, and nothing changes: the session is bound to a key that each request proves.
  * - `wrong_transport`: it is refused, and nothing changes, because the session's token may not be presented in this way.
@@ -72,7 +76,7 @@ type DeviceSubject = {
 /**
  * Decides about a refresh before its token is checked.
  *
- * @param reuseIntervalMs R, in ms
+ * @param reuseIntervalMs the reuse interval of refresh tokens (R in rotation.ts), in ms
  */
 export function judgeDevice(
   { device, deviceRequired, createdAt, transport, clientId }: DeviceSubject,
@@ -85,8 +89,8 @@ export function judgeDevice(
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) {
     if (isGraceOver) return "required";
-    // A key of a DPoP proof is not bound to a cookie, because the pages of the browser kit cannot prove it. Nor does it count for a session
-    // that requires a device key.
+    // A DPoP key is not bound to a session that is refreshed by cookie, because the pages of the browser kit cannot make its proofs. Nor is
+    // it bound if the session requires a device key.
     if (proof === undefined || presentedBy !== "token" || deviceRequired) return "unproven";
     return client === undefined || client === clientId ? "first_proof" : "wrong_client";
   }
@@ -158,8 +162,8 @@ export function isSameThumbprint(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Returns what a successful refresh has proven about the session's key. A first proof binds the key only if a child token is minted for
- * it, because the holder of an earlier child may not have the key.
+ * Returns what a successful refresh has proven about the session's key. A first proof binds the session to its key only if the refresh
+ * makes a new token, because somebody without the key may hold the current one.
  */
 export function shownBy(
   verdict: ServingVerdict | "held" | "first_proof",

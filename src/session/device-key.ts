@@ -21,8 +21,8 @@ export type KeyProof = {
 /**
  * The key of a session: that of a device, or one that its client proves with each request.
  *
- * A device key is `registered` until its first use, because the response to the registration may be lost, and then its browser does not
- * know of the key. It is `bound` from the first refresh that presents a device cookie of the key. A key of DPoP is always bound.
+ * A device key is `registered` until its first use, because the response to the registration may be lost. The browser would then not know
+ * that it must use the key. It is `bound` from the first refresh that presents a device cookie of the key. A key of DPoP is always bound.
  */
 export type DeviceBinding = DeviceKeyBinding | ProofKeyBinding;
 

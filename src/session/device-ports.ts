@@ -1,4 +1,4 @@
-/** The functions that device binding needs: proofs of possession, challenges and device cookies. They do no I/O. */
+/** The interfaces that device binding needs: proofs of possession, challenges and device cookies. Their implementations do no I/O. */
 
 import type { DeviceKey } from "./device-key.ts";
 import type { SessionId } from "./model.ts";

@@ -17,8 +17,8 @@ interface SessionKeys {
 /** The dependencies of device binding. */
 export type DeviceTools = {
   /**
-   * Whether sessions without a key are offered one. Nothing else depends on this switch: every instance demands the key that a session
-   * has. Otherwise an instance with the switch off would serve anybody who has copied the cookies, and remove the key.
+   * Whether clients are asked to register a device key. Nothing else depends on this switch: even if it is off, a session that has a key
+   * can be refreshed only with it. Otherwise an instance with the switch off would serve anybody who has copied the cookies.
    */
   readonly offers: boolean;
   readonly verifyProof: (jwt: string, expected: DeviceProofExpectation) => DeviceProofResult;
@@ -26,7 +26,7 @@ export type DeviceTools = {
   readonly cookies: DeviceCookies;
   /** How long a device cookie is fresh, in ms. */
   readonly lifeMs: number;
-  /** The reuse interval R, in ms. */
+  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /**
    * The store's time, which stamps challenges. The clocks of the instances that serve a browser may differ; the store's time is the same
@@ -40,17 +40,17 @@ export type DeviceTools = {
   readonly sessionKeys: SessionKeys;
 };
 
-/** The device's part of a request, before it is verified. */
+/** What a request presents to prove possession of a device key, before it is verified. */
 export type PresentedDevice = {
-  /** The values of the device cookies, followed by those of the marks (device.ts). The first value that belongs to the session counts. */
+  /** The values of the device cookies, followed by those of the marks: device cookies that were never fresh (device.ts). */
   readonly cookies: readonly string[];
-  /** The sessions for which the browser reports that it could not renew. */
+  /** The sessions whose device cookie the browser could not renew, as it reports. */
   readonly skipped: readonly string[];
   /** The proof of possession that came with the request. */
   readonly proof?: KeyProof | undefined;
 };
 
-/** The time of issue that every mark has (device.ts). It is far from any real time of the store, so that no mark is fresh. */
+/** The time of issue in every mark, the device cookie that is never fresh (device.ts). It is far from any real time of the store. */
 export const NEVER_FRESH = storeMs(0);
 
 /** Returns what a refresh presents to the rules of device binding. */
@@ -71,8 +71,8 @@ export function devicePresentation(
 
 /**
  * Returns the key under which the rate limit counts a refresh. Refreshes with a fresh device cookie have a count of their own, and so have
- * those with the proof of the session's key. So a copied token without its key cannot use up the limit of the key's holder. Proofs of
- * all other keys share the count of requests without one, as anybody can make keys.
+ * those with the proof of the session's key. So a copied token without its key cannot use up the limit of the key's holder. Requests with
+ * proofs of other keys are counted like requests without a proof, because anybody can make keys.
  */
 export function refreshLimitKey(
   { now, sessionKeys }: DeviceTools,
@@ -83,7 +83,7 @@ export function refreshLimitKey(
   return cookie !== undefined && Math.abs(now(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
 }
 
-/** Remembers the key of a session, if it has one. Every outcome that depends on a proof, or on its absence, names the key. */
+/** Remembers the key of a session, if the session has one. */
 export function noteSessionKey({ sessionKeys }: DeviceTools, { sid, device }: Session): void {
   if (device === undefined) return;
   const thumbprint = thumbprintOf(device);

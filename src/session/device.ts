@@ -10,9 +10,9 @@ import { type AuthenticTokens, newestFirst, type PresentedTokens } from "./prese
 import type { StoreMs } from "./time.ts";
 
 /**
- * A device cookie to set, and a challenge for the next renewal. The browser deletes the device cookie when it expires, but keeps the
- * mark: a device cookie that was never fresh. The mark shows that the request comes from the bound profile, or a copy of it. So a copied
- * profile is refused, but the session does not end as stolen.
+ * The device cookie and the mark to set, and a challenge for the next renewal. The mark is a second device cookie, which was never fresh.
+ * The browser deletes the device cookie when it expires, but keeps the mark. A request with the mark alone comes from the bound browser
+ * profile, or from a copy of it: it is refused, but the session does not end as stolen.
  */
 export type DeviceGranted = {
   readonly ok: true;
@@ -154,7 +154,7 @@ function proofRequired({ challenges, now }: DeviceTools, sid: SessionId): ProofR
   return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, now(sid)) };
 }
 
-/** Returns a new device cookie, the mark and the next challenge. */
+/** Returns a new device cookie, a new mark (see DeviceGranted) and the next challenge. */
 function grant(
   { cookies, challenges, now }: DeviceTools,
   session: Session,

@@ -1,6 +1,6 @@
 /**
- * Converts audit events and due records to the events that the store keeps. A due record yields the same event as the instance that
- * created the record would have written.
+ * Converts audit events and due records to the events that the store keeps. From a due record (events.ts) follows the same event that the
+ * instance which wrote the record would have recorded.
  */
 import type { AuditEvent, Requester } from "./audit.ts";
 import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./events.ts";
@@ -19,7 +19,7 @@ function callerOf(requester: Requester): Pick<Origin, "address" | "admin"> {
   return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }) };
 }
 
-/** The clock that stamps kept events, and the conversion of the store's times to it. */
+/** The wall clock, whose time kept events have, and the shift that converts the store's times to it. */
 export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStore["shiftMs"] };
 
 /** Returns the event to keep for an audit event, or undefined if that kind is not kept. It runs in every refresh. */

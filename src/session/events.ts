@@ -15,7 +15,10 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 /** An event as it is kept and returned: its times are the wall clock's. In a due record the times are the store's. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
-  /** When the event happened, by the clock of the instance that recorded it. If the instance stopped before it could record the event, and another one did so later, it is still the time at which the store acted. */
+  /**
+   * When the event happened, by the clock of the instance that recorded it. If another instance recorded the event later, it is still the
+   * time at which the store acted.
+   */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent when all sessions were ended. */
@@ -38,7 +41,7 @@ export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
 /** Selects events: those of a session, or those of a subject's most recent sessions. */
 type EventsOf = { readonly sid: SessionId } | { readonly subject: string };
 
-/** How many events of one session are kept. Beyond that only its end is added. */
+/** How many events of one session are kept. After that many, only the end of the session is added. */
 export const MAX_EVENTS_PER_SESSION = 32;
 /** How many of a subject's most recent sessions are found by the subject. */
 export const MAX_EVENT_SESSIONS = 64;
@@ -81,7 +84,7 @@ export type DueRecord = {
   readonly cause?: "two_holders";
 };
 
-/** Due records of one part of the store. A part is available or unavailable as a whole. */
+/** The due records in one part of the store, such as a node of Redis. A part is available or unavailable as a whole. */
 export type DueRecords = {
   /** The name of the part of the store. */
   readonly part: string;
@@ -114,7 +117,7 @@ export interface SessionEventLog {
   /**
    * Returns a bounded number of due records of each part of the store that is available.
    *
-   * @throws StoreUnavailable if no part is
+   * @throws StoreUnavailable if no part is available
    */
   dueRecords(): Promise<readonly DueRecords[]>;
 

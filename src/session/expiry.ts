@@ -6,11 +6,11 @@ import { type Audit, UNKNOWN_REQUESTER } from "./audit.ts";
 import type { SessionStore } from "./ports.ts";
 
 /**
- * How often expired sessions are looked for, in ms. An instance holds a part of the store for 30 s, so even if it dies, an expiry is
- * found within a minute.
+ * How often expired sessions are looked for, in ms. An instance reserves a part of the store for 30 s while it looks there, so even if it
+ * dies, another one finds the expired sessions within a minute.
  */
 const LOOK_FOR_EXPIRED_MS = 10_000;
-/** The pause after a step that did not find everything, in ms. What the step has ended is recorded in the meantime. */
+/** The pause before the next step if expired sessions are left, in ms. In the meantime, those that have ended are recorded. */
 const PAUSE_MS = 50;
 
 type Deps = {
@@ -21,7 +21,10 @@ type Deps = {
 };
 
 export type Expiry = {
-  /** Ends and records what has expired, as far as the store is available. It runs by itself; tests call it when they move the clock. */
+  /**
+   * Ends and records the sessions that have expired, as far as the store is available. It runs by itself; tests call it when they move the
+   * clock.
+   */
   look(): Promise<void>;
   /** Stops after the step that is under way. */
   close(): Promise<void>;

@@ -4,7 +4,7 @@ import type { StoreMs } from "./time.ts";
 
 /** How many revocations one batch has at most: some 60 KiB. */
 const MAX_BATCH = 1000;
-/** For how many positions the batches are shared: that of the watchers that have everything, and some of those that are catching up. */
+/** For how many positions in the log the next batch is kept, so that all watchers at the same position share it. */
 const MAX_SHARED = 16;
 
 export type FeedBatch = {
@@ -18,7 +18,7 @@ export type FeedBatch = {
   readonly asOf: StoreMs;
 };
 
-/** The part of a batch that is the same for all watchers. */
+/** The fields of a batch that do not depend on the position of a watcher. */
 type FeedFacts = Pick<FeedBatch, "revokedUntil" | "asOf"> & { readonly isCurrent: boolean };
 
 export type NextBatch = {

@@ -2,7 +2,7 @@ import type { FeedBatch, NextBatch } from "./feed-batches.ts";
 import type { FeedWakes } from "./feed-wakes.ts";
 
 /**
- * Takes a batch for a watcher. Returns undefined if the next one may follow at once; otherwise a promise that resolves when it may. An
+ * Sends a batch to a watcher. Returns undefined if the next batch may follow at once; otherwise a promise that resolves when it may. An
  * error that it throws ends the watch.
  */
 export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
@@ -10,7 +10,7 @@ export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
 /** A watcher's position in the log, and whether a batch is due for it. */
 export type Place = { readonly position: number; readonly isBehind: boolean };
 
-/** Why no more batches are passed on for now: `taking` must be awaited, more batches are due, or the watch ends. */
+/** The state in which `pushAtOnce` stops: `taking` must be awaited, more batches are due, or the watch ends. */
 type HeldUp = Pick<NextBatch, "position" | "isComplete"> & {
   readonly wakeCount: number;
   readonly taking: Promise<void> | undefined;

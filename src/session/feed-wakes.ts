@@ -5,8 +5,8 @@ const WATCHERS_PER_TURN = 50;
 /** The longest pause after a round, in ms. */
 const MAX_PAUSE_MS = 25;
 /**
- * A pause is this many times as long as the processor time of the round. Rounds of 1 to 8 ms thus take a quarter of the time of a busy
- * process. Longer ones take more.
+ * The pause after a round is this many times as long as the processor time of the round. So rounds take a quarter of the time of a busy
+ * process; those of more than 8 ms take a greater share, because the pause is limited.
  */
 const PAUSE_PER_COST = 3;
 /**
@@ -24,7 +24,7 @@ export class FeedWakes {
   readonly #waiting = new Set<() => void>();
   #count = 0;
   #isBusy = false;
-  /** What has to be delivered after this round and its pause. */
+  /** What must be delivered in the next round, which begins after this round and its pause: a heartbeat, or new revocations. */
   #wanted: "nothing" | "beat" | "news" = "nothing";
   #hasNews = false;
 
@@ -36,7 +36,7 @@ export class FeedWakes {
     this.#cpuMs = cpuMs;
   }
 
-  /** The number of wakes so far. A watcher that was busy compares it to see whether it has missed one. */
+  /** How often watchers were woken so far. A watcher that was busy compares the number to see whether it was woken in the meantime. */
   get count(): number {
     return this.#count;
   }
@@ -49,7 +49,7 @@ export class FeedWakes {
     this.#waiting.delete(wake);
   }
 
-  /** Resolves at the next wake, or when `signal` is aborted. */
+  /** Resolves when watchers are woken next, or when `signal` is aborted. */
   next(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -63,21 +63,21 @@ export class FeedWakes {
     });
   }
 
-  /** Wakes everybody who waits: at once, or after the pause. */
+  /** Wakes all watchers because of new revocations: at once, or after the pause. */
   wake(): void {
     this.#count++;
     if (this.#isBusy) this.#wanted = "news";
     else this.#begin(true);
   }
 
-  /** Wakes everybody who waits, without news. No pause follows, so that the next news are not delayed by a heartbeat. */
+  /** Wakes all watchers for a heartbeat. No pause follows, so that a heartbeat does not delay new revocations. */
   beat(): void {
     this.#count++;
     if (!this.#isBusy) this.#begin(false);
     else if (this.#wanted === "nothing") this.#wanted = "beat";
   }
 
-  /** Wakes everybody who waits, at once even during a pause. */
+  /** Wakes all watchers at once, even during a pause. */
   wakeNow(): void {
     this.#count++;
     for (const wake of this.#waiting) wake();
@@ -94,7 +94,7 @@ export class FeedWakes {
     const end = at + WATCHERS_PER_TURN;
     // A watcher may have left since the round began.
     for (const wake of round.slice(at, end)) if (this.#waiting.has(wake)) wake();
-    // The bytes that the watchers wrote are sent before the next turn, so their cost is part of the round's.
+    // Node sends the bytes that the watchers wrote before the next turn of the event loop, so the cost of the round includes that.
     setImmediate(() => (end < round.length ? this.#wakeFrom(round, end, beganAtMs) : this.#pause(beganAtMs)));
   }
 

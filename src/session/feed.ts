@@ -1,8 +1,8 @@
 /**
  * The revocation feed: one follower of the store's log in each process, however many watchers there are.
  *
- * Batches arrive at a steady interval while the store responds, with or without revocations. In an outage a batch may hold
- * news, and does not claim to be complete. Every revocation is delivered at least once.
+ * Batches arrive at a steady interval while the store responds, with or without revocations. In an outage, batches are sent only for news,
+ * and are marked as incomplete. Every revocation is delivered at least once.
  *
  * Everything that has not expired is kept in memory, so that no watcher costs the store a read, whatever its cursor. All times
  * of revocations and batches are the store's: they are compared with each other, never with a clock.
@@ -19,8 +19,8 @@ import { latest, storeMs } from "./time.ts";
 /** How often the log is read and a batch is sent without an announcement, in ms: half of the promised heartbeat. Announcements may be lost. */
 const HEARTBEAT_INTERVAL_MS = 500;
 /**
- * How long ago the last reading may have begun, in ms, if batches claim to be complete. A new watcher cannot tell the age of its first
- * batch, so this adds to the age that it considers fresh. It is less than the silence after which watchers leave (verifier: 3 s).
+ * The greatest age of the last reading of the log, in ms, at which batches are marked as complete. A new watcher cannot know how old its
+ * first batch is, so its knowledge may be older by this time. Verifiers reconnect after a longer silence (3 s).
  */
 const MAX_READING_AGE_MS = 2000;
 /** How long a watcher may take to accept a batch, in ms. After that the watch ends, and the watcher can resume at its cursor. */
@@ -32,13 +32,13 @@ export type { TakeBatch } from "./feed-push.ts";
 export type RevocationFeed = {
   /**
    * @param cursor of the last batch seen; empty for everything that is revoked now
-   * @param take receives every batch except the first, which is yielded. Without it all are yielded, at several times the cost
+   * @param take receives every batch except the first, which is yielded. Without `take` all batches are yielded, at several times the cost
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
   watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
   /** Works as `watch`, for a part of this service, which does not count as a watcher. */
   watchHere: RevocationFeed["watch"];
-  /** Sends the watchers a batch at once, even in an outage. It is for news that are not in the log, such as a revoked key. */
+  /** Sends the watchers a batch at once, even in an outage. It is called for news that is not in the log, such as a revoked key. */
   wakeWatchers(): void;
   state(): FeedState;
   /** Ends all watches, and makes new ones end at once. */
@@ -66,7 +66,7 @@ type Deps = {
   readonly onError: (error: unknown) => void;
   /** How often the log is read without a hint, in ms. 0 means that a reading itself waits until there is something to read. */
   readonly readIntervalMs?: number;
-  /** Returns how old the last reading is, in ms, if another process made it. By default its age counts from its beginning. */
+  /** Returns how old the last reading is, in ms, if a relay has made it. By default the age counts from its beginning. */
   readonly ageMs?: () => number;
 };
 
@@ -87,15 +87,12 @@ class Feed implements RevocationFeed {
   #asOf = storeMs(0);
   #watchers = 0;
   #readAt: number | undefined;
-  /**
-   * The time up to which all sessions have ended. It never decreases: a watcher that connected before the last change has not received it
-   * yet.
-   */
+  /** All sessions that were created up to this time have ended. It never decreases: a watcher may not have received its last change yet. */
   #revokedUntil = storeMs(0);
   #storeResponds = false;
   #hasReadAll = false;
   #closed = false;
-  /** Whether entries may have been missed since the last read began. */
+  /** Whether a hint said, since the last reading began, that entries may have been missed. */
   #missed = false;
   #readNow = () => {};
 

@@ -4,12 +4,12 @@ import { type DeviceBinding, isProofKey, thumbprintBytes } from "./device-key.ts
 import type { StoreMs, WallMs } from "./time.ts";
 
 /**
- * A session's id: base64url of 17 bytes, the partition (first byte of the subject's SHA-256) and 16
- * random ones. `parseSessionId` is the only way in from outside.
+ * A session's id: base64url of 17 bytes. The first byte is the session's partition (the first byte of the SHA-256 of the subject), the
+ * others are random. A text from outside becomes a SessionId only by `parseSessionId`.
  */
 export type SessionId = string & { readonly __brand: "SessionId" };
 
-/** Names the part of the store that has a session, or all sessions of a subject. */
+/** Names a part of the store: the one that has a session, or all sessions of a subject. The parts may have different clocks. */
 export type Place = { readonly sid: SessionId } | { readonly subject: string };
 
 /** The device data of a session, as its user sees it. */
@@ -72,7 +72,7 @@ export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly device?: DeviceBinding;
 };
 
-/** Returns what the store keeps of a new session: its key, if it has one, is bound. */
+/** Returns the data that the store keeps of a new session. If the session was created with a key, it is bound to that key. */
 export function bindAtCreation(
   { dpopJkt, ...session }: NewSession,
   createdAt: StoreMs,

@@ -114,8 +114,8 @@ export async function logout(
 ): Promise<Done | Refused> {
   const { sid } = caller;
   const origin = originOf(requester);
-  // The other sessions of the cookies end before that of the caller: if the store fails in between, the client still has a valid token
-  // to try again with.
+  // The other sessions end before the session of the caller: if the store fails in between, the client still has a valid token to try again
+  // with.
   for (const other of byCookie) {
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
@@ -165,7 +165,7 @@ export async function listOwn(
   return { ok: true, page: await deps.store.list(caller.sub, limit, from) };
 }
 
-/** @param target undefined for a text that cannot be a session's id; the response must be the same as for an unknown id */
+/** @param target undefined if the client sent a text that cannot be a session's id. The response must be the same as for an unknown id */
 export async function revokeOwn(
   deps: Deps<"find" | "endOwned">,
   caller: AccessClaims,

@@ -47,8 +47,8 @@ export class StoreRefused extends StoreUnavailable {
 
 /**
  * All times that go through this port are the store's own (time.ts). A step that is given an `origin` also writes a due record of every
- * session that it creates or ends (events.ts); a step that finds a reuse always does. So the ending is recorded even if the caller does
- * not learn that the step was done.
+ * session that it creates or ends (events.ts); a refresh that detects a reused token always does. So the ending is recorded even if the
+ * caller never gets the reply.
  */
 export interface SessionStore extends SessionEventLog {
   /**
@@ -64,10 +64,10 @@ export interface SessionStore extends SessionEventLog {
   ): Promise<CreateOutcome>;
 
   /**
-   * The rotation of rotation.ts on the stored state, after the precondition of device-binding.ts; `reuse` and `two_holders` also
-   * end the session. Rotating slides the idle expiry.
+   * Refreshes a session: applies the rules of device-binding.ts, then those of rotation.ts, to the stored state. `reuse` and `two_holders`
+   * also end the session. A successful rotation moves the idle expiry.
    *
-   * @param device the device's part of the request; undefined means the same as NO_PRESENTATION
+   * @param device what the request presents of a device key; undefined means the same as NO_PRESENTATION
    */
   rotate(
     sid: SessionId,
@@ -98,9 +98,9 @@ export interface SessionStore extends SessionEventLog {
   count(): Promise<number>;
 
   /**
-   * Ends a session: deletes it, writes its marker, appends to the log.
+   * Ends a session: deletes it, marks it as ended, and appends to the revocation log.
    *
-   * @param holder with it, the session ends only if judgeEnd of device-binding.ts allows it
+   * @param holder if present, the session ends only if judgeEnd of device-binding.ts allows it
    */
   end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome>;
 

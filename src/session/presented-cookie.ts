@@ -1,5 +1,5 @@
 /**
- * The refresh token cookie of a request: which session a browser means that sends several values.
+ * Decides which session a request is about, if the browser sends several refresh token cookies.
  *
  * A browser keeps a cookie of the same name for each domain and path in which it was set, and sends all of them. So a changed
  * `COOKIE_DOMAIN` or `COOKIE_PATH` leaves an old one beside the new one, and a sibling domain can plant one. Values that are not tokens
@@ -42,7 +42,7 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
   for (const value of values) {
     const result = refreshTokens.parse(value);
     if (!result.ok) {
-      // A key that is not loaded yet proves nothing, so it is reported before the other reasons.
+      // An unknown key may only not be loaded yet, so the token may be valid. This reason is therefore reported before the others.
       if (refusal.reason !== "unknown_key") refusal = result;
       continue;
     }

@@ -2,9 +2,10 @@
  * Records what happens to sessions: an audit line at once, and an event that the store keeps. Operations never wait for it. Creations and
  * endings are recorded exactly once, even if the responses to their callers are lost (events.ts).
  *
- * This module also finds due records that were left behind. It takes one over when the record is old enough and its part of the store has
- * been readable all that time: a live instance that reaches the store has deleted its due record by then. So an event is recorded twice
- * only if an instance dies, or loses a store that others reach, in the some 20 ms between writing the line and writing the event.
+ * This module also finds due records that other instances have left behind (events.ts). It takes one over when the record is old enough and
+ * its part of the store has been readable for all that time: a live instance that reaches the store has deleted its due record by then. So
+ * an event is recorded twice only if an instance dies, or loses a store that others reach, in the some 20 ms between writing the line and
+ * writing the event.
  */
 import type { Audit } from "./audit.ts";
 import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";

@@ -70,7 +70,7 @@ type RenewalDue =
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
-/** A session that requires a key and has none is offered one, however old its token is. */
+/** Stands for the time of the refresh: a session that requires a key and has none may always register one. */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
@@ -79,8 +79,8 @@ const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 type TokenRequest = { readonly clientId: string; readonly proof?: KeyProof | undefined };
 
 /**
- * Exchanges a refresh token for a new access token and the session's current child. If a browser presents tokens of several sessions, the
- * token of the newest session counts.
+ * Exchanges a refresh token for a new access token and the session's current refresh token. If a browser presents tokens of several
+ * sessions, the token of the newest session counts.
  *
  * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
  *
@@ -125,7 +125,7 @@ export async function refresh(
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
-  // The wrong client does no harm: it has bound no key, and when the right client presents the token, it gets the same child.
+  // The wrong client does no harm: it has bound no key, and when the right client presents the token, it gets the same new token.
   if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
     return { ok: false, reason: "wrong_client", sid };
   }
@@ -185,7 +185,7 @@ async function replace(
   }
 }
 
-/** Returns whether one of the cookies was a fresh device cookie once. The mark, which a copied profile keeps, never was fresh. */
+/** Returns whether the request has a device cookie that was fresh once, and not only the mark (device.ts), which never was. */
 function isStale({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }

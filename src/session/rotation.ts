@@ -6,13 +6,13 @@
  * The rules were found by exhaustive search (test/session/rotation.search.test.ts); their numbers are
  * those of the table in docs/rotation.md. All times are the store's.
  *
- * R, the reuse interval, is the only constant. Two searches bound every window from both sides: shorter, and a browser
- * whose requests take up to R/2 is logged out; longer, and two holders of one token are never distinguished.
+ * The reuse interval, R, is the only constant. Two searches show that no time limit here can be changed: if one were shorter, a browser
+ * whose requests take up to R/2 would be logged out; if one were longer, two holders of one token would never be detected.
  *
- * What distinguishes an attacker from another tab: a browser has one cookie jar, so that what it may still present follows from
- * when responses were sent. It can use a child up to 2 R after that child was minted, while its other requests have further ones
- * minted, and not later. Once no child of a token has been returned for R, the first child to be used is the only one in use.
- * An attacker that keeps polling has children minted indefinitely, and so ends the session. This is why `repeat` changes the
+ * What distinguishes an attacker from another tab: a browser has one cookie jar, so that what it may still present follows from when
+ * responses were sent. It can use a child (the token that replaces the presented one) until 2 R after that child was made, while its other
+ * requests get further children, and not later. Once no child of a token has been returned for R, the first child to be used is the only
+ * one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. This is why `repeat` changes the
  * state too: two histories may differ in nothing but the time of the last response.
  */
 
@@ -24,7 +24,10 @@ export type RotationState = {
   readonly generation: number;
   /** `n`: nonce of the confirmed token; empty before the first use. */
   readonly nonce: string;
-  /** `f`: siblings of the confirmed token count as confirmed if they were issued at this time or later. With NEVER none does. */
+  /**
+   * `f`: other tokens of the same generation as the confirmed one count as confirmed if they were issued at this time or later. With NEVER
+   * none does.
+   */
   readonly siblingsSince: StoreMs;
   /** `c`: nonce of the current child, which has generation g + 1. */
   readonly childNonce: string;
@@ -41,7 +44,9 @@ export type PresentedToken = {
   readonly issuedAt: StoreMs;
 };
 
-/** `repeat` returns the current child; the other serving outcomes have minted a new one; `reuse` ends the session. */
+/**
+ * `repeat` returns the current child, the next refresh token; `rotate`, `heal` and `recover` have made a new one; `reuse` ends the session.
+ */
 export type RotationOutcome = "repeat" | "rotate" | "heal" | "recover" | "reuse";
 
 export type Decision =
@@ -54,7 +59,7 @@ const NEVER = storeMs(2 ** 48 - 1);
 /** A time before the issue of any token. */
 const LONG_AGO = storeMs(0);
 
-/** A new session: generation 0 is confirmed, and its first token is a child minted long ago. */
+/** Returns the state of a new session: generation 0 is confirmed, and the session's first token is its current child. */
 export function firstState(childNonce: string): RotationState {
   return {
     generation: 0,
@@ -69,8 +74,8 @@ export function firstState(childNonce: string): RotationState {
 /**
  * Decides about a token with a valid MAC, in a session that exists and is within both lifetimes.
  *
- * @param freshNonce the nonce of the child, if one is minted
- * @param reuseIntervalMs R, in ms
+ * @param freshNonce the nonce of the next refresh token, if one is made
+ * @param reuseIntervalMs the reuse interval (R), in ms
  * @param isHeld whether the request proves the key that the session is bound to. It then comes from the first holder, so that every
  * generation is served.
  */
@@ -103,7 +108,8 @@ export function decide(
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
   const { generation, nonce } = token;
   if (child) {
-    // Rule 2: a child is used. The cookie jar may hold the current child although one of its siblings was used first.
+    // Rule 2: a child is used for the first time. The browser may hold the current child although another child of the same token was used
+    // first.
     const since = within(childServedAt, reuseIntervalMs) ? childMintedAt : NEVER;
     return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
   }

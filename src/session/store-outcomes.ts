@@ -34,10 +34,10 @@ export type RotateOutcome =
       readonly ok: true;
       readonly outcome: "repeat" | "rotate" | "heal" | "recover";
       readonly session: Session;
-      /** The current child: the token that the client must present next. */
+      /** The refresh token that the client must present next. */
       readonly child: PresentedToken;
       readonly now: StoreMs;
-      /** The verdict on the session's device key. */
+      /** What the refresh has proven about the session's device key. */
       readonly device: ServingVerdict;
     }
   /**
@@ -84,8 +84,8 @@ export type EndOwnedOutcome =
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
 
 /**
- * `count` sessions have ended. The caller records those in `ended`, oldest first. The others are recorded from their due records: another
- * step ended them, or it was too long ago (events.ts).
+ * `count` sessions have ended. The caller records those in `ended`, oldest first. The others were ended by another step, or too long ago;
+ * they are recorded from their due records (events.ts).
  */
 export type EndAllOutcome =
   | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }

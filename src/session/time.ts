@@ -1,9 +1,9 @@
 /**
  * The two scales of time. Both are milliseconds since the epoch, and the compiler keeps them apart; at runtime they are numbers.
  *
- * The store's time is never set: it goes on as before when somebody sets a clock. It decides whether a token was reused, a session has
- * expired or a device cookie is fresh, so the domain and the stores know no other scale. The wall clock is what access tokens and
- * operators go by. It is ahead of the store's time by a shift, which the store knows (`shiftMs` of its port).
+ * The store's time continues evenly even if somebody sets a clock. It decides whether a token was reused, a session has expired or a device
+ * cookie is fresh, so the domain and the stores know no other scale. The wall clock is what access tokens and operators go by. It is ahead
+ * of the store's time by a shift, which the store knows (`shiftMs` of its port).
  *
  * A time is converted at two edges: where an access token is signed or its expiry is checked (src/tokens/access-token.ts), and where
  * times are shown, sent or given by people (src/api, src/signals/delivery, and what the audit and the history of a session keep).
@@ -15,7 +15,7 @@ export type WallMs = number & { readonly __brand: "WallMs" };
 /** Reads the wall clock. */
 export type WallClock = () => WallMs;
 
-/** The machine's clock: the composition root passes it on. */
+/** The machine's wall clock. src/server passes it to the other modules. */
 export const systemClock: WallClock = () => wallMs(Date.now());
 
 /** Declares that a number which was read from a store, a token or a clock is a time of the store's scale. */

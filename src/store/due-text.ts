@@ -1,6 +1,6 @@
 /**
- * The form of due records in the stores: a line of JSON with short names that describes the request, and the facts that the step itself
- * knows.
+ * The text of a due record in the stores: one line of JSON with short names. It describes the request that created or ended a session. A
+ * due record marks an event that is still to be recorded (src/session/events.ts).
  */
 import type { DueRecord, Origin } from "../session/events.ts";
 import type { EndReason, NewSession, SessionId } from "../session/model.ts";
@@ -13,7 +13,7 @@ type Short = {
   readonly q?: string | undefined;
   readonly t?: string | undefined;
   readonly c?: ReturnType<typeof shortClient> | undefined;
-  /** Present only for a reuse: whether two holders were found. */
+  /** Present if a refresh token was reused, and two holders of it were found. */
   readonly h?: 1 | undefined;
 };
 
@@ -21,14 +21,17 @@ type Short = {
 export const CREATED = "created";
 export const ENDED_ALL = "revoked_all";
 
-/** The notes of a reuse. They are constant, because building one would cost every refresh. lua/rotate.lua writes the same texts. */
+/**
+ * The texts for a session that ended because a token was reused. They are constant, because building a text would cost every refresh.
+ * lua/rotate.lua writes the same texts.
+ */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
-/** The note of an expiry, which no request has caused. */
+/** The text for a session that has expired. No request has caused that, so the text is empty JSON. */
 export const EXPIRED_NOTE = "{}";
 
 /**
- * Returns the note of a step, or '' if nothing is to be recorded.
+ * Returns the text for the request that causes a step of the store; '' if nothing is to be recorded.
  *
  * @param created the session that the step creates
  */

@@ -1,4 +1,4 @@
-/** The form of session events in the stores: each is a line of JSON without empty fields. */
+/** The text of session events in the stores: each event is one line of JSON with short names, without empty fields. */
 import type { EventRecord, SessionEvent } from "../session/events.ts";
 import type { ClientData, EndReason, SessionId } from "../session/model.ts";
 import type { WallMs } from "../session/time.ts";
@@ -22,15 +22,15 @@ type Short = {
 
 type ShortClient = readonly [clientId: string, userAgent: string, address: string, name: string];
 
-/** Returns the facts about a client that are kept. */
+/** Returns the data of a client that is kept with an event. */
 export function shortClient({ clientId = "", client }: { clientId?: string; client: ClientData }): ShortClient {
   const texts = [clientId, client.userAgent, client.ipAddress, client.displayName];
   return texts.map((text) => text.slice(0, MAX_TEXT)) as unknown as ShortClient;
 }
 
 /**
- * Returns the kept facts about a client. A text that was cut may end with half of a surrogate pair, which would make the whole response
- * unreadable for clients of JSON. The half is replaced.
+ * Returns the data of a client that was kept with an event. A text that was cut may end with half of a surrogate pair, which would make the
+ * whole response unreadable for clients of JSON. The half is replaced.
  */
 export function toClient(texts: ShortClient) {
   const [clientId = "", userAgent = "", ipAddress = "", displayName = ""] = texts.map((text) => text.toWellFormed());

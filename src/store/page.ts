@@ -1,4 +1,4 @@
-/** Pages of a subject's sessions, newest first by (creation, sid). Both stores use this order. */
+/** Positions in lists of sessions. Both stores list sessions newest first, by time of creation, then by session id. */
 
 import { parseSessionId, type Session, type SessionId } from "../session/model.ts";
 import { InvalidCursor } from "../session/ports.ts";

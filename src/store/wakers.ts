@@ -2,7 +2,7 @@ import type { Revocation } from "../session/model.ts";
 
 type Wake = (hint: readonly Revocation[]) => void;
 
-/** A set of listeners for revocations. */
+/** The listeners that want to know when sessions have ended. */
 export type Wakers = {
   /** Adds a listener. Returns a function that removes it. */
   add(wake: Wake): () => void;

@@ -1,4 +1,4 @@
-/** Notices that another process has changed the file, as long as there are listeners. */
+/** Notices that another process has changed the database file. It looks only while somebody listens. */
 import { createWakers, type Wakers } from "../wakers.ts";
 import type { Statements } from "./statements.ts";
 

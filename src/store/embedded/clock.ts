@@ -2,9 +2,9 @@
  * The store's time: the wall clock minus a shift, so that setting the wall clock does not change it. A sleep of the machine counts as
  * elapsed time.
  *
- * The file has the wall clock at one moment, and how long the machine had been running then. So every process on this machine detects on
- * its own that the clock was set, computes the same shift, and a restart changes nothing. How long a reboot took is not known: the time
- * then continues at least from where it was.
+ * The database stores one time of the wall clock, and how long the machine had been running at that time. From these every process on the
+ * machine detects that the wall clock was set, and computes the same shift, also after a restart. How long a reboot took is not known:
+ * after one, the store's time continues at least from where it was.
  */
 import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
@@ -13,12 +13,12 @@ import { steadyClock } from "../../clock/steady.ts";
 import type { Clock } from "../../session/ports.ts";
 import { type StoreMs, toStoreTime, type WallClock, type WallMs } from "../../session/time.ts";
 
-/** A difference up to this, in ms, is not taken for a set clock: clocks drift. */
+/** The smallest difference, in ms, that shows that the wall clock was set. A smaller one may be drift. */
 const TOLERANCE_MS = 250;
 
 const LINUX = process.platform === "linux";
 
-/** Identifies this start of the machine. On systems without such an identifier, every process counts as a new start. */
+/** Identifies the current boot of the machine. On systems without such an identifier, every process counts as a new boot. */
 const BOOT = LINUX
   ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
   : `process ${process.pid} ${performance.timeOrigin}`;

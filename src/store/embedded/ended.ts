@@ -1,9 +1,9 @@
-/** Parts of SQL statements that find sessions which ended together with others: in a logout of a subject or of everyone. */
+/** Parts of SQL statements that find the sessions which ended in a logout of a whole subject, or of everyone. */
 
-/** The time of creation up to which all sessions have ended. */
+/** Selects the time of the last logout of everyone: all sessions that were created up to then have ended. */
 export const ENDED_UNTIL = "(SELECT ended_until FROM store)";
 
-/** How a session ended: with all others (1), with those of its subject (2), or not with others (0). */
+/** Computes how a session ended: in a logout of everyone (1), in a logout of its subject (2), or neither (0). */
 export const ENDED = `CASE
   WHEN created_at <= ${ENDED_UNTIL} THEN 1
   WHEN EXISTS (

@@ -13,9 +13,9 @@ type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
   readonly end: EndStep;
   readonly due: DueSteps;
   readonly signals: SignalSteps;
-  /** Completes an end of many sessions that the session is part of. */
+  /** Completes the logout of a subject with many sessions, one of which is this session. */
   readonly finishEndOf: (sid: SessionRow["sid"]) => Promise<void>;
-  /** Wakes the readers of the log. */
+  /** Calls the listeners for revocations, so that they read the revocation log. */
   readonly wake: () => void;
 };
 
@@ -35,7 +35,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
           return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
         });
         if (outcome !== undefined) return outcome;
-        await finishEndOf(sid); // Verifiers must learn of the ending before this caller does.
+        await finishEndOf(sid); // Verifiers must learn that the session has ended before the caller does.
       }
     },
 
@@ -66,7 +66,10 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
   };
 }
 
-/** The `ended` of a session that has ended with those of its subject. Until that end is finished, the session is neither marked nor logged. */
+/**
+ * The value of `ended` for a session that ended in a logout of its subject. While that logout is under way, the session may have no entry
+ * in the revocation log yet.
+ */
 const ENDED_WITH_SUBJECT = 2;
 
 /**

@@ -9,7 +9,7 @@ export function eventStatements(db: DatabaseSync) {
     claimDue: db.prepare("UPDATE due SET since = ? WHERE key = ? AND since = ?"),
     takeDue: db.prepare("DELETE FROM due WHERE key = ?"),
 
-    // If an earlier attempt had an unclear outcome, the event may exist already.
+    // The event may exist already, if an earlier attempt to write it had an unclear outcome.
     recordEvent: db.prepare(
       `INSERT INTO events (sid, subject, expires_at, text) SELECT :sid, :subject, :expires_at, :text
        WHERE NOT EXISTS (SELECT 1 FROM events WHERE sid = :sid AND text = :text)`,

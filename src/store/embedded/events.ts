@@ -1,4 +1,4 @@
-/** Stores events of sessions and due records in the embedded store, each in tables of their own. */
+/** Stores the history of sessions (events) in one table, and the events that are still to be recorded (due records) in another. */
 import {
   dueKeyOf,
   type EventRecord,
@@ -16,12 +16,12 @@ import { eventText, parseEvent } from "../event-text.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** The `sid` of an event that is a logout of everyone. */
+/** Stands in the column `sid` for a logout of everyone. */
 const ALL = "*";
 /** How many due records are read at once. */
 const MAX_DUE = 256;
 
-/** The steps of other operations that write due records. They run within the caller's transaction. */
+/** Functions that write a due record: what is still to be recorded about a session. They run within the caller's transaction. */
 export type DueSteps = {
   leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void;
   leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: StoreMs): void;
@@ -53,7 +53,7 @@ export function createEvents(sql: Statements, { read, write }: Transactions): Se
       write("NORMAL", (now) => {
         for (const record of records) {
           const { dueKey } = record;
-          if (dueKey !== undefined && sql.takeDue.run(dueKey).changes === 0) continue; // The event is recorded already.
+          if (dueKey !== undefined && sql.takeDue.run(dueKey).changes === 0) continue; // Another call has already recorded the event.
           if (retentionMs > 0) append(sql, record, now, later(now, retentionMs));
         }
       });

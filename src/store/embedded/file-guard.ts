@@ -1,15 +1,15 @@
 /**
- * Checks whether the files that SQLite has open are still those under their names. If a file was removed or replaced, the process would
- * go on writing to the old file, and everything that it stores there would be lost. SQLite itself checks this only in other journal
- * modes.
+ * Checks whether the files that SQLite has open are still those under their names. If a file was removed or replaced, the process would go
+ * on writing to the old file, and everything that it stores there would be lost. In the journal mode WAL, SQLite itself does not check
+ * this.
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { IN_MEMORY } from "./options.ts";
 
 /**
- * How old the last check may be, in ms, before a read, or before a write that need not be on disk. A check (stat) takes some 2 µs, a
- * refresh some 60 µs.
+ * The greatest age of the last check, in ms, for reads, and for writes that need not be on disk when they return. A check (stat) takes some
+ * 2 µs, a refresh some 60 µs.
  */
 const MAX_AGE_MS = 100;
 
@@ -29,7 +29,7 @@ export class FileGuard {
   /**
    * Checks the files now.
    *
-   * @throws StoreUnavailable unless they are in place
+   * @throws StoreUnavailable if one was removed or replaced
    */
   check(): void {
     for (const [file, identity] of this.#files) {
@@ -55,7 +55,7 @@ function filesOf(path: string): readonly string[] {
   return [path, `${real}-wal`, `${real}-shm`];
 }
 
-/** Returns device and inode; an empty text if there is no such file. */
+/** Returns the device and the inode of a file as a text; an empty text if there is no such file. */
 function identityOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? "" : `${found.dev}:${found.ino}`;

@@ -1,11 +1,11 @@
-/** The revocation log of the embedded store. Its entries are also the markers of ended sessions. */
+/** The revocation log of the embedded store. An entry also marks its session as ended. */
 import type { EndReason, Revocation, SessionId } from "../../session/model.ts";
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
 import { later, type StoreMs, storeMs } from "../../session/time.ts";
 import { type LogRow, revocationOf } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/** The `sid` of a logout of everyone. The `revoked_at` of such an entry is the time of creation up to which the sessions ended. */
+/** Stands in the column `sid` for a logout of everyone. `revoked_at` is then the time up to which the ended sessions were created. */
 const ALL = "*";
 
 export type RevocationLog = ReturnType<typeof createLog>;
@@ -14,7 +14,7 @@ export type RevocationLog = ReturnType<typeof createLog>;
 export function createLog(sql: Statements, markerLifeMs: number) {
   const ownId = String(sql.storeId.get()?.id);
 
-  /** Parses a cursor. A cursor of a file that this file has replaced counts as absent: all entries are read again. */
+  /** Parses a cursor. A cursor of another database file, which this one has replaced, counts as absent: all entries are read again. */
   const parseCursor = (cursor: string): number => {
     const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");
@@ -33,19 +33,19 @@ export function createLog(sql: Statements, markerLifeMs: number) {
       sql.append.run(ALL, createdUntil, now + markerLifeMs, "revoked_all");
     },
 
-    /** Returns whether the session was ended, and that is still remembered. */
+    /** Returns whether the log still has an entry of the session, other than that it has expired. */
     has(sid: SessionId, now: StoreMs): boolean {
       return sql.marker.get(sid, now) !== undefined;
     },
 
-    /** Returns a step that reads the entries after a cursor. @throws InvalidCursor */
+    /** Returns a function that reads the entries after a cursor within a transaction. @throws InvalidCursor */
     readAfter(cursor: string | undefined): (now: StoreMs) => RevocationBatch {
       const after = cursor === undefined ? 0 : parseCursor(cursor);
       return (now) => {
         const rows = sql.after.all(after, now) as LogRow[];
         const revocations = rows.filter(({ sid }) => (sid as string) !== ALL).map(revocationOf);
-        // The log forgets the end of all sessions when their tokens have expired. The store does not: status lists are named after this
-        // time.
+        // The log drops a logout of everyone when all access tokens from before it have expired. The table `store` keeps its time, because
+        // the names of status lists contain it.
         const revokedUntil = storeMs(Number(sql.endedUntil.get()?.time));
         return { revocations, revokedUntil, cursor: `e.${ownId}.${rows.at(-1)?.seq ?? after}`, now };
       };

@@ -10,7 +10,7 @@ export type EmbeddedStoreOptions = {
   readonly clock: WallClock;
   /** A clock that is never set, in ms. Default: the process's steady clock; tests replace it. */
   readonly steady?: Clock;
-  /** The reuse interval R of rotation.ts, in ms. */
+  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
   readonly markerLifeMs: number;

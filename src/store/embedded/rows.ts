@@ -1,6 +1,6 @@
 /**
- * Converts rows of the embedded store to the domain's types. The contents of the rows are trusted, because only this room writes the
- * file.
+ * Converts rows of the embedded store to the domain's types. The contents of the rows are trusted, because only this directory's code
+ * writes the file.
  */
 
 import type { ServingVerdict } from "../../session/device-binding.ts";
@@ -24,8 +24,8 @@ type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLif
 };
 
 /**
- * A DeviceBinding with its bytes in base64url. For a DPoP key, the bytes are instead the time since when it is bound (6 bytes), and
- * `since` is 0. So a process of an older version, which does not know DPoP keys, refuses the session, and neither refreshes nor ends it.
+ * A DeviceBinding with its bytes in base64url. For a DPoP key, `bytes` has the time at which the key was bound (6 bytes), and `since` is 0.
+ * So a process of an older version, which does not know DPoP keys, refuses the session, and neither refreshes nor ends it.
  */
 type DeviceText = Omit<DeviceKeyBinding, "key"> & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];
@@ -44,7 +44,7 @@ export type SessionRow = {
   readonly rotation: string;
 };
 
-/** `ended` says how the session ended: with all others (1), with those of its subject (2), or not (0). */
+/** `ended` is 1 if the session ended in a logout of everyone, 2 if it ended in a logout of its subject, otherwise 0. */
 export type FoundRow = SessionRow & { readonly ended: number; readonly examined_at: StoreMs };
 
 export type LogRow = {
@@ -55,7 +55,7 @@ export type LogRow = {
   readonly reason: EndReason;
 };
 
-/** Returns a session as it is at its creation. */
+/** Returns a new session with the times of its creation and its expiries. */
 export function newborn(session: NewSession, now: StoreMs): Session {
   const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {
@@ -67,7 +67,10 @@ export function newborn(session: NewSession, now: StoreMs): Session {
   };
 }
 
-/** Returns the session with its idle expiry moved. A refresh never counts as earlier than the creation, even if the clock was set back. */
+/**
+ * Returns the session with a later idle expiry, after a refresh. A refresh never counts as earlier than the creation, even if the clock was
+ * set back.
+ */
 export function slid(session: Session, now: StoreMs): Session {
   const lastRefreshedAt = latest(session.createdAt, now);
   return {

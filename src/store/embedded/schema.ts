@@ -1,8 +1,8 @@
 /**
  * The embedded store's file: how it is opened, what protects it, and its tables.
  *
- * WAL: readers never wait for the writer, and a process that is killed leaves a file that the next one
- * recovers. SQLite gives the -wal and -shm files the mode of the main file, so 0600 is set before it writes.
+ * The journal mode is WAL: readers never wait for the writer, and if a process is killed, the next one recovers its file. SQLite gives the
+ * -wal and -shm files the mode of the main file, so 0600 is set before it writes.
  */
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,7 +12,7 @@ import { IN_MEMORY } from "./options.ts";
 /** How long a statement waits for the transaction of another process, in ms. A transaction takes about one fsync. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** How many expired rows one writing step removes. It is more than a step adds, so that expired rows never accumulate. */
+/** How many expired rows each insertion removes. That is more than it adds, so that expired rows never accumulate. */
 export const SWEEP = 4;
 
 const SCHEMA = `
@@ -45,8 +45,8 @@ const SCHEMA = `
 `;
 
 /**
- * The migrations: what each version changes in the one before. A new file goes through all of them. Their texts never change, because
- * schema-check.ts compares definitions.
+ * The migrations: each changes the schema of the version before it. A new file goes through all of them. The text of a migration is never
+ * edited, because schema-check.ts compares the definitions in a file with these.
  */
 export const MIGRATIONS = [
   SCHEMA,
@@ -65,7 +65,7 @@ export const MIGRATIONS = [
    CREATE INDEX events_by_sid ON events (sid);
    CREATE INDEX events_by_subject ON events (subject, sid) WHERE subject IS NOT NULL;
    CREATE INDEX events_by_expiry ON events (expires_at);`,
-  // The due records (src/session/events.ts). Most exist only for the moment until the event is written.
+  // The due records: events that are still to be recorded (src/session/events.ts). Most rows exist only for a moment.
   `CREATE TABLE due (
      key TEXT PRIMARY KEY,
      since INTEGER NOT NULL,
@@ -75,8 +75,8 @@ export const MIGRATIONS = [
      subject TEXT NOT NULL
    );
    CREATE INDEX due_by_since ON due (since);`,
-  // The ends of many sessions of a subject. All sessions that were created between the two times have ended, except one, and `count` of
-  // them have been processed so far. After the end is finished, created_until is 0, and the row is kept for a while.
+  // Logouts of subjects that have many sessions. All sessions of the subject that were created between the two times have ended, except
+  // `spared`. So far `count` of them have been deleted and logged. When all are, created_until is 0, and the row is kept for a minute.
   `CREATE TABLE subject_ends (
      id TEXT PRIMARY KEY,
      subject TEXT NOT NULL,
@@ -89,8 +89,8 @@ export const MIGRATIONS = [
      changed_at INTEGER NOT NULL
    );
    CREATE INDEX subject_ends_by_subject ON subject_ends (subject);`,
-  // The signals (src/signals/ports.ts), the subscriptions with their cursors, and one row that says which process reads the log. If a
-  // logout of everyone still has to append signals, that row also has the session to continue after.
+  // The signals (src/signals/ports.ts), the subscriptions with their cursors, and one row that names the process that reads the signals.
+  // While a logout of everyone still has signals to append, that row also has the session to continue after.
   `CREATE TABLE signals (
      number INTEGER PRIMARY KEY AUTOINCREMENT,
      sid TEXT NOT NULL,

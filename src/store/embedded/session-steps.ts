@@ -24,7 +24,7 @@ export type SessionDeps = Transactions & {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly log: RevocationLog;
-  /** The reuse interval (R of rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
 };
@@ -97,7 +97,7 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
   };
 }
 
-/** Returns whether a session that is not live was ended. */
+/** Returns whether a session that is not live was ended by somebody. If not, it has expired or never existed. */
 export function isMarked(
   { log, sessions }: Pick<SessionDeps, "log" | "sessions">,
   sid: SessionId,
@@ -146,9 +146,9 @@ function rotate(
     used = { ...session, device: boundKey(session, presented, now) };
     sql.fix.run(fixedOf(used), sid);
   }
-  const after = outcome === "repeat" ? used : slid(used, now); // No child is minted, so the idle expiry does not move.
+  const after = outcome === "repeat" ? used : slid(used, now); // No new refresh token was made, so the idle expiry does not move.
   sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-  // If the clock was set back, the session may now expire before its next examination. That is then made earlier.
+  // If the clock was set back, the session may now expire before the time of its next examination, which is then moved forward.
   if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
   return toServed(outcome, after, next, now, shown);
 }

@@ -19,7 +19,7 @@ export function createSessionTable(sql: Statements) {
       return row !== undefined && now < row.idle_expires_at && !row.ended ? row : undefined;
     },
 
-    /** Returns whether the session is within its lifetimes, but has ended with others. */
+    /** Returns whether the session has not expired, but has ended in a logout of its subject or of everyone. */
     endedWithOthers(sid: SessionId, now: StoreMs): boolean {
       const row = get(sid);
       return row !== undefined && now < row.idle_expires_at && row.ended > 0;
@@ -45,7 +45,7 @@ export function createSessionTable(sql: Statements) {
     /**
      * Inserts a session.
      *
-     * @param createdAt must be later than the creation of every session that has ended with others. Otherwise the new one counts as ended
+     * @param createdAt must be later than the last logout of the subject or of everyone. Otherwise the new session counts as ended
      */
     insert(session: NewSession, childNonce: string, createdAt: StoreMs): Session {
       const created = newborn(session, createdAt);

@@ -2,7 +2,8 @@ import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
 /**
- * How many signals are deleted in one step after all subscriptions have read them. It is more than one step reads, and takes some 1 ms.
+ * How many signals that all subscriptions have read are deleted at once, in some 1 ms. That is more than one step reads, so that they never
+ * accumulate.
  */
 const TRIM = 512;
 
@@ -14,7 +15,7 @@ export function signalStatements(db: DatabaseSync) {
     sweepSignals: db.prepare(
       `DELETE FROM signals WHERE ended_at < ? AND number IN (SELECT number FROM signals ORDER BY number LIMIT ${SWEEP})`,
     ),
-    // The last signal that all subscriptions have read stays: it shows a reader that the log is still the same.
+    // The last signal that all subscriptions have read stays. If a reader does not find it, the file was replaced by an older one.
     trimSignals: db.prepare(
       `DELETE FROM signals WHERE number IN
        (SELECT number FROM signals WHERE number < (SELECT min(number) FROM subscriptions) ORDER BY number LIMIT ${TRIM})`,

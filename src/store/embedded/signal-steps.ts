@@ -1,16 +1,19 @@
-/** Appends to the signal log, within transactions that end sessions. Without a subscription this costs one read of an empty table. */
+/**
+ * Appends the signals of ended sessions to the signal log, in the transaction that ends them. Without a subscription this costs one read of
+ * an empty table.
+ */
 import type { SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { SignalReason } from "../../signals/model.ts";
 import type { SessionRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/** How many signals of a logout of everyone one step appends: some 1 ms. */
+/** How many signals one step appends after a logout of everyone, in some 1 ms. */
 const AT_ONCE = 64;
 
 /**
- * A logout of everyone that still has to append signals; there is none if `created_until` is 0. Sessions up to (`from_time`, `from_sid`)
- * are done.
+ * A logout of everyone whose signals are not all appended yet; `created_until` is 0 if there is none. The signals of sessions up to
+ * (`from_time`, `from_sid`) are appended.
  */
 type EndOfAll = {
   readonly created_after: StoreMs;
@@ -43,7 +46,7 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       sql.sweepSignals.run(now - retentionMs);
     },
 
-    /** @param before the time of creation up to which the sessions had ended already */
+    /** @param before sessions that were created up to this time had ended already */
     beginEndOfAll(before: number, until: StoreMs, now: StoreMs): void {
       if (sql.isSubscribed.get() === undefined || until <= before) return;
       const { created_after = before, from_time = 0, from_sid = "" } = pending() ?? {};
@@ -62,7 +65,10 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       else sql.beginSignals.run(created_after, created_until, ended_at, last.created_at, last.sid);
     },
 
-    /** Appends the signal of a session that ended with all others, unless it was appended before. Its row must still be there. */
+    /**
+     * Appends the signal of a session that ended in a logout of everyone, unless it was appended before. The session's row must still
+     * exist.
+     */
     appendEndOfAll(sid: SessionId): void {
       const under = pending();
       if (under === undefined) return;

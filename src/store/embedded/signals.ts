@@ -1,4 +1,4 @@
-/** Signals in the embedded store: one log with one partition, which all processes on the file share. */
+/** Signals in the embedded store: one log with one partition, shared by all processes that have the file open. */
 import type { SessionId } from "../../session/model.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import type {

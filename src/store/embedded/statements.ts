@@ -9,14 +9,14 @@ export type Statements = ReturnType<typeof prepareStatements>;
 
 /**
  * Prepares all statements of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry),
- * unless it ended with others.
+ * unless it has ended in a logout of its subject or of everyone.
  */
 export function prepareStatements(db: DatabaseSync) {
   return {
     ...subjectStatements(db),
 
     storeId: db.prepare("SELECT id FROM store"),
-    // Writes a page even if nothing changes. An UPDATE to the same value would write nothing.
+    // Writes a page of the file even if nothing changes. An UPDATE to the same value would write nothing.
     touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
     dataVersion: db.prepare("PRAGMA data_version"),
 
@@ -48,7 +48,7 @@ export function prepareStatements(db: DatabaseSync) {
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
 
-    // Expired rows are included, so that the cost depends only on the limit.
+    // Expired sessions are included, so that the cost depends only on the limit.
     byCreation: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
@@ -58,7 +58,7 @@ export function prepareStatements(db: DatabaseSync) {
       `SELECT count(*) AS count FROM sessions
        WHERE rowid BETWEEN ? AND ? AND idle_expires_at > ? AND ${ENDED} = 0`,
     ),
-    // Selects the sessions that may have expired, except those that are about to end with the others of their subject.
+    // Selects the sessions that may have expired, except those whose subject is being logged out.
     toExamine: db.prepare(
       `SELECT sid, subject, idle_expires_at, ${ENDED} AS ended FROM sessions
        WHERE examined_at <= ? AND ${ENDED} <> 2 ORDER BY examined_at LIMIT ?`,

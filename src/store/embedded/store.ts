@@ -1,10 +1,10 @@
 /**
  * The store that needs no server: one SQLite file, for one machine.
  *
- * Every verb is one transaction, run to its end within one turn of the event loop: it waits at most for the lock of another process, so
- * no change happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Rotations are
- * written without waiting for the disk: a killed process loses none of them. A power cut may lose the last ones, which rule 3 of
- * rotation.ts handles.
+ * Each method runs one transaction within one turn of the event loop. It waits at most for the lock of another process, so no change
+ * happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Refreshes are written
+ * without waiting for the disk. A killed process loses none of them. A power cut may lose the last ones; rule 3 of rotation.ts accepts
+ * their tokens nevertheless.
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { Revocation } from "../../session/model.ts";
@@ -51,7 +51,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const signals = createSignalSteps(sql, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
   const wakers = watchChanges(sql);
 
-  /** The log entries of the running transaction. They are published once it is committed. */
+  /** The entries of the revocation log that the running transaction has appended. Listeners get them once it is committed. */
   let appended: Revocation[] = [];
   const write: Transactions["write"] = (durability, step) => {
     appended = [];

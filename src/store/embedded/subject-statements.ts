@@ -4,7 +4,7 @@ import { ENDED, ENDED_UNTIL } from "./ended.ts";
 /** Prepares the statements for the sessions of one subject, of which there may be many (subject-steps.ts). */
 export function subjectStatements(db: DatabaseSync) {
   return {
-    // The statement reads only the index.
+    // This statement reads only an index, not the rows.
     countOf: db.prepare(
       "SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE subject = ? AND created_at > ? LIMIT ?)",
     ),

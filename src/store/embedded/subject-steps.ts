@@ -1,9 +1,9 @@
 /**
  * Steps on the sessions of one subject. Each runs within a transaction that the store (store.ts) has opened.
  *
- * A subject may have many sessions. No step ends or deletes more than `AT_ONCE` of them, so that no step blocks the event loop for long.
- * To end many sessions, one transaction notes the time of creation up to which they end, and all of them have ended from then on (ENDED
- * in the statements). The steps that follow delete their rows and append their log entries.
+ * A subject may have many sessions. No step ends or deletes more than `AT_ONCE` of them, so that no step blocks the event loop for long. To
+ * end many sessions, one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL
+ * statements). The steps that follow delete their rows and append their log entries.
  */
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndAllOptions, EndAllOutcome, ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
@@ -14,18 +14,19 @@ import type { Statements } from "./statements.ts";
 
 /** How many sessions one step ends: some 2 ms. */
 const AT_ONCE = 50;
-/** How many sessions that were created in the same millisecond stay in order when the oldest must end. */
+/** A subject with more sessions than this loses the order of those that were created in the same millisecond, when its oldest must end. */
 const FEW = 128;
 /**
- * How many sessions a creation checks for expiry: those of its subject or, if that has more, those of all subjects that may have expired.
+ * How many sessions are checked for expiry when one is created: those of its subject or, if the subject has more than this, those of all
+ * subjects that may have expired.
  */
 const MAX_EXPIRED = 1_000;
 /** How many sessions a step examines for their expiry: some 2 ms. */
 const EXAMINED_AT_ONCE = 200;
-/** How long the result of an end of many sessions is kept, in ms. */
+/** How long the result of a finished logout of many sessions is kept, in ms. */
 const KEPT_MS = 60_000;
 
-/** Ends a session, and writes a due record if a note is given. */
+/** Ends a session. If `note` is not empty, it also writes a due record with it, so that the ending is recorded (src/session/events.ts). */
 export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
 
 export type SubjectDeps = {
@@ -36,7 +37,7 @@ export type SubjectDeps = {
   readonly endedWithAll: (sid: SessionId) => void;
 };
 
-/** An end of many sessions of a subject. When it is finished, `created_until` is 0. */
+/** The logout of a subject with many sessions. When it is finished, `created_until` is 0. */
 type EndRow = {
   readonly id: string;
   readonly subject: string;
@@ -48,10 +49,10 @@ type EndRow = {
   readonly count: number;
 };
 
-/** What one step of an end of many sessions has done; `count` is the total so far. Undefined means that the end is not known. */
+/** The result of one step of a logout of many sessions; `count` is the total so far. Undefined means that there is no such logout. */
 type Part = { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[] } | undefined;
 
-/** `begun`: the end is under way. `busy`: another end, with this id, must be finished first. */
+/** `begun`: the logout of many sessions is under way. `busy`: another one of the same subject, with this id, must be finished first. */
 type Begun = { readonly state: "begun" | "busy"; readonly id: string };
 
 /**
@@ -80,8 +81,8 @@ export function createStep(
   const under = sql.endOf.get(subject) as EndRow | undefined;
   const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
   const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
-  // Counting stops early, because a higher count makes no difference: even without the expired sessions, more sessions are above the
-  // cap than one step can end.
+  // Counting stops early, because a higher count would change nothing: more sessions would exceed the cap than one step can end, even if as
+  // many as possible of them have expired.
   const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
   let evicted: SessionId[] = [];
   if (counted + spared >= cap) {
@@ -106,7 +107,7 @@ export function createStep(
   };
 }
 
-/** @param id the id of an end of many sessions, if this is a step of one */
+/** @param id the id for the logout, if the subject turns out to have many sessions */
 export function endAllStep(
   { sql, sessions, end }: SubjectDeps,
   subject: string,
@@ -159,7 +160,7 @@ export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs
   return { ended, isDone: rows.length < EXAMINED_AT_ONCE };
 }
 
-/** Does a part of the work that an end of many sessions leaves. */
+/** Deletes and logs some of the sessions of a logout of many sessions. */
 export function endSomeStep({ sql, end }: SubjectDeps, id: string, now: StoreMs): Part {
   const row = sql.endById.get(id) as EndRow | undefined;
   if (row === undefined) return undefined;

@@ -54,7 +54,10 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
       }
     },
 
-    /** Ends expired sessions. The step need not be on disk at once: if a power cut undoes it, a later call does it again. */
+    /**
+     * Ends expired sessions. The transaction need not be on disk when it returns: if a power cut undoes it, a later call ends the sessions
+     * again.
+     */
     async expire() {
       if (read((now) => sql.toExamine.get(now, 1)) === undefined) return { ended: [], isDone: true };
       return write("NORMAL", (now) => expireStep(deps, now));
@@ -62,22 +65,25 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
   };
 }
 
-/** Returns a function that continues the ends that made no progress since its last call: the process that began them may have died. */
+/**
+ * Returns a function that continues the logouts of many sessions which made no progress since its last call: the process that began them
+ * may have died.
+ */
 export function createResumption(deps: Deps): () => void {
-  /** The ends of many sessions that were under way at the last call, with their progress. */
+  /** The logouts that were under way at the last call, each with its progress. */
   let underWay: ReadonlySet<string> = new Set();
   return () => {
     const rows = deps.sql.endsUnderWay.all() as { readonly id: string; readonly count: number }[];
     const before = underWay;
     underWay = new Set(rows.map(({ id, count }) => `${id} ${count}`));
     for (const { id, count } of rows) {
-      // If finishing the end fails, the next reading of the log finds the end again.
+      // If this fails, the next call of this function finds the logout again.
       if (before.has(`${id} ${count}`)) finishEnd(deps, id).catch(() => {});
     }
   };
 }
 
-/** Finishes the end of many sessions that a session is part of, so that verifiers learn of its ending. */
+/** Finishes the logout of many sessions in which a session has ended, so that verifiers learn of that. */
 export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
   const row = deps.sessions.get(sid);
   const id = row && deps.sql.endOf.get(row.subject)?.id;
@@ -85,8 +91,8 @@ export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
 }
 
 /**
- * Finishes an end of many sessions. The fact that all have ended is on disk before this begins, so the rows that it writes need not be
- * on disk before it is done.
+ * Finishes a logout of many sessions. That all of them have ended is on disk before this begins, so only the last of its transactions waits
+ * for the disk.
  */
 async function finishEnd(deps: Deps, id: string): Promise<{ readonly count: number; readonly ended: SessionId[] }> {
   const { sql, write } = deps;

@@ -5,7 +5,7 @@
 import { NodeClock } from "./node-clock.ts";
 import { TAGS } from "./partitions.ts";
 
-/** Runs lua/sync.lua on a partition. */
+/** Runs lua/sync.lua, which returns the time of a node, on a partition. */
 type Ask = (tag: string, args: readonly (string | number)[]) => Promise<unknown>;
 
 type Deps = {
@@ -50,8 +50,8 @@ export class Clocks {
   }
 
   /**
-   * Settles every clock, known or not, because only an instance that knew a clock before it was set can notice that. Clocks that cannot
-   * be read now are settled by the next command.
+   * Agrees with the other instances on the shift of every clock, known to this instance or not, because only an instance that knew a clock
+   * before it was set can notice that. A clock that cannot be read now is left to the next command.
    */
   async settleAll(): Promise<void> {
     await Promise.allSettled((this.#deps.clustered ? TAGS : TAGS.slice(0, 1)).map((tag) => this.settle(tag)));

@@ -1,9 +1,8 @@
 /**
  * The connections to Redis, and how they behave when Redis fails.
  *
- * - A command waits `commandTimeoutMs` at most (send.ts), and none waits for a connection: while there is none, it
- *   fails as unavailable, at once. A connection that stays silent for twice that long is given up, with all that waits on it
- *   (silence.ts).
+ * - A command waits `commandTimeoutMs` at most (send.ts). Without a connection, it fails at once. A connection on which Redis is silent for
+ *   twice that time is closed, and its commands fail (silence.ts).
  * - A command without a reply is not sent again. Every script could be run twice without harm, but the second run of a logout would
  *   find the session ended, and fail. The caller learns that the outcome is unknown, and can retry better.
  * - Reconnecting goes on indefinitely, with pauses of at most a second, so that the service is available as soon as Redis is. It goes on
@@ -40,7 +39,7 @@ export function disconnect(client: Client): void {
   client.disconnect();
 }
 
-/** Prepares a client of one server for its silence and its demotion. */
+/** Prepares the client of one server for the case that the server falls silent, or is demoted to a replica. */
 function guard(client: Redis, commandTimeoutMs: number): void {
   giveUpWhenSilent(client, commandTimeoutMs);
   let isLeaving = false;
@@ -78,7 +77,7 @@ export function nodeKey({ options }: Redis): string {
   return `${options.host}:${options.port}`;
 }
 
-/** Returns the node that serves a hash tag, if it is known. */
+/** Returns the node that serves the slot of a hash tag, if it is known. */
 export function masterOf(cluster: Cluster, tag: string): string | undefined {
   return cluster.slots[slotOf(tag)]?.[0];
 }
@@ -106,7 +105,8 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // Link checks whether Redis is ready. Only a master that Sentinel names must be checked by ioredis, because it may have been demoted.
+    // Link (link.ts) checks whether Redis is ready. ioredis must do so only for a master that Sentinel names, because it may have been
+    // demoted.
     enableReadyCheck: target.kind === "sentinel",
     maxLoadingRetryTime: 250,
     enableOfflineQueue: false,
@@ -131,7 +131,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     });
   }
   return new Cluster([...target.nodes], {
-    // Commands may wait here for as long as a node takes to connect. While the whole cluster is away, Link sends nothing.
+    // Commands may wait in the client while a node is connecting. While the whole cluster is unavailable, Link (link.ts) sends none.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     clusterRetryStrategy: backoff,
@@ -146,7 +146,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
   });
 }
 
-/** Creates a connection for a subscription. No reply is expected on it, so its silence means nothing. */
+/** Creates a connection for a subscription. Redis sends on it only if there is news, so its silence is no failure. */
 export function connectSubscriber(client: Redis): Redis {
   return client.duplicate().on("end", revive);
 }

@@ -25,8 +25,8 @@ export function createCreation(
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    // If the session to replace is in another partition, it has another subject, and ending it takes a step of its own. That step comes
-    // first: if the other one fails, there is one session too few, which is better than one too many.
+    // If the session to replace is in another partition, it has another subject, and a separate script ends it. That script runs first: if
+    // the creation fails then, there is one session too few, which is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await endOwned(replaces, replaces, "replaced", origin)).ok;
     const old = elsewhere ? "" : (replaces ?? "");
@@ -34,7 +34,8 @@ export function createCreation(
     const notes = [noteOf(origin), noteOf(origin, session)];
     const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
     const [record, replaced, ...evicted] = await runInSteps(link, tag, args);
-    await acknowledge(tag, [`s${sid}`, `m${sid}`]); // The session may have ended in the meantime.
+    // The first key is the session. If it has ended in the meantime, its marker exists instead, which is the second key.
+    await acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return {
       session: decodeSession(sid, buffer(record), 0),
       evicted: evicted.map(sessionId),

@@ -23,7 +23,10 @@ const TIME_BYTES = 6;
 const SID_BYTES = 23;
 const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 
-/** The entries of a partition that were read and not returned yet. They have the form of lua/partition.lua, with one character for each byte, the newest last. */
+/**
+ * The entries of a partition that were read and not returned yet, the newest last. An entry has the form of lua/partition.lua, with one
+ * character for each byte.
+ */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
 export function takeInCreationOrder(link: Pick<Link, "run">, clustered: boolean): TakeCandidates {

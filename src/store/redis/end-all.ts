@@ -2,11 +2,10 @@
  * Ends all sessions of a subject, or all but one.
  *
  * A few sessions end in one script. To end many, one script notes the time of creation up to which they end (`horizon`). From then on all
- * of them have ended, because every script that acts on a session compares its creation with that time. Further scripts delete the
- * records and write the markers and log entries, a bounded number each, so that no script delays other commands for long. The end is
- * acknowledged when this is done, because verifiers only read the log. If the instance that began it dies, others continue it: another
- * call for the same subject, a call that ends a session of it, or an instance that finds no progress between two readings of the log
- * (log-reader.ts).
+ * of them have ended, because every script that acts on a session compares its creation with that time. Further scripts delete the records
+ * and write the markers and log entries, a bounded number each, so that no script delays other commands for long. The call returns when all
+ * this is done, because verifiers only read the log. If the instance that began it dies, others continue it: another call for the same
+ * subject, a call that ends a session of it, or an instance that finds no progress between two readings of the log (log-reader.ts).
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -24,11 +23,13 @@ const RETRY_MS = 50;
 
 const ID_BYTES = 8;
 
-/** What one script has done: how many sessions have ended so far, and the ids of those that this script has ended. */
+/**
+ * The reply of one run of lua/end_rest.lua: how many sessions the logout has ended so far, and the ids of those that this run has ended.
+ */
 type Part = { readonly state: "more" | "done" | "none"; readonly count: number; readonly ended: readonly SessionId[] };
 
 export type SubjectEnds = Pick<SessionStore, "endAll"> & {
-  /** Finishes the ends that are under way in a partition. */
+  /** Finishes the logouts of many sessions that are under way in a partition. */
   finish(tag: string): Promise<void>;
 };
 
@@ -90,7 +91,10 @@ export function createSubjectEnds(
   };
 }
 
-/** Runs a part of an end again if its reply does not arrive. All sessions have ended already, and a part may be done twice without harm. */
+/**
+ * Runs lua/end_rest.lua again if its reply does not arrive. That is safe, because the sessions have ended already, and the script may run
+ * twice.
+ */
 async function retry(run: () => Promise<Part>): Promise<Part> {
   for (let failures = 0; ; failures++) {
     try {

@@ -1,6 +1,6 @@
 /**
- * Stores events of sessions and due records in Redis. They are in the partition of their session; those of a logout of everyone are in
- * the first partition.
+ * Stores the history of sessions (events), and the events that are still to be recorded (due records). Both are in the partition of their
+ * session; those of a logout of everyone are in the first partition.
  */
 import {
   type DueRecord,

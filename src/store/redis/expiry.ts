@@ -1,7 +1,8 @@
 /**
  * Searches for sessions that have expired. There is no index by expiry, because each refresh would have to update it. Instead an instance
  * reads the order of creation (lua/expire.lua) in spans of up to 64 sessions, and remembers for each span the time until which nothing in
- * it expires. That is safe because an expiry only moves later. So a session is read when one near it expires, and once an hour.
+ * it expires. That is safe because an expiry only moves later. So a session is read when another one of its span expires, and at least once
+ * an hour.
  */
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
@@ -10,7 +11,7 @@ import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
-/** How long an instance holds a partition after it has examined it, in ms. */
+/** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;
 /**
  * The longest time after which a span is read again, in ms. The clocks of nodes differ, so a session may have been inserted into a span
@@ -20,14 +21,14 @@ const MAX_UNSEEN_MS = 3_600_000;
 /** How many partitions are examined at the same time. */
 const AT_ONCE = 4;
 /**
- * A step stops after it has run this many scripts or ended a limited number of sessions, so that commands of callers run between the
+ * The limits of one step: the number of scripts that it runs, and the number of sessions that it ends. Commands of callers run between the
  * steps.
  */
 const MAX_SCRIPTS = 64;
 const MAX_ENDED = 1_000;
 const ID_BYTES = 12;
 
-/** The sessions from an entry in the order of creation up to the next span. */
+/** A span of sessions in the order of creation: from the entry `from` up to the next span. Before `dueAt` none of them expires. */
 type Span = { readonly from: Buffer | ""; dueAt: number };
 
 /** What this instance knows about a partition. Times are those of the process's own clock. */
@@ -38,7 +39,7 @@ export class Expiry {
   readonly #markerLifeMs: number;
   readonly #instance = randomBytes(ID_BYTES).toString("base64url");
   readonly #partitions = TAGS.map((tag): Partition => ({ tag, spans: unseen(), heldUntil: 0 }));
-  /** Partitions that this pass has not finished yet. */
+  /** The partitions that still have to be examined before all begin again. */
   #left: Partition[] = [];
   /** The number of scripts that this step has run. */
   #scripts = 0;
@@ -106,7 +107,7 @@ export class Expiry {
   /**
    * Examines one span.
    *
-   * @returns where the next span begins, '' if there is none; undefined while another instance holds the partition
+   * @returns where the next span begins, '' if there is none; undefined if another instance examines the partition
    */
   async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
     this.#scripts++;

@@ -1,18 +1,18 @@
 import { StoreUnavailable } from "../../session/ports.ts";
 
 /**
- * Replies of Redis that are caused by a bug in this service, not by a state of the server. After any other error (LOADING, READONLY, OOM,
- * BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, …) or without a reply, the outcome is unknown.
+ * Matches error replies that are caused by a bug in this service, not by a state of the server. After any other error (LOADING, READONLY,
+ * OOM, BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, …) or without a reply, the outcome is unknown.
  *
- * A missing permission has a code of its own (NOPERM) only outside of scripts. Within one it is an ERR, which Redis 7.0 words
- * "The user executing the script can't …"; Redis since 7.2, and Valkey, "ACL failure in script: …".
+ * A missing permission has a code of its own (NOPERM) only outside of scripts. Within a script, the error has the code ERR. Its text in
+ * Redis 7.0 is "The user executing the script can't …"; Redis since 7.2, and Valkey, "ACL failure in script: …".
  */
 const BUGS =
   /^(WRONGTYPE|CROSSSLOT|ERR (?!max number of clients|.*master|.*replica|The user executing the script|ACL failure in script))/;
 
 /**
- * Translates the error of a failed command to one of the domain. The original error is not kept as the cause, because it may contain the
- * arguments of AUTH.
+ * Translates the error of a failed command to an error of the domain (session/ports.ts). The original error is not kept as the cause,
+ * because it may contain the arguments of AUTH.
  */
 export function translate(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof StoreUnavailable) return error;

@@ -111,7 +111,9 @@ async function checkNode(
   return FIT;
 }
 
-/** Returns the fault that an operator must fix: a refusal, or a user without permission to run the check. */
+/**
+ * Returns the fault that an operator must fix: the check refused this Redis, or the user may not run the check. Undefined for other errors.
+ */
 function refusal(error: unknown): StoreRefused | undefined {
   if (error instanceof StoreRefused) return error;
   if (!isDenied(error)) return undefined;
@@ -120,7 +122,7 @@ function refusal(error: unknown): StoreRefused | undefined {
   );
 }
 
-/** Redis refuses the credentials, so more waiting will not help. */
+/** Returns the refusal if Redis does not accept the credentials. Waiting would not help then. */
 export function refusedCredentials(error: unknown): StoreRefused | undefined {
   if (!(error instanceof Error)) return undefined;
   const reported = reportedBy(error);

@@ -25,7 +25,7 @@ export type LinkOptions = {
   readonly commandTimeoutMs: number;
   /** How many replicas must have received an ending before it is acknowledged. */
   readonly waitReplicas: number;
-  /** The reuse interval R of rotation.ts, in ms. */
+  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   readonly log?: Log;
   /** The scripts with another clock, for tests that move the time. */
@@ -36,11 +36,11 @@ export type LinkOptions = {
   readonly recheckMs?: number;
 };
 
-/** @param readUntilMs a time before the request was read, by the clock of the turns */
+/** The first attempt to run a script. `readUntilMs` is a time before its request was read (clock/turns.ts). */
 type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
 
 const RECHECK_INTERVAL_MS = 2_000;
-/** How often a command is sent again if it has had no effect. */
+/** How often a command that Redis did not execute is sent again. */
 const RESENDINGS = 4;
 
 export class Link {
@@ -56,7 +56,9 @@ export class Link {
   #recheck: NodeJS.Timeout | undefined;
   /** Why no script may run: Redis is not checked yet, the check failed, or the store is closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
-  /** Checks and losses of the connection have numbers. If two overlap, the result of the later one counts. */
+  /**
+   * Checks of Redis and losses of the connection are numbered. The result of a check counts only if nothing with a higher number is known.
+   */
   #asked = 0;
   #known = 0;
   #closed = false;
@@ -81,7 +83,7 @@ export class Link {
   }
 
   /**
-   * Resolves when Redis has passed the check and `others` are ready, or after a time limit.
+   * Resolves when Redis has passed the check and `others` has resolved, or after a time limit.
    *
    * @throws StoreRefused
    */
@@ -114,7 +116,7 @@ export class Link {
   }
 
   /**
-   * Runs the script of a verb. This takes one command if Redis knows the script and this process knows the clock of the node.
+   * Runs the script of a name. This takes one command if Redis knows the script and this process knows the clock of the node.
    *
    * A command acts before its caller stops waiting, or not at all. Redis may refuse a command as late although the caller still
    * waits: the clock of the node is unknown, was set, or belongs to another node, or this process held the command up. Such a
@@ -130,7 +132,7 @@ export class Link {
     const sentAt = this.#steady();
     const window = clock.window(sentAt);
     try {
-      // Nearly every refresh ends here. Another promise in between would cost each of them half a microsecond.
+      // Nearly every call ends here. Another promise in between would cost each refresh half a microsecond.
       return await this.#send("evalsha", this.#scripts[verb].sha, tags, args, window);
     } catch (error) {
       return await this.#runAgain(verb, tags, args, { window, sentAt, readUntilMs }, error);

@@ -20,7 +20,10 @@ export function parseEntries(texts: readonly string[]): Revocation[] {
   return texts.map(parseEntry).filter((entry) => entry !== undefined);
 }
 
-/** Returns the time of creation of the latest logout of everyone among the texts ('* <created until> <expires at> revoked_all'), or 0. */
+/**
+ * Returns the time of the latest logout of everyone among the texts ('* <created until> <expires at> revoked_all'): all sessions that were
+ * created up to then have ended. Returns 0 if there is none.
+ */
 export function revokedUntilOf(texts: readonly string[]): StoreMs {
   let until = storeMs(0);
   for (const text of texts) {
@@ -31,7 +34,7 @@ export function revokedUntilOf(texts: readonly string[]): StoreMs {
 
 const ENDING = "ending ";
 
-/** Returns whether a text of the revocations script names a partition in which ends of many sessions are under way. */
+/** Returns whether a text that lua/revocations.lua has returned names a partition in which logouts of many sessions are under way. */
 export function isEndings(text: string): boolean {
   return text.startsWith(ENDING);
 }
@@ -44,11 +47,11 @@ const LOG = "log ";
 const REST = "rest ";
 const NEXT = "next ";
 
-/** What the revocations script returned for some partitions. */
+/** What one run of lua/revocations.lua returned. */
 type LogPiece = {
-  /** For each partition with news, the entry after which the next reading begins. */
+  /** For each partition with new entries, the entry after which the next reading begins. */
   readonly lastEntries: ReadonlyMap<string, string>;
-  /** The partition with which the next piece begins, if there is one. */
+  /** The partition with which the next run must begin; undefined if all was read. */
   readonly rest: string | undefined;
 };
 

@@ -26,7 +26,7 @@ type Positions = ReadonlyMap<string, string>;
  * A position is an entry, not a time, because every node has its own clock. What is appended later follows it in the log, whatever the
  * clock shows. A node that has taken over and lacks the entry returns its whole log (lua/revocations.lua).
  *
- * @param finish does the rest of the ends of many sessions in a partition
+ * @param finish completes the logouts of many sessions that are under way in a partition
  */
 export function createLogReader(
   link: Pick<Link, "run">,
@@ -63,7 +63,10 @@ export function createLogReader(
   };
 }
 
-/** Reads the entries of partitions after the positions, and updates these. It reads in pieces, so that no script delays others for long. */
+/**
+ * Appends to `replies` what was logged in some partitions after the positions, and updates the positions. It runs several short scripts, so
+ * that none delays other commands for long.
+ */
 async function readEntries(
   link: Pick<Link, "run">,
   tags: readonly string[],
@@ -80,13 +83,16 @@ async function readEntries(
   }
 }
 
-/** Returns a function that finishes the endings without progress since its last call: the instance that began them may have died. */
+/**
+ * Returns a function that completes the logouts of many sessions which made no progress since its last call: the instance that began them
+ * may have died.
+ */
 function createResumption(finish: (tag: string) => Promise<void>): (endings: readonly string[]) => void {
-  /** The ends of many sessions that were under way at the last call, with their progress. */
+  /** The logouts that were under way at the last call, each with a hash that changes with its progress. */
   let before: ReadonlySet<string> = new Set();
   return (endings) => {
     for (const ending of endings) {
-      // If finishing the end fails, the next reading finds the end again.
+      // If this fails, the next reading finds the logout again.
       if (before.has(ending)) finish(tagOfEndings(ending)).catch(() => {});
     }
     before = new Set(endings);

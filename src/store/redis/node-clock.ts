@@ -1,5 +1,5 @@
 /**
- * What is known of the clock of a Redis node: enough to limit the time in which a command may act, and to notice that the clock was set.
+ * Estimates the clock of a Redis node: well enough to limit the time in which a command may act, and to notice that the clock was set.
  *
  * A reply that carries the node's time T, requested at `a` and received at `b` on our steady clock, shows that the node's clock
  * is ahead of ours by T − b at least and by T − a at most. Windows for commands are computed with the lower bound, so a command's time to
@@ -14,11 +14,14 @@ import { type WallMs, wallMs } from "../../session/time.ts";
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
-  /** The least number of ms by which the node's clock may be ahead of ours; undefined while it is not known. `#aheadAtMost` is the greatest. */
+  /**
+   * By how many ms the node's clock is ahead of the clock of this process, at least; undefined while that is not known. `#aheadAtMost` has
+   * the upper bound.
+   */
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;
-  /** How far the node's clock was set since the instances last agreed on the shift, in ms. */
+  /** By how many ms the node's clock was set since the instances last agreed on the shift. */
   #step = 0;
   readonly #timeoutMs: number;
 

@@ -1,6 +1,6 @@
 /**
- * The 256 partitions. The first byte of a session id is its partition: the first byte of the SHA-256 of its subject. All keys of a
- * partition have its hash tag, so that they are in one slot of a cluster and one script can change them.
+ * The 256 partitions of the sessions. A session's partition is the first byte of the SHA-256 of its subject, which is also the first byte
+ * of its id. All keys of a partition have its hash tag, so that they are in one slot of a cluster and one script can change them.
  */
 import { hash } from "node:crypto";
 import type { Place, SessionId } from "../../session/model.ts";
@@ -11,10 +11,13 @@ export const TAGS: readonly string[] = Array.from(
   (_, byte) => `{${byte.toString(16).padStart(2, "0")}}`,
 );
 
-/** The partition that is used if one must stand for all. */
+/** The partition for data that belongs to no single session, such as the subscriptions. */
 export const FIRST_TAG = TAGS[0] ?? "";
 
-/** The first two characters of a session id contain its first byte and four bits of the second. This maps them to the hash tag. */
+/**
+ * The first two characters of a session id contain its first byte and four bits of the second. This map leads from these two characters to
+ * the hash tag.
+ */
 const BY_START = new Map<string, string>();
 for (const [byte, tag] of TAGS.entries()) {
   for (let next = 0; next < 256; next += 16) BY_START.set(Buffer.of(byte, next).toString("base64url").slice(0, 2), tag);

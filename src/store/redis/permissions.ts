@@ -3,15 +3,15 @@
 import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Scripts } from "./scripts.ts";
 
-/** The channel of endings, the same as in lua/partition.lua. */
+/** The channel on which the scripts publish revocations, as in lua/sessions.lua. */
 export const CHANNEL = "session-revocations";
 
-/** A pattern for all keys of the service. */
+/** One key, for which the permissions on all keys of the service are checked. */
 const KEY = "{00}";
 
 /**
- * Returns the commands that the service sends, each with a key or the channel, as lua/permissions.lua takes them. The commands that
- * scripts call are found in their texts.
+ * Returns the commands that the service sends, each with a key or the channel, as lua/permissions.lua takes them. The commands that the
+ * scripts call are found by searching the texts of the scripts.
  */
 export function neededCommands(
   scripts: Scripts,
@@ -27,7 +27,7 @@ export function neededCommands(
     `subscribe ${CHANNEL}`,
     ...(target.kind === "cluster" ? ["cluster info", "cluster slots"] : []),
     ...(target.db === 0 ? [] : [`select ${target.db}`]),
-    ...(waitReplicas === 0 ? [] : ["wait"]), // The other commands of shared-wait.ts are called by scripts, too.
+    ...(waitReplicas === 0 ? [] : ["wait"]), // shared-wait.ts also sends PEXPIRETIME and SET, which scripts call, too.
     ...[...new Set(called)].map((name) => `${name.toLowerCase()} ${name === "PUBLISH" ? CHANNEL : KEY}`),
   ];
 }

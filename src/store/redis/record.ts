@@ -1,6 +1,7 @@
 /**
- * The form of a session in Redis: a head of fixed size, which the scripts read and write (lua/partition.lua), the subject, and the data
- * that only the service reads. It is compact, because it is most of the memory that a session takes. A nonce is two words of 32 bits.
+ * The binary form of a session in Redis, a record: a head of fixed size, which the scripts read and write (lua/partition.lua), the subject,
+ * and data that only the service reads. It is compact, because it is most of the memory that a session takes. The head has a nonce as two
+ * words of 32 bits.
  */
 
 import type { DevicePresentation } from "../../session/device-binding.ts";
@@ -22,12 +23,10 @@ export function nonceWords(nonce: string): readonly [number, number] {
   return [high >>> 0, low >>> 0];
 }
 
-/** Offsets of the head, in bytes: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
+/** The offsets of the head's fields, in bytes. lua/partition.lua names the fields, and has their format: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
 const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
 
-/**
- * The first byte of a record, to which flags are added for a session that has a device key, must have one, or allows one transport only.
- */
+/** The first byte of a record. Flags are added to it if the session has a device key, must have one, or allows one transport only. */
 const VERSION = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
@@ -51,9 +50,9 @@ const KIND_BOUND = 2;
 const KIND_PROOF = 4;
 
 /**
- * The length of what stands in place of the key for a DPoP key: the time at which it was bound, or 0 if the session was created with it.
- * The field that holds this time for other keys is 0. So an instance of an older version, which does not know DPoP keys, refuses the
- * session as it refuses a token from after the binding, and neither refreshes nor ends it.
+ * A DPoP key is not stored. In its place, the record has the time at which the key was bound, or 0 if the session was created with it. This
+ * is the length of that time, in bytes. The field that has the time of other keys is 0. So an instance of an older version, which does not
+ * know DPoP keys, refuses the session as it refuses a token from after the binding, and neither refreshes nor ends it.
  */
 const PROOF_KEY_BYTES = 6;
 
@@ -90,8 +89,8 @@ function decodeDevice(bytes: Buffer, createdAt: StoreMs): { readonly device: Dev
 }
 
 /**
- * Returns the device's part of a request in the form that lua/rotate.lua takes. Of the thumbprint in a cookie, these are the first 128
- * bits, in words. They are numbers, because one Buffer among the arguments makes ioredis build the whole command from pieces.
+ * Returns the device's part of a request in the form that lua/rotate.lua takes. Only the first 128 bits of the thumbprint in a device
+ * cookie are sent, as four numbers. A Buffer among the arguments would make ioredis build the whole command from pieces.
  */
 export function deviceArguments(presentation: DevicePresentation): (number | string)[] {
   const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
@@ -116,7 +115,7 @@ export function holderArguments(holder: EndingHolder | undefined): readonly numb
   return holder.proof === undefined ? [holder.issuedAt] : [holder.issuedAt, ...proofWords(holder.proof)];
 }
 
-/** Returns the whole thumbprint, because a record may store it. */
+/** Returns the whole thumbprint as numbers of 32 bits. All of it is needed, because a record may store it. */
 function proofWords({ thumbprint }: KeyProof): readonly number[] {
   const bytes = Buffer.from(thumbprint, "base64url");
   return [0, 4, 8, 12, 16, 20, 24, 28].map((at) => bytes.readUInt32BE(at));
@@ -135,7 +134,10 @@ function decodeAudience(text: string): Audience {
   return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
 }
 
-/** Encodes the part of a record that follows the head. A length takes one byte, or three from 255 on; the last text has no length. */
+/**
+ * Encodes the part of a record that follows the head. Each text is preceded by its length: one byte, or three if the length is 255 or more.
+ * The last text has no length.
+ */
 export function encodeBody(session: NewSession): Buffer {
   const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
   const parts: Buffer[] = [];
@@ -154,8 +156,8 @@ export function encodeBody(session: NewSession): Buffer {
 }
 
 /**
- * Marks an authentication, which precedes the claims of a record. After this byte follow the time, a length and JSON. Claims begin with
- * `{`, so the two are distinguishable.
+ * The byte with which an authentication begins. It precedes the claims of a record, which begin with `{`. After this byte follow the time,
+ * a length and JSON.
  */
 const AUTHENTICATION = 1;
 const AUTHENTICATION_HEAD = 9;

@@ -1,8 +1,8 @@
 /**
  * `REDIS_WAIT_REPLICAS`: a login or an ending is acknowledged after this many replicas have received it.
  *
- * WAIT blocks its connection, so each master has a separate connection for it (shared-wait.ts). On a cluster the acknowledger
- * uses what the client of the store knows: the same nodes, connected as soon as they are known, and the same map of the slots.
+ * WAIT blocks its connection, so each master has a separate connection for it (shared-wait.ts). On a cluster, this module uses the nodes
+ * and the map of the slots that the client of the store knows.
  */
 import { Cluster, Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
@@ -18,7 +18,7 @@ type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; reado
  * Waits for the replicas.
  *
  * @param tag of the partition that was written
- * @param evidence keys, without the tag, of which the write has left at least one; none if it changed nothing
+ * @param evidence keys, without the tag. At least one of them exists after the write; the list is empty if the write changed nothing
  * @throws StoreUnavailable if too few replicas have received it in time, or if this master lacks it. The write itself may persist
  */
 type Wait = (tag: string, evidence?: readonly string[]) => Promise<void>;
@@ -77,7 +77,7 @@ export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   return Object.assign(acknowledge, { ready: ready.promise, check, close });
 }
 
-/** Returns the node that a cluster names instead. */
+/** Returns the node to which the error of a cluster redirects; undefined for other errors. */
 function movedTo(error: unknown): string | undefined {
   return error instanceof Error ? /^MOVED \d+ (\S+)$/.exec(error.message)?.[1] : undefined;
 }

@@ -14,10 +14,10 @@ import type { RotationOutcome } from "../../session/rotation.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 
-/** The offset of the record in a reply that starts with a letter and the time. */
+/** The offset of the session's record in a reply. A letter and the time precede it. */
 const RECORD = 7;
 
-/** This letter precedes that of the outcome if the refresh has bound the device key. */
+/** The letter before that of the outcome, if the refresh has bound the session to its device key. */
 const FIRST_USE = "b";
 
 /**
@@ -130,7 +130,7 @@ const ENDING = "ending";
 const MARKED = { ok: true, wasLive: false } as const;
 const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
 
-/** Returns whether the session has ended with others of its subject, and that end is not finished. */
+/** Returns whether the session has ended in a logout of many sessions of its subject that is still under way. */
 export function isEnding(reply: unknown): boolean {
   return text(reply) === ENDING;
 }

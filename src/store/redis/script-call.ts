@@ -48,8 +48,8 @@ export function scriptCall(
 }
 
 /**
- * The encoded beginnings of calls with one key, by the hash of the script, then by key. There are few of them, because there are few
- * scripts and hash tags.
+ * The encoded beginnings of EVALSHA commands with one key, by the hash of the script, then by the key. There are few of them, because there
+ * are few scripts and hash tags.
  */
 const heads = new Map<string, Map<string, string>>();
 

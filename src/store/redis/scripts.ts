@@ -1,5 +1,5 @@
 /**
- * The scripts, one per verb of the port (lua/, each with its KEYS, ARGV and returns in a header).
+ * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
  * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua and
  * lua/sessions.lua, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if the command comes outside
@@ -27,7 +27,7 @@ export type Verb = (typeof VERBS)[number];
 /** A script's text and its SHA-1, by which Redis knows it. */
 type Script = { readonly text: string; readonly sha: string };
 
-/** `sync` is no method of the port: it returns the time, and may act at any time. */
+/** `sync` is loaded differently: it has none of the shared parts except `clock()`, and may act at any time. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
 export function readLua(name: string): string {

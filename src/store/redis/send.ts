@@ -1,6 +1,7 @@
 /**
- * Sends commands, and limits how long a reply is awaited. The deadline is counted in turns (clock/turns.ts): a process that was held up
- * counts that as one turn, and has then read the replies that arrived in the meantime. Being in a set costs a command less than a timer.
+ * Sends commands, and limits how long a reply is awaited. The deadline is counted in turns (clock/turns.ts): if the process was stopped or
+ * busy, that counts as one turn, and the replies that arrived in the meantime are read first. One timer serves all commands, because a
+ * timer for each would cost more.
  */
 import { Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../clock/turns.ts";
@@ -19,7 +20,7 @@ export type Sender = {
 /** After this many bytes (some eight refreshes) the commands are written at once, so that Redis can begin to execute them. */
 const MAX_GATHERED_BYTES = 2_560;
 
-/** @param timeoutMs how long a reply is awaited, at most one turn longer */
+/** @param timeoutMs how long a reply is awaited, in ms. The wait may be one turn longer */
 export function createSender(timeoutMs: number): Sender {
   /** The commands without a reply: those that were sent in this turn, and those of each earlier turn. */
   let turn = new Set<Command>();

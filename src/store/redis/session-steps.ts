@@ -10,7 +10,7 @@ import type { Argument } from "./script-call.ts";
 type Deps = {
   readonly link: Pick<Link, "run">;
   readonly acknowledge: Acknowledge;
-  /** The reuse interval (R of rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /** How long an ended session is remembered, in ms. */
   readonly markerLifeMs: number;

@@ -1,6 +1,6 @@
 /**
- * WAIT on one connection, shared: callers that arrive while one is under way share the next. So many endings need only few WAITs, and
- * these do not pile up while replicas are missing.
+ * Shares the command WAIT on one connection: callers that arrive while a WAIT is under way share the next one. So many logouts need only
+ * few WAITs, and these do not pile up while replicas are missing.
  *
  * WAIT only waits for the last write of its own connection, but the write to be acknowledged was made on another one. So this connection
  * first makes a small write of its own. Replicas receive all writes in one order, so those that have received the small write have received

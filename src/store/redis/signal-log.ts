@@ -15,9 +15,9 @@ import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
 
-/** How many partitions one script takes if it may have a lot to do in each. */
+/** How many partitions one run of a script handles, for the scripts that may have a lot to do in each. */
 const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };
-/** How many partitions one script takes if it reads the cursors of one subscription. */
+/** How many partitions one run of a script handles, if it reads the cursors of only one subscription. */
 const AT_ONCE_OF_ONE = 128;
 
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
@@ -110,13 +110,13 @@ function createPartitions(
     async readers(tags, subscription = "") {
       const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
       const texts = await run("signal_cursors", tags, [subscription], atOnce);
-      // In a cluster every second map is that of a key that stands for no partition (link.ts).
+      // In a cluster, every second key stands for no partition (link.ts), and so does every second map.
       return texts.flatMap((slot) => parseReaders(slot).slice(0, clustered ? 1 : undefined));
     },
 
     async eachPartition(verb, tags, args) {
       const replies = await run(verb, tags, args);
-      // In a cluster the reply has a second text, for the key that stands for no partition (link.ts).
+      // In a cluster, each reply has a second text, for a key that stands for no partition (link.ts).
       return clustered ? replies.map(([own = ""]) => own) : replies.flat();
     },
   };

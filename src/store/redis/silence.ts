@@ -2,12 +2,13 @@
  * Detects dead connections that were never closed, because a machine or a network is gone.
  *
  * ioredis can do that with a timer of its own. But the timer runs out while this process does not run, and ioredis then drops a healthy
- * connection before its replies have been read. So silence is counted in turns here, which costs a command nothing.
+ * connection before its replies have been read. So silence is counted in turns (clock/turns.ts), the time in which this process could read.
+ * That costs a command nothing.
  */
 import type { Redis } from "ioredis";
 import { TURN_MS, turns } from "../../clock/turns.ts";
 
-/** A connection may be silent for this many command timeouts while replies are due. */
+/** A connection is closed if nothing arrives on it for this many command timeouts while replies are expected. */
 const COMMAND_TIMEOUTS = 2;
 
 /**

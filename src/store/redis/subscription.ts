@@ -1,4 +1,4 @@
-/** Receives the wake hints, which the scripts publish when they append to the log. It subscribes only while there are listeners. */
+/** Receives the hints that the scripts publish when they append to the revocation log. It subscribes only while somebody listens. */
 import { Redis } from "ioredis";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { type Client, connectSubscriber, disconnect } from "./connection.ts";

@@ -8,7 +8,7 @@ import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { RedisSignalLog } from "./signal-log.ts";
 
-/** Prefix of the field with the part of a subscription that the service itself changes. */
+/** The prefix of the fields that have the status of a subscription, which the service itself changes. */
 const STATUS = "=";
 const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
 
@@ -38,13 +38,13 @@ export function createSubscriptions(
     get,
 
     /**
-     * Creates a subscription. Its row is written before its cursors, so a cursor without a row belongs to a deleted subscription. If the
-     * call fails, a second call continues where the first one failed.
+     * Creates a subscription. Its definition is written before its cursors, so a cursor without a definition belongs to a deleted
+     * subscription. If the call fails, a second call continues where the first one failed.
      */
     async create(id, definition, createdAt) {
       if (!(await change("create", id, [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS]))) return false;
       await changeReaders("add", id);
-      // In a cluster, the readers are distributed over the nodes.
+      // The cursors are in all partitions, which are on several nodes in a cluster.
       await Promise.all([acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => acknowledge(tag, ["f"]))]);
       return true;
     },
@@ -81,7 +81,7 @@ export function createSubscriptions(
 }
 
 async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReaders: ChangeReaders): Promise<void> {
-  // The order matters: a row is written before its readers, and deleted before them.
+  // The order of these two readings matters: a definition is written before its cursors, and deleted before them.
   const readers = await log.readers(TAGS);
   const rows = await readRows(link);
   const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
