@@ -27,14 +27,14 @@ afterAll(() => service.stop());
 
 type Victim = { readonly sid: string; readonly device: Device; readonly challenge: string };
 
-/** Creates a user whose session has no key yet, with its challenge. */
+/** Creates a user whose session has no key yet. The result has the challenge for registering one. */
 async function unbound(): Promise<Victim> {
   const { sid, refreshToken, secureSessionRegistration } = await logIn(service);
   const challenge = challengeOf(secureSessionRegistration) ?? "";
   return { sid, device: new Device(service.publicUrl, refreshToken), challenge };
 }
 
-/** Creates a user whose session is bound, with the challenge for the next renewal. */
+/** Creates a user whose session is bound to a key. The result has the challenge for the next renewal. */
 async function bound(alg: "ES256" | "RS256" = "ES256"): Promise<Victim> {
   const { sid, refreshToken } = await logIn(service);
   const device = new Device(service.publicUrl, refreshToken, deviceKey(alg));

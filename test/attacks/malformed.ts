@@ -77,7 +77,7 @@ function spoil(data: Buffer, at: number): Buffer {
   return data;
 }
 
-/** Makes an envelope of a stream. Its length may differ from that of its data. */
+/** Functions from the length of an envelope's data to the length in its prefix. Some of them are wrong on purpose. */
 const LENGTHS: readonly ((length: number) => number)[] = [
   ...[(length: number) => length, (length: number) => length, (length: number) => length],
   ...[(length: number) => length + 1, (length: number) => Math.max(0, length - 1)],

@@ -106,8 +106,8 @@ function startBystander({ publicUrl, adminUrl }: Service, refreshTokens: readonl
 /** The greatest growth of resident memory during one attack, in MiB. */
 const MAX_GROWTH_MIB = 160;
 /**
- * The greatest 99th percentile of the bystander's requests during an attack, in ms, in addition to that without an attack on a busy
- * machine.
+ * How long the bystander's requests may take during an attack (99th percentile), in ms, beyond `BUSY_FACTOR` times their duration without
+ * an attack.
  */
 const MAX_P99_MS = 500;
 const BUSY_FACTOR = 10;

@@ -1,4 +1,4 @@
-/** Measures the cost of a request to the service, and the service under a constant rate of bytes. */
+/** Measures the cost of a request to the service, and how the service behaves under a constant rate of bytes. */
 import { readdirSync, readFileSync } from "node:fs";
 import { Agent, request as send } from "node:http";
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";

@@ -42,7 +42,7 @@ const TABS = 2;
 const PAUSE_MS = [200, 1_200] as const;
 /** The probability that a browser logs out instead of refreshing. */
 const LEAVES = 0.08;
-/** Sessions for the requests that are sent at a steady rate. */
+/** The number of sessions for the requests that are sent at a steady rate. */
 const SESSIONS = 20;
 /** The probability that a browser of this test presents a session that has ended. */
 const PRESENTS = 0.05;

@@ -11,7 +11,7 @@ const STOPS_MS = [500, 1_000, 1_500, 2_000];
 /** How long the service runs between two suspensions, in ms, and how long it may then refuse requests that have waited for too long. */
 const BETWEEN_STOPS_MS = 300;
 const STALL_MS = 100;
-/** How long before a suspension Redis delays commands, in ms: a small part of the time that they may take. */
+/** For how long before each suspension Redis delays commands, in ms: a small part of the time that they may take. */
 const REDIS_WAITS_MS = 100;
 
 export const STORES = ["Redis", "embedded store"] as const;

@@ -21,7 +21,7 @@ const seen: Record<string, unknown>[] = [];
 let instances = 0;
 let implementation: (request: Everything, context: HandlerContext) => Promise<Everything> | Everything;
 
-/** Counts its instances and calls. An interceptor is created anew for each call. */
+/** An interceptor that counts its instances and calls. It is created anew for each call. */
 const counting: Interceptor = (next) => {
   const instance = ++instances;
   let calls = 0;

@@ -1,4 +1,4 @@
-/** The handler of unary calls responds as connect-node does, and leaves everything else to it. */
+/** The handler of unary calls responds as connect-node does, and passes all other requests on to connect-node. */
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { connect as connectTcp } from "node:net";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { play } from "./client-processes/play.ts";
 import { long } from "./support/run-length.ts";
 
-/** The short form. `npm run proof:clients` has 50 processes and 100 token lives. */
+/** The size of the test. `npm run proof:clients` runs the long form, with 50 processes and 100 lives of a token. */
 const SIZE = long ? { processes: 50, tokenLives: 100 } : { processes: 4, tokenLives: 3 };
 
 test("with a proof, any token of the session, and however long requests take", async () => {

@@ -1,4 +1,4 @@
-/** Keys of both kinds rotate under load, as early as their ages permit: no live token is refused, at any instance. */
+/** Signing keys and MAC keys rotate under load, as early as their ages permit: no live token is refused, at any instance. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
@@ -35,7 +35,7 @@ async function keys({ env }: Deployment, ...command: readonly string[]): Promise
   );
 }
 
-/** Returns the id of the key by which a refresh token was made. */
+/** Returns the id of the MAC key that a refresh token contains. */
 const macKidOf = (refreshToken: string) => Buffer.from(refreshToken, "base64url").toString("hex", 1, 5);
 
 type Verify = (token: string) => Promise<unknown>;

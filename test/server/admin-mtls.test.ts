@@ -165,7 +165,7 @@ describe("when the file of the authorities changes", () => {
     const agent = new Agent({ ...prometheus, maxCachedSessions: 10 });
     expect(await metricsBy(agent)).toEqual([200, false]);
     writeFileSync(path("clients.pem"), strangers.cert);
-    // The name has no scope for metrics, but without a trusted authority it would be 401.
+    // The name in the certificate has no scope for metrics (403). If its authority were not trusted, the status would be 401.
     await until(async () => expect(await status(foreign)).toBe(403));
     expect(await status(prometheus)).toBe(401);
     expect(await metricsBy(agent)).toEqual([401, false]);

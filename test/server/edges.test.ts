@@ -1,4 +1,4 @@
-/** Promises to callers that hold exactly: times to the second, and texts to the letter. */
+/** What callers can rely on exactly: times to the second, and texts to the letter. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { RPC_PROTOCOLS } from "../support/clients.ts";

@@ -14,7 +14,7 @@ const OTHERS = { method: "POST", path: "/v1/auth/sessions:revokeOthers" } as con
 
 const ask = (wanted: RawRequest) => request(service.publicUrl, wanted);
 
-/** Returns the code of a failure, after checking what all failures have in common. */
+/** Returns the status and the code of a failed response, after checking what all of them have in common. */
 function failure(response: RawResponse): [status: number, code: string] {
   const body = JSON.parse(response.body);
   expect(Object.keys(body)).toEqual(["error"]);

@@ -1,4 +1,4 @@
-/** The first sessions of the quickstart that the service prints, and of README.md, work when they are pasted into a shell. */
+/** The commands of the quickstart, which the service prints and README.md has, work when they are pasted into a shell. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The sessions of a user, through every protocol: list them, end them. */
+/** Lists and ends the sessions of a user, through every protocol. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";

@@ -1,4 +1,4 @@
-/** Watches that pass their batches to a function instead of yielding them. */
+/** Watches of the revocation feed that pass their batches to a function instead of yielding them. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { FeedBatch, RevocationFeed, TakeBatch } from "../../src/session/feed.ts";
 import type { SessionId } from "../../src/session/model.ts";

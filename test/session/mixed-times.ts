@@ -19,15 +19,15 @@ export function mixed(tokens: AccessTokens, port: SessionStore, session: Session
   wallTime(store);
   // @ts-expect-error A time must not be converted twice.
   shownTime(wall, 0);
-  // @ts-expect-error Nor may it be converted twice in the other direction.
+  // @ts-expect-error A time of the store must not be converted to the store's time again.
   toStoreTime(store, 0);
   // @ts-expect-error Times of different scales cannot be compared.
   earliest(store, wall);
-  // @ts-expect-error Nor can they be compared in the other order.
+  // @ts-expect-error Times of different scales cannot be compared in the other order either.
   latest(wall, store);
   // @ts-expect-error Times of different scales are never equal.
   if (session.createdAt === wall) return;
-  // @ts-expect-error A time that was moved stays on its scale.
+  // @ts-expect-error `later` returns a time on the scale of its argument.
   later(store, 1) satisfies WallMs;
   // @ts-expect-error A sum is a plain number, which may be a duration: `later` returns a time.
   (store + 1) satisfies StoreMs;

@@ -79,7 +79,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
     });
     return {
       delivery,
-      /** Starts a round without waiting for it, because the store may never reply. */
+      /** Starts a round of deliveries without waiting for it, because the store may never reply. */
       async round() {
         if (life.alive) void delivery.round();
         await world.quiet();

@@ -27,7 +27,10 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ does: others }) },
 );
 
-/** Runs two instances with random rounds, deaths, outages, lost leases and faults of receivers. @returns how often a signal was repeated */
+/**
+ * Runs two instances with random rounds of deliveries, deaths, outages, lost leases and faults of receivers. @returns how often a signal
+ * was repeated
+ */
 async function run(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[]): Promise<number> {
   const world = createWorld();
   const { store, receipts } = world;

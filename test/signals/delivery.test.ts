@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 
 type World = ReturnType<typeof createWorld>;
 
-/** Advances the clock in steps, with a round of an instance after each. */
+/** Advances the clock in steps. After each step an instance makes a round of deliveries. */
 async function passTime(world: World, instance: ReturnType<World["instance"]>, ms: number, stepMs: number) {
   for (let passed = 0; passed < ms; passed += stepMs) {
     world.store.now += stepMs;

@@ -12,8 +12,8 @@ const SIGNALS: readonly LoggedSignal[] = Array.from({ length: 100 }, (_, at) => 
 });
 
 /**
- * Runs a pass over the signals, the first of which the receiver has accepted. Returns the stored position and the signals that were
- * found.
+ * Searches the log once for signals to return, if the receiver has accepted the first `accepted` ones. Returns the stored position and the
+ * signals that were found.
  */
 async function pass(accepted: number) {
   let position = "0" as Cursor;

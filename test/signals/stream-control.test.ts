@@ -1,4 +1,4 @@
-/** Status, subjects and verification of streams by push, on the running service. */
+/** Status, subjects and verification of event streams (SSF) that are delivered by push, on the running service. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";

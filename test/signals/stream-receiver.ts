@@ -1,4 +1,4 @@
-/** A receiver of SSF 1.0 that is written by the specifications, and is configured only with the issuer of the service. */
+/** A receiver of SSF 1.0 that follows the specifications alone, and is configured only with the issuer of the service. */
 import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
 import { expect } from "vitest";
 import type { Service } from "../support/service.ts";

@@ -6,7 +6,7 @@ import { storeMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend, redisClusterBackend } from "../support/store/backends.ts";
 import { MARKED, newSession, nonce, SECOND, subject } from "../support/store/sessions.ts";
 
-/** After this time, another instance may take over a partition from one that has held its lease. */
+/** After this time, another instance may take over a partition from the instance that held its lease. */
 const TAKEOVER = 31 * SECOND;
 const SHORT = 10 * SECOND;
 

@@ -51,7 +51,10 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Reduces an outcome to what must be equal. The order within a millisecond differs, as does whether another instance did a part. */
+/**
+ * Reduces an outcome to the parts that must be equal in all stores. The order within a millisecond differs, as does whether another
+ * instance did a part.
+ */
 function counted(outcome: EndAllOutcome) {
   return outcome.ok ? outcome.count : outcome.reason;
 }

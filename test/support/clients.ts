@@ -122,7 +122,7 @@ function methodOf<I extends DescMessage, O extends DescMessage>(method: DescMeth
   ] as const;
 }
 
-/** Converts a failure of grpc-js to what connect-node makes of the same trailers. */
+/** Converts a failure of grpc-js to the error that connect-node makes of the same trailers. */
 function connectErrorOf(failure: ServiceError, headers: Headers): unknown {
   headers.set("grpc-status", String(failure.code));
   headers.set("grpc-message", encodeURIComponent(failure.details));

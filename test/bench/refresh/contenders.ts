@@ -63,7 +63,10 @@ async function accessTokens(service: Service): Promise<string[]> {
   return (await logIn(service, LOGOUTS)).map(({ accessToken }) => accessToken);
 }
 
-/** Checks that the service accepts the tokens of the floor. Otherwise the floor might be fast because it does less work. */
+/**
+ * Checks that the service accepts the tokens of the minimal server (floor.ts). Otherwise that server might be fast because it does less
+ * work.
+ */
 async function checkFloor(port: number, service: Service): Promise<void> {
   const [login] = await logIn(service, 1);
   const response = await fetch(`http://127.0.0.1:${port}/v1/auth/refresh`, {

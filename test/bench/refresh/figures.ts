@@ -5,9 +5,12 @@ import type { Figure } from "./report.ts";
 
 export type Findings = {
   readonly measured: ReadonlyMap<string, Measured>;
-  /** The service and the floor, both under the same rate of requests. */
+  /** The service and the minimal server (floor.ts), both under the same rate of requests. */
   readonly offered: readonly [of: Measured, to: Measured] | undefined;
-  /** How many commands reached the store during the turns of "json", and how many records it read during those of "forged". */
+  /**
+   * How many commands reached the store during the turns of the contender "json", and how many records the service read during those of
+   * "forged".
+   */
   readonly storeCalls: { readonly roundTrips: number; readonly forgedReads: number };
   readonly atRest: AtRest | undefined;
 };

@@ -1,4 +1,4 @@
-/** Whoever copies all cookies of a profile can use them only until the copied device cookie expires; the owner's session goes on. */
+/** A thief that copies all cookies of a profile can use them only until the copied device cookie expires. The owner's session continues. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bed, bound, DEVICE_COOKIE, LIFE_MS, passLife, passTime, refreshIn, startBed, type User } from "./bed.ts";
 import type { Profile, ProfileTab } from "./profiles.ts";

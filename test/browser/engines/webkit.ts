@@ -65,7 +65,7 @@ async function openSession({ call }: Driver): Promise<string> {
   return `/session/${sessionId}`;
 }
 
-/** Starts WebKitGTK. A driver that gives no session is replaced once. */
+/** Starts WebKitGTK. If the driver creates no session, it is replaced once. */
 export async function startWebKit(): Promise<Engine> {
   let driver = await startDriver();
   const start = async () => {

@@ -27,7 +27,8 @@ const MODULES = { kept: WITH_THE_LINE, plain: WITHOUT_IT };
 type Name = keyof typeof MODULES;
 
 /**
- * An application whose module that creates the session accepts no updates while an importing module does, as components of a framework do.
+ * An application in which the module that creates the session does not accept hot updates, but the module that imports it does, as
+ * components of a framework do.
  */
 const applicationOf = (name: Name) => `
 import { session } from "./${name}-session.ts";

@@ -1,7 +1,7 @@
 /**
  * Searches the state machine of the kit in every order of events: two tabs, two sessions, refreshes whose responses come late or never,
- * messages that overtake each other or are lost, endings, sign-ins, and reads of the hint cookie. The search ends when it finds no new
- * state.
+ * messages that overtake each other or are lost, ends of sessions, sign-ins, and reads of the hint cookie. The search ends when it finds no
+ * new state.
  */
 import { expect, test } from "vitest";
 import * as machine from "../../../src/browser/machine.ts";

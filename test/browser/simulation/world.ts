@@ -15,7 +15,7 @@ const LATENCY_MS = 20;
 /** The least delay of a timer in a hidden tab, as in browsers. */
 const THROTTLE_MS = 1_000;
 
-/** The state of a tab that the platform keeps. */
+/** The state that the simulated platform keeps for a tab. */
 type Frame = {
   readonly id: number;
   frozen: boolean;

@@ -28,7 +28,7 @@ export class Receiver {
     return `http://127.0.0.1:${this.#port}/signals`;
   }
 
-  /** Starts to listen, after `stop` again on the same port. */
+  /** Starts to listen. After `stop`, it uses the same port again. */
   async start(): Promise<this> {
     // The system gives this port to no other program, so it is still free after `stop`.
     this.#port ||= await freePort();

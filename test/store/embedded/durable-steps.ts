@@ -1,6 +1,6 @@
 /**
- * A process that runs each step of an embedded store once, and writes a line before it and one after its
- * acknowledgement: a trace of its system calls shows which of them reached the disk in between. Usage: node durable-steps.ts <file>
+ * A process that runs each step of an embedded store once. It writes a line before the step and one after its acknowledgement, so that a
+ * trace of its system calls shows what reached the disk in between. Usage: node durable-steps.ts <file>
  */
 import { writeSync } from "node:fs";
 import type { PresentedToken } from "../../../src/session/rotation.ts";

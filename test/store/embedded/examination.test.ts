@@ -1,4 +1,7 @@
-/** The work of the embedded store is limited however many sessions there are: refreshes do not write expiries, and steps have limits. */
+/**
+ * The work of the embedded store is limited however many sessions there are: refreshes do not write new times of expiry, and each step
+ * processes a limited number of sessions.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

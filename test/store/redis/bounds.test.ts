@@ -31,7 +31,7 @@ const THOUSANDS = 3_000;
 const CAP = 10_000;
 /** The greatest number of entries of the log that a script returns. */
 const MOST_ENTRIES = 500;
-/** The greatest number of sessions that a script processes, and of commands and words that it needs for each. */
+/** The greatest number of sessions that a script processes, and of commands and arguments that it uses for each of them. */
 const MOST = 128 + 1;
 const MOST_WORDS = MOST * 40;
 
@@ -46,7 +46,10 @@ function openMonitor(): Promise<Redis> {
   return redis.admin.duplicate(never).monitor().catch(openMonitor);
 }
 
-/** Returns the work of each script during an action, for the run of the script with the most work, as reported by Redis. */
+/**
+ * Returns the work of each script during an action, as reported by Redis. If a script runs several times, the run with the most work
+ * counts.
+ */
 async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> {
   const monitor = await openMonitor();
   const most = new Map<string, Work>();

@@ -50,7 +50,7 @@ function pattern(text: string): RegExp {
   return new RegExp(`^${parts.join("")}$`);
 }
 
-/** Returns the time until a key expires that was just written, in ms; undefined if it does not expire. */
+/** The lives of keys in the words of the page, each with the time until a key expires that was just written, in ms; undefined for none. */
 const LIVES: Readonly<Record<string, number | undefined>> = {
   "until the session's expiry, plus a sixteenth of its idle timeout, plus two minutes": IDLE + IDLE / 16 + 120 * SECOND,
   "until the last absolute expiry of a session in it, plus a sixteenth of the idle timeout, plus two minutes":

@@ -55,7 +55,7 @@ test("when the master dies the store follows to the new one, with what replicas 
   stop();
 });
 
-/** Starts a Redis with a port for TLS, both with the same certificate. */
+/** Starts a Redis that listens with TLS on a second port, under a self-signed certificate. */
 async function aTlsRedis(...args: readonly string[]) {
   const { cert, key } = selfSigned();
   const directory = scratch();
