@@ -58,7 +58,7 @@ test.each([
 const git = (...args: string[]) =>
   execFileSync("git", args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
 
-/** Returns the states to compare with: the one that has landed, the one that is committed, and the one before the last change. */
+/** Returns the commits to compare with: the remote's main branch, the present commit, and the one before the last change of proto/. */
 function earlierStates(): readonly string[] {
   try {
     const head = git("rev-parse", "HEAD");

@@ -1,4 +1,4 @@
-/** The times at which failed calls of long work are repeated, with a clock of the test. */
+/** When commands for many users repeat failed calls. The test has its own clock. */
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { CallFailure } from "../../src/cli/admin-api/failure.ts";

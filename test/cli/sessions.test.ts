@@ -241,7 +241,10 @@ describe("sessions end-all", () => {
 });
 
 describe("an id that begins with a dash", () => {
-  /** The first six bits of a session id are the first ones of its subject's hash. */
+  /**
+   * Returns a subject whose sessions have ids that begin with a dash. The first six bits of a session id equal those of the hash of its
+   * subject.
+   */
   function dashedSubject(): string {
     for (;;) {
       const subject = newSubject();

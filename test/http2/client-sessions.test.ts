@@ -1,4 +1,4 @@
-/** The connections of a client. Faults of the network only fail the requests that meet them, and the next request is served. */
+/** The connections of a client. A network fault fails only the requests that are in flight during it, and the next request is served. */
 import { once } from "node:events";
 import { type ClientHttp2Stream, createServer, type ServerHttp2Session } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
@@ -255,7 +255,7 @@ test("any sequence of faults throws nothing, and leaves a client that is served"
           await new Promise(setImmediate);
         }
         world.proxy.release();
-        // A request that meets the fault may fail, but one of the following requests must succeed.
+        // A request during the fault may fail, but one of the following requests must succeed.
         await vi.waitFor(() => pass(TIMEOUT_MS).then(() => get(world.sessions)), { timeout: 30_000 });
       } finally {
         await world.stop();

@@ -1,4 +1,7 @@
-/** Chooses the mutants to judge, at random by a seed, and distributed over the rooms in proportion to their size. */
+/**
+ * Chooses the mutants to judge, at random by a seed. They are distributed over the groups of source files (rooms) in proportion to the size
+ * of each.
+ */
 import { createHash } from "node:crypto";
 
 export type Share<T> = { readonly room: string; readonly quota: number; readonly order: readonly T[] };

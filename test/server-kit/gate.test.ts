@@ -1,4 +1,4 @@
-/** The gate, and the headers that the session adds to an application's response. */
+/** The function that protects pages (the gate), and the headers that the session adds to an application's response. */
 import { expect, test } from "vitest";
 import { addResponseHeaders, createGate } from "../../src/server-kit/gate.ts";
 import { createServerSessions } from "../../src/server-kit/index.ts";

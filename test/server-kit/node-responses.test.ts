@@ -1,4 +1,4 @@
-/** Headers that an application sets after the adapter for Express, or before that for Fastify. */
+/** Headers that an application sets after the adapter for Express has run, or before the adapter for Fastify runs. */
 import { once } from "node:events";
 import type { Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

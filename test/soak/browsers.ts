@@ -172,8 +172,8 @@ function brief({ generation, nonce, issuedAt }: PresentedToken): string {
 }
 
 /**
- * Checks that there is only one chain of tokens: the token in the jar is accepted, and so are the next two, and an earlier token then
- * ends the session for all.
+ * Checks that each session has only one chain of tokens: the token in the jar is accepted, and so are the next two. An earlier token then
+ * ends the session.
  */
 export async function expectOneChain(world: World, browsers: readonly Browser[]): Promise<void> {
   const [store] = world.instances;

@@ -97,7 +97,7 @@ async function causeAll(publicApi: Caller): Promise<void> {
   const busy = await logIn(service);
   // Seven refreshes exceed the limit of the session.
   for (let at = 0; at < 7; at++) await publicApi.call(refresh, {}, cookie(busy.refreshToken));
-  // Fifteen malformed tokens cause more lines of a kind than are written in a second.
+  // Fifteen malformed tokens cause more log lines of one kind than the log accepts in a second.
   for (let at = 0; at < 15; at++) await publicApi.call(refresh, {}, cookie("malformed"));
   await publicApi.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
   await flood();

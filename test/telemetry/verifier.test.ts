@@ -1,4 +1,4 @@
-/** A trace continues from the caller of another service through its verifier into this service and its store. */
+/** A trace that a caller begins continues through another service and its verifier into this service and its store. */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createClient } from "@connectrpc/connect";

@@ -1,4 +1,4 @@
-/** Converts ECDSA signatures to the form of JWS, compared with Node's own conversion. */
+/** The conversion of ECDSA signatures to the form of JWS, compared with Node's own conversion. */
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { expect, test } from "vitest";
 import { joinedText } from "../../src/tokens/der-signature.ts";

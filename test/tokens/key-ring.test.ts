@@ -157,7 +157,7 @@ describe("changing a ring file", () => {
 });
 
 describe("a running instance", () => {
-  const EVERY = 20; // The interval of readings, in ms. No verdict depends on it, because the tests wait for events.
+  const EVERY = 20; // How often the ring file is read, in ms. No verdict depends on it, because the tests wait for events.
 
   /** Watches a ring and returns its events one by one. */
   function follow(ring: KeyRing) {

@@ -1,4 +1,4 @@
-// Stands for the start of a service, in a separate process: it waits for a line on standard input, and then reports its signing keys.
+// Simulates the start of a service in a separate process: it waits for a line on standard input, and then reports its signing keys.
 import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
 
 process.stdin.once("data", async () => {

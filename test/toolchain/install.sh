@@ -1,9 +1,9 @@
 #!/bin/sh
-# Puts a Node on the path of the npm scripts that starts on this machine: the pinned one; or else the machine's own, if it is new enough;
-# or else the newest one that needs no libatomic. It may be run again.
+# Puts a Node that starts on this machine on the path of the npm scripts: the pinned one; or else the
+# machine's own, if it is new enough; or else the newest one that needs no libatomic. It may be run again.
 #
-# The pinned Node is not a dependency of the root package. Otherwise npm would run the install scripts of other packages on it before
-# anything could find out that it does not start.
+# The pinned Node is not a dependency of the root package. Otherwise npm would run the install scripts of
+# other packages on it before anything could find out that it does not start.
 set -eu
 cd "$(dirname "$0")/../.."
 

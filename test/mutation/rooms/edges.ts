@@ -1,4 +1,4 @@
-/** The rooms to mutate that are between callers and the domain, and those that compose them. */
+/** Groups of source files to mutate (rooms): those between callers and the domain, and those that compose them. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const browser = testsOf("browser");

@@ -1,4 +1,4 @@
-/** The rooms to mutate of the HTTP layer: its gateway, its plugins, and the packages for Connect servers. */
+/** Groups of source files to mutate (rooms): the HTTP layer, its gateway, its plugins, and the packages for Connect servers. */
 import { type Room, testsOf } from "./room.ts";
 
 const http = testsOf("http");

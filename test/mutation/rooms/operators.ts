@@ -1,4 +1,4 @@
-/** The rooms to mutate that start the service, and those of further programs for operators. */
+/** Groups of source files to mutate (rooms): those that start the service, and further programs for operators. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const cli = testsOf("cli");

@@ -1,4 +1,4 @@
-/** The rooms to mutate of the domain, its stores, its tokens and its API. */
+/** Groups of source files to mutate (rooms): the domain, its stores, its tokens and its API. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const redis = testsOf("store/redis");
