@@ -25,5 +25,4 @@ export function createSteadyClock(up = awakeAndAsleep, awake = () => performance
   return Object.assign(() => awake() + slept, { refresh });
 }
 
-/** The clock of this process. */
 export const steadyClock = createSteadyClock();

@@ -14,11 +14,7 @@ export const TURN_MS = 50;
 /** The clock and the functions that follow the event loop. Tests replace them. */
 type Loop = {
   readonly clock: SteadyClock;
-  /**
-   * Calls `then` again and again, each time before a poll.
-   *
-   * @returns a function that stops it
-   */
+  /** Calls `then` again and again, each time before a poll. @returns a function that stops it */
   readonly every: (ms: number, then: () => void) => () => void;
   /** Calls `then` once, after the next poll. */
   readonly afterPoll: (then: () => void) => void;
@@ -99,5 +95,4 @@ export class Turns {
   }
 }
 
-/** The turns of this process. */
 export const turns = new Turns();

@@ -1,4 +1,3 @@
-/** Returns the text of what was thrown. */
 export const errorMessage = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** Returns the code of a file system's error, such as `ENOENT`. */

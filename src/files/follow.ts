@@ -85,7 +85,6 @@ type FollowedDeps<Content, Fault extends Error> = {
   readonly path: string;
   readonly read: () => Promise<string>;
   readonly parse: (text: string) => Content;
-  /** Converts an error of `read` or `parse`. */
   readonly faultOf: (error: unknown) => Fault;
 };
 

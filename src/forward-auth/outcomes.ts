@@ -10,7 +10,6 @@ export class Outcomes {
     this.#counts.set(outcome, (this.#counts.get(outcome) ?? 0) + 1);
   }
 
-  /** @param stalenessMs how old the knowledge of ended sessions is */
   exposition(stalenessMs: number): string {
     const checks = [...this.#counts].map(
       ([outcome, count]) => `forward_auth_checks_total{outcome="${outcome}"} ${count}`,

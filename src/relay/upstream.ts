@@ -31,7 +31,6 @@ type Deps = {
   readonly signal: AbortSignal;
   /** The wall clock, in ms since the epoch. */
   readonly clock: () => number;
-  /** A clock that never jumps, in ms. */
   readonly monotonic: () => number;
 };
 

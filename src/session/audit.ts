@@ -126,8 +126,6 @@ export interface Requester {
   correlation?(): Correlation;
 }
 
-/** A requester of which nothing is known. */
 export const UNKNOWN_REQUESTER: Requester = { address: () => undefined, adminName: undefined };
 
-/** Records an event. */
 export type Audit = (event: AuditEvent, requester: Requester) => void;

@@ -11,7 +11,6 @@ type Deps = {
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Random;
   readonly audit: Audit;
-  /** How many live sessions a subject may have. */
   readonly maxSessionsPerSubject: number;
   /** How often a session may be created for one subject. */
   readonly createLimit: RateLimit;

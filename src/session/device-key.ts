@@ -1,6 +1,5 @@
 import type { StoreMs } from "./time.ts";
 
-/** The public key of a device. */
 export type DeviceKey = {
   readonly algorithm: "ES256" | "RS256";
   /** The key as a session stores it: x ‖ y of a P-256 point (64 bytes), or the DER SPKI of an RSA key (more than 64). */

@@ -74,6 +74,5 @@ type DeviceCookieResult =
 export interface DeviceCookies {
   /** Returns a new cookie value, 124 characters of base64url. */
   issue(sid: SessionId, thumbprint: Uint8Array, now: StoreMs): string;
-  /** Parses and verifies a cookie value. */
   read(value: string): DeviceCookieResult;
 }

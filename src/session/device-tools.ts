@@ -14,7 +14,6 @@ interface SessionKeys {
   set(sid: SessionId, thumbprint: string): void;
 }
 
-/** The dependencies of device binding. */
 export type DeviceTools = {
   /**
    * Whether clients are asked to register a device key. Nothing else depends on this switch: even if it is off, a session that has a key
@@ -46,7 +45,6 @@ export type PresentedDevice = {
   readonly cookies: readonly string[];
   /** The sessions whose device cookie the browser could not renew, as it reports. */
   readonly skipped: readonly string[];
-  /** The proof of possession that came with the request. */
   readonly proof?: KeyProof | undefined;
 };
 

@@ -47,11 +47,7 @@ function withoutToken(reason: RefusalReason): NothingToRenew | Undecided {
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
-/**
- * Registers the key of a device for the session of a refresh token, which is not rotated.
- *
- * @throws StoreUnavailable
- */
+/** Registers the key of a device for the session of a refresh token, which is not rotated. @throws StoreUnavailable */
 export async function registerDevice(
   deps: Deps<"registerKey" | "find">,
   tools: DeviceTools,

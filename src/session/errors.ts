@@ -50,16 +50,11 @@ export class ServiceError extends Error {
   }
 }
 
-/**
- * Returns the error for one bad field of a request.
- *
- * @param field its path by the names of the contract
- */
+/** Returns the error for one bad field of a request. @param field its path by the names of the contract */
 export function invalidRequest(field: string, description: string): ServiceError {
   return invalidFields([{ field, description, ruleId: "" }]);
 }
 
-/** Returns the error for a request with one or more bad fields. */
 export function invalidFields(fieldViolations: readonly FieldViolation[]): ServiceError {
   const message = fieldViolations.map(({ field, description }) => (field ? `${field}: ${description}` : description));
   return new ServiceError("E400_INVALID_REQUEST", message.join("; "), { fieldViolations });
@@ -108,7 +103,6 @@ export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReas
 /** The refusal of a credential that is proven invalid. */
 export type Refused = { readonly ok: false; readonly reason: RefusalReason; readonly sid?: SessionId | undefined };
 
-/** The operations that have a rate limit. */
 export type RateLimitName = "refresh" | "failures" | "create";
 
 /** The rate limit is exceeded until `retryAfterMs` have passed. */

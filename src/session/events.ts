@@ -25,7 +25,6 @@ export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
   readonly sid?: SessionId;
   /** Absent if the subject is not known. */
   readonly subject?: string;
-  /** Why the session ended. */
   readonly reason?: EndReason;
   /** For a logout of everyone: sessions that were created at this time or before have ended. */
   readonly revokedUntil?: Time;
@@ -93,7 +92,6 @@ export type DueRecords = {
   readonly records: readonly DueRecord[];
 };
 
-/** An event to write. */
 export type EventRecord = {
   readonly event: SessionEvent;
   /** The due record that is deleted when the event is written; absent for events that have none. */

@@ -34,7 +34,6 @@ export class FeedLog {
     }
   }
 
-  /** Forgets entries that have expired. */
   forgetExpired(now: StoreMs): void {
     let expired = 0;
     for (const { sid, expiresAt } of this.#entries) {

@@ -70,7 +70,6 @@ type Deps = {
   readonly ageMs?: () => number;
 };
 
-/** Starts to follow the log. */
 export function createRevocationFeed(deps: Deps): RevocationFeed {
   return new Feed(deps);
 }

@@ -24,7 +24,6 @@ export function isSelective({ subjectPrefix, clientId, device, ipAddress }: Sess
   return (subjectPrefix ?? clientId ?? device ?? ipAddress) !== undefined;
 }
 
-/** Returns whether a session matches the filter. */
 export function matches(session: Session, filter: SessionFilter): boolean {
   const { subjectPrefix = "", clientId, device, ipAddress, createdFrom, createdBefore } = filter;
   if (!session.subject.startsWith(subjectPrefix)) return false;

@@ -22,7 +22,6 @@ export type ClientData = {
 /** The audience of access tokens, in the form of `aud` (RFC 7519 section 4.1.3): one, or several in a list. */
 export type Audience = string | readonly [string, ...string[]];
 
-/** Returns the audiences as a list. */
 export function audiencesOf(audience: Audience): readonly [string, ...string[]] {
   return typeof audience === "string" ? [audience] : audience;
 }

@@ -70,7 +70,6 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
 
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
-/** The credential of a logout. */
 type LogoutCredential = {
   readonly ok: true;
   readonly caller: AccessClaims;

@@ -150,11 +150,7 @@ export interface SessionStore extends SessionEventLog {
    */
   shiftMs(place?: Place): number;
 
-  /**
-   * Resolves if the store responds.
-   *
-   * @throws StoreUnavailable
-   */
+  /** Resolves if the store responds. @throws StoreUnavailable */
   ping(): Promise<void>;
 
   close(): Promise<void>;

@@ -33,7 +33,6 @@ type Deps = {
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Pick<Random, "nonce">;
   readonly audit: Audit;
-  /** The rate limit of refreshes by session. */
   readonly refreshLimit: RateLimit;
   readonly device: DeviceTools;
 };
@@ -237,7 +236,6 @@ function refuse(
   }
 }
 
-/** Returns the whole seconds from `now` until `expiry`. */
 export function secondsLeft(expiry: StoreMs, now: StoreMs): number {
   return Math.max(0, Math.floor((expiry - now) / 1000));
 }

@@ -12,7 +12,6 @@
 export type StoreMs = number & { readonly __brand: "StoreMs" };
 export type WallMs = number & { readonly __brand: "WallMs" };
 
-/** Reads the wall clock. */
 export type WallClock = () => WallMs;
 
 /** The machine's wall clock. src/server passes it to the other modules. */
@@ -23,7 +22,6 @@ export function storeMs(time: number): StoreMs {
   return time as StoreMs;
 }
 
-/** Declares that a number is a time of the wall clock. */
 export function wallMs(time: number): WallMs {
   return time as WallMs;
 }

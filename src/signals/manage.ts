@@ -72,11 +72,7 @@ export async function createSubscription(
   return { subscription: await getSubscription(deps, id), generatedSecret };
 }
 
-/**
- * Returns a subscription.
- *
- * @throws ServiceError if it does not exist
- */
+/** Returns a subscription. @throws ServiceError if it does not exist */
 export async function getSubscription(
   { subscriptions }: Pick<ManagementDeps, "subscriptions">,
   id: string,
@@ -106,17 +102,12 @@ export async function overseeSubscriptions(deps: OversightDeps, id?: string): Pr
   });
 }
 
-/** Deletes a subscription, if it exists. */
 export async function deleteSubscription(deps: ManagementDeps, id: string, requester: Requester): Promise<void> {
   if (!(await deps.subscriptions.delete(id))) return;
   deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
 }
 
-/**
- * Pauses or resumes a subscription.
- *
- * @throws ServiceError if it does not exist
- */
+/** Pauses or resumes a subscription. @throws ServiceError if it does not exist */
 export async function setSubscriptionState(
   deps: ManagementDeps,
   id: string,

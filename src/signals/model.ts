@@ -39,7 +39,6 @@ export type SignalFilter = {
   readonly exceptSubjects?: readonly string[];
 };
 
-/** Returns whether a signal passes a filter. */
 export function passes(signal: Signal, { subject, clientId, reasons, exceptSubjects }: SignalFilter): boolean {
   if (subject !== undefined && signal.subject !== subject) return false;
   if (clientId !== undefined && signal.clientId !== clientId) return false;
@@ -113,7 +112,6 @@ export type KnownSubscription = SubscriptionDefinition & SubscriptionState & { r
 
 export type Subscription = KnownSubscription & {
   readonly createdAt: WallMs;
-  /** The number of failed attempts in a row. */
   readonly failures: number;
   readonly lastError?: DeliveryError;
   readonly lastErrorAt?: WallMs;
@@ -141,5 +139,4 @@ export function definitionOf(subscription: KnownSubscription): SubscriptionDefin
   return Object.fromEntries(entries) as SubscriptionDefinition;
 }
 
-/** How many subscriptions a store has at most. */
 export const MAX_SUBSCRIPTIONS = 256;

@@ -71,7 +71,6 @@ export interface SignalLog {
    */
   ends(): Promise<readonly Cursor[]>;
 
-  /** Returns at most `limit` signals after a cursor. */
   read(partition: number, after: Cursor, limit: number): Promise<ReadOutcome>;
 
   /** Returns the stored cursors of a partition, by subscription. */
@@ -145,7 +144,6 @@ export interface SubscriptionStore {
   delete(id: string): Promise<boolean>;
 }
 
-/** The parts of a store that are about signals. */
 export interface SignalStore {
   readonly log: SignalLog;
   readonly subscriptions: SubscriptionStore;

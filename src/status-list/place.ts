@@ -7,7 +7,6 @@
  */
 import type { SessionId } from "../session/model.ts";
 
-/** The number of statuses in a list. */
 export const LIST_SIZE = 2 ** 20;
 
 type Place = {

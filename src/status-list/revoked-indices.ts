@@ -5,7 +5,6 @@ import { placeOf } from "./place.ts";
 
 /** How long to wait before the feed is watched again after it has failed, in ms. */
 const RETRY_MS = 500;
-/** How often expired entries are removed, in ms. */
 const SWEEP_INTERVAL_MS = 10_000;
 
 /** The revoked sessions of one list. */

@@ -28,7 +28,6 @@ export type SignedList = {
   readonly etag: string;
   /** When the next version is available, in ms since the epoch. */
   readonly nextAt: number;
-  /** The time between two versions, in ms. */
   readonly ttlMs: number;
 };
 

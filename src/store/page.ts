@@ -10,11 +10,7 @@ export type PagePosition = { readonly createdAt: StoreMs; readonly sid: SessionI
 /** The position before every session, where the first page starts. */
 const TOP: PagePosition = { createdAt: storeMs(Number.MAX_SAFE_INTEGER), sid: "" as SessionId };
 
-/**
- * Parses a position.
- *
- * @throws InvalidCursor
- */
+/** Parses a position. @throws InvalidCursor */
 export function parsePosition(text: string | undefined): PagePosition {
   if (text === undefined) return TOP;
   const [, createdAt, sid] = /^(\d{1,15})\.(.*)$/.exec(text) ?? [];

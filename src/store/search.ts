@@ -26,7 +26,6 @@ function startOf(from: string | undefined, { createdBefore }: SessionFilter): Pa
   return { createdAt: createdBefore, sid: "" as PagePosition["sid"] };
 }
 
-/** Returns one page. @throws InvalidCursor */
 export async function search(
   take: TakeCandidates,
   limit: number,

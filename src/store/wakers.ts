@@ -4,9 +4,7 @@ type Wake = (hint: readonly Revocation[]) => void;
 
 /** The listeners that want to know when sessions have ended. */
 export type Wakers = {
-  /** Adds a listener. Returns a function that removes it. */
   add(wake: Wake): () => void;
-  /** Calls all listeners. */
   wake(hint: readonly Revocation[]): void;
 };
 

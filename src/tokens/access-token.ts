@@ -22,7 +22,6 @@ export type SigningKeys = {
 type AccessTokenOptions = {
   readonly keys: SigningKeys;
   readonly issuer: string;
-  /** The longest life of a token, in ms. */
   readonly ttlMs: number;
   readonly entropy: Entropy;
   /** Returns the store's time, and by how much the wall clock is ahead of it. The times in tokens are those of the wall clock. */
@@ -52,7 +51,6 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
     statusOf === undefined ? [sessionMembers, RESERVED_CLAIMS] : [withStatus(statusOf), RESERVED_WITH_STATUS];
   const signatures = new KnownSignatures<SignatureCheck>();
 
-  /** Verifies everything except the expiry. */
   function verifyAuthentic(text: string): AuthenticAccessToken {
     if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return MALFORMED;
     const dot = text.indexOf(".");

@@ -10,7 +10,6 @@ import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-en
 export type FullToken = { readonly name: string; readonly token: string };
 
 type AdminAccessEvents = {
-  /** Called when a changed file has been applied. */
   readonly onChange: (names: readonly string[]) => void;
   /** Called when the file is broken or missing; the old entries stay valid. Each fault is reported once. */
   readonly onRefusal: (fault: AdminTokensFault) => void;

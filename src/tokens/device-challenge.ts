@@ -13,7 +13,6 @@ export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
 
 type DeviceChallengesDeps = {
   readonly keys: MacKeys;
-  /** How long a challenge is accepted, in ms. */
   readonly maxAgeMs: number;
   readonly entropy: Entropy;
 };

@@ -9,11 +9,7 @@ type Reader = "service" | "operator";
 
 export type EventKeyFile = Followed<EventKeys, EventKeysFault>;
 
-/**
- * Reads the file. An operator who is root may read the file of the service's user.
- *
- * @throws EventKeysFault
- */
+/** Reads the file. An operator who is root may read the file of the service's user. @throws EventKeysFault */
 export function loadEventKeys(path: string, reader: Reader = "service"): Promise<EventKeyFile> {
   return loadFollowed({
     path,

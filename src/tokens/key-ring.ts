@@ -14,7 +14,6 @@ export interface KeyRing extends Followed<Keys, KeyRingFault> {
   readonly lost: boolean;
 }
 
-/** Reads the ring at `path`. @throws KeyRingFault */
 export async function loadKeyRing(path: string): Promise<KeyRing> {
   let lost = false;
   const file = await loadFollowed<Keys, KeyRingFault>({

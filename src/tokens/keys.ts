@@ -11,7 +11,6 @@ import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKe
 type Jwks = { readonly keys: readonly PublicJwk[] };
 export type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
 
-/** A key without its secret. */
 type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };
 
 /** A ring whose keys have been imported. It is immutable. */
@@ -72,7 +71,6 @@ function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, 
   };
 }
 
-/** Creates a MAC with a separate key. */
 function derivedMac(secret: Uint8Array, purpose: string, length: number): Mac {
   return createMac(derivedKey(secret, purpose), length);
 }

@@ -7,7 +7,6 @@ import type { Mac } from "./hmac.ts";
 /** A key that authenticates the service's own tokens. `id` is its kid in the form that a token contains (u32). */
 export type MacKey = {
   readonly id: number;
-  /** The MAC of refresh tokens. */
   readonly mac: Mac;
   readonly deviceCookieMac: Mac;
   readonly challengeMac: Mac;

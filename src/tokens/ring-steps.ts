@@ -76,7 +76,6 @@ export function rotate(
   return withoutSpent(next, now, times);
 }
 
-/** Removes keys that are not needed any more. */
 export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   const keep = (kind: KeyKind) =>
     ring[kind].filter((key) => {

@@ -11,7 +11,6 @@ import { isSigningAlg, type SigningAlg } from "./jws.ts";
 const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;
 type KeyState = (typeof KEY_STATES)[number];
 
-/** A JSON Web Key (RFC 7517). */
 export type Jwk = webcrypto.JsonWebKey;
 
 export type RingKey = {
@@ -33,7 +32,6 @@ export type Ring = { readonly [kind in KeyKind]: readonly RingKey[] };
 /** The key ring cannot be used. The message names the fault and never holds key bytes. */
 export class KeyRingFault extends Error {
   override readonly name = "KeyRingFault";
-  /** Whether the file does not exist. */
   readonly absent: boolean;
   constructor(message: string, absent = false) {
     super(message);
@@ -56,11 +54,7 @@ export function writeRing(ring: Ring): string {
   return `${JSON.stringify({ version: 1, signing: out(ring.signing), mac: out(ring.mac) }, null, 2)}\n`;
 }
 
-/**
- * Parses a ring. No member may be missing or unknown.
- *
- * @throws KeyRingFault
- */
+/** Parses a ring. No member may be missing or unknown. @throws KeyRingFault */
 export function parseRing(text: string): Ring {
   let value: unknown;
   try {

@@ -12,11 +12,7 @@ const TEXT_AT = HEAD + NONCE_LENGTH + TAG_LENGTH;
 interface SecretSeal {
   /** Encrypts a text with the current MAC key of the ring. */
   seal(text: string): string;
-  /**
-   * Decrypts a text.
-   *
-   * @throws Error if it was not encrypted with a key of the ring
-   */
+  /** Decrypts a text. @throws Error if it was not encrypted with a key of the ring */
   open(sealed: string): string;
   /** Returns whether a text was encrypted with another key than the current one, which a later ring may not contain. */
   isOutdated(sealed: string): boolean;

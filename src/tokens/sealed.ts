@@ -29,7 +29,6 @@ type Opened =
   | { readonly ok: true; readonly sid: SessionId; readonly issuedAtMs: StoreMs; readonly content: Uint8Array }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
-/** Issues and reads the texts of one kind. */
 interface Sealed {
   seal(sid: SessionId, issuedAtMs: StoreMs, content: Uint8Array): string;
   /** Parses and verifies a text. The content is a copy. */

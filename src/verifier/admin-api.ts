@@ -7,7 +7,6 @@ export type AdminClient = Client<typeof SessionAdminService>;
 /** The size of the largest response or batch of the feed, in bytes, also when it is decompressed. A batch has about 60 KiB. */
 export const MAX_RESPONSE_BYTES = 4_194_304;
 
-/** The options that a client of the admin API needs. */
 export type AdminClientOptions = Pick<
   VerifierOptions,
   "adminUrl" | "adminToken" | "nodeOptions" | "policy" | "transport" | "interceptors"

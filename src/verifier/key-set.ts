@@ -16,7 +16,6 @@ const MAX_HEADERS = 100;
 export type KeySetDeps = {
   readonly url: string;
   readonly fetch: typeof fetch;
-  /** A clock that never jumps, ms. */
   readonly monotonic: () => number;
   readonly report: Report;
   readonly signal: AbortSignal;
@@ -39,7 +38,6 @@ export class KeySet<Key extends PublishedKey> {
   #triedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether the last read succeeded; undefined until the first read has ended. */
   #readable: boolean | undefined;
-  /** How long the result of the last read is used, in ms. */
   #useForMs = 0;
   readonly #oneAtATime: OneAtATime;
 

@@ -23,11 +23,9 @@ type Deps = {
   readonly fetch: typeof fetch;
   /** The longest time after which a list is read again, in ms; the list itself may specify a shorter one. */
   readonly pollIntervalMs: number | undefined;
-  /** The greatest accepted age of a list, in ms. */
   readonly maxStalenessMs: number;
   /** The wall clock, in ms since the epoch. */
   readonly clock: () => number;
-  /** A clock that never jumps, in ms. */
   readonly monotonic: () => number;
   readonly report: Report;
   readonly signal: AbortSignal;
@@ -60,7 +58,6 @@ export class ListedRevocations {
   /** Whether the last read succeeded; undefined until the first has ended. */
   #readable: boolean | undefined;
 
-  /** @throws TypeError if the issuer is not a URL */
   constructor(deps: Deps) {
     this.#deps = deps;
     this.#origin = new URL(deps.issuer).origin;

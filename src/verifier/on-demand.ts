@@ -2,7 +2,6 @@ import { pause } from "../clock/pause.ts";
 import type { PolledRevocations } from "./polled-revocations.ts";
 import { VerifierClosedError } from "./ready.ts";
 
-/** How long `ready` waits between two attempts, in ms. */
 const RETRY_MS = 1000;
 
 type OnDemandDeps = {

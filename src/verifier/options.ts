@@ -73,10 +73,7 @@ export type Settings = Required<Pick<VerifierOptions, "issuer" | "jwksUrl" | "mo
   readonly pollIntervalMs: number | undefined;
 };
 
-/**
- * Applies the defaults.
- * @throws TypeError, RangeError
- */
+/** Applies the defaults. @throws TypeError, RangeError */
 export function resolveOptions(options: VerifierOptions): Settings {
   const {
     issuer,

@@ -2,7 +2,6 @@ import { patientTimeout } from "../clock/after-reading.ts";
 import { takeTurns } from "./one-at-a-time.ts";
 import { type FeedDeps, type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
 
-/** The time limit of a poll, in ms. */
 const TIMEOUT_MS = 5000;
 /** How long to wait after a failed poll, in ms, or for the interval if that is shorter. */
 const COOLDOWN_MS = 1000;
@@ -49,7 +48,6 @@ export class PolledRevocations implements RevocationSource {
     return this.#fault;
   }
 
-  /** Returns whether it is time for a poll. */
   isDue(monotonicMs: number, wallMs: number): boolean {
     const { pollIntervalMs } = this.#deps;
     if (this.stalenessMs(monotonicMs, wallMs) < pollIntervalMs) return false;

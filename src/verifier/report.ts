@@ -1,4 +1,3 @@
-/** Events for the log of the verifying service. */
 export type VerifierEvent =
   | { readonly event: "keys_read"; readonly kids: readonly string[] }
   /** The key set cannot be read, reported once per outage. The known keys stay in use for an hour. */

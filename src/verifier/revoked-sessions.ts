@@ -4,7 +4,6 @@ import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_a
 import type { AdminClient } from "./admin-api.ts";
 import type { Report } from "./report.ts";
 
-/** How often expired entries are removed, in ms. */
 const SWEEP_INTERVAL_MS = 10_000;
 
 /** The reason of sessions that have expired. Their access tokens have expired as well. */
@@ -22,11 +21,9 @@ export interface RevocationSource {
   has(sid: string, createdAtMs: number): boolean;
   /** Returns the age of what is known, in ms; Infinity before everything was delivered. */
   stalenessMs(monotonicMs: number, wallMs: number): number;
-  /** How many batches have been received. */
   readonly batches: number;
 }
 
-/** The dependencies of a source that reads the feed. */
 export type FeedDeps = {
   readonly client: Pick<AdminClient, "watchRevocations">;
   /** The wall clock, in ms since the epoch. Tokens expire by it. */
@@ -77,11 +74,7 @@ export class RevokedSessions {
     if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs, batch.asOfTime && timestampMs(batch.asOfTime));
   }
 
-  /**
-   * Notes why a stream or a poll has failed.
-   *
-   * @returns the error for the log if no retry can fix it
-   */
+  /** Notes why a stream or a poll has failed. @returns the error for the log if no retry can fix it */
   noteFailure(error: unknown): ConnectError | undefined {
     const code = error instanceof ConnectError ? error.code : undefined;
     // The service does not know the cursor, so the feed begins again with a snapshot.

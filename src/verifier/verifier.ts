@@ -62,10 +62,7 @@ type Entry = Checked & {
   readonly accepted: Promise<Verdict>;
 };
 
-/**
- * Creates a verifier on a runtime.
- * @throws TypeError, RangeError for options that cannot work
- */
+/** Creates a verifier on a runtime. @throws TypeError, RangeError for options that cannot work */
 export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<Key>>(
   runtime: Runtime<Key, Keys>,
   options: VerifierOptions,

@@ -1,4 +1,3 @@
-/** One attempt to deliver a signal. */
 import type { SentSignal } from "../kinds/context.ts";
 import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
 import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
@@ -7,7 +6,6 @@ import type { DeliveryDeps } from "./ports.ts";
 /** With this status of Standard Webhooks a receiver asks for no further signals. */
 const GONE = 410;
 
-/** A subscription whose signals are sent. */
 export type PushSubscription = KnownSubscription & { readonly kind: PushKind; readonly endpoint: string };
 
 export function isPushed(one: KnownSubscription): one is PushSubscription {

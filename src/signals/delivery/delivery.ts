@@ -39,7 +39,6 @@ export class Delivery {
     });
   }
 
-  /** The number of requests under way. */
   get inFlight(): number {
     return [...this.#destinations.values()].reduce((sum, { lane }) => sum + lane.inFlight, 0);
   }

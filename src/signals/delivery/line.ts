@@ -5,7 +5,6 @@ import type { Cursor, DeliveryCounts, LoggedSignal } from "../ports.ts";
 /** Log entries that are done: accepted, given up or excluded by the filter. */
 type Settled = { to: Cursor; entries: number; delivered: number; deadLetters: number };
 
-/** A signal to deliver. */
 export type Item = LoggedSignal & {
   readonly line: Line;
   state: "waiting" | "sending";

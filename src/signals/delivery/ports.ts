@@ -9,11 +9,7 @@ import type { Sender } from "../send/sender.ts";
 
 /** Notifications of deliveries, for the operator. */
 interface DeliveryEvents {
-  /**
-   * Called after each attempt.
-   *
-   * @param lagMs the time since the end of the session
-   */
+  /** Called after each attempt. @param lagMs the time since the end of the session */
   onAttempt(kind: PushKind, error: DeliveryError | undefined, lagMs: number): void;
   onPause(subscription: string, because: PauseReason): void;
   /** Called when the log began after the position of a subscription, so that signals were lost. */
@@ -28,11 +24,7 @@ export type DeliveryDeps = SignalStore & {
   readonly sender: Sender;
   readonly issuer: string;
   readonly signClaims: SignClaims;
-  /**
-   * Decrypts the sealed secret of a subscription.
-   *
-   * @throws if it was sealed by another key ring
-   */
+  /** Decrypts the sealed secret of a subscription. @throws if it was sealed by another key ring */
   readonly openSecret: (sealed: string) => string;
   readonly store: Pick<SessionStore, "onRevocation" | "shiftMs">;
   readonly clock: Clock;

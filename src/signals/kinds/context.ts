@@ -5,11 +5,7 @@ import type { Signal } from "../model.ts";
 /** A signal whose time is the wall clock's. */
 export type SentSignal = Omit<Signal, "endedAt"> & { readonly endedAt: WallMs };
 
-/**
- * Signs claims with a key of the service.
- *
- * @param typ the type of the token (RFC 8725 section 3.11)
- */
+/** Signs claims with a key of the service. @param typ the type of the token (RFC 8725 section 3.11) */
 export type SignClaims = (typ: string, claims: Readonly<Record<string, unknown>>) => string | Promise<string>;
 
 export type RequestContext = {

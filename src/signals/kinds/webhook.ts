@@ -13,11 +13,7 @@ const ED25519_PREFIX = "whsk_";
 /** The beginning of the PKCS #8 form of an Ed25519 key, up to its 32 bytes (RFC 8410 section 7). */
 const ED25519_DER = Buffer.from("302e020100300506032b657004220420", "hex");
 
-/**
- * Makes the request for a signal.
- *
- * @throws RangeError if a secret is malformed: see `parseWebhookSecrets`
- */
+/** Makes the request for a signal. @throws RangeError if a secret is malformed: see `parseWebhookSecrets` */
 export function webhookRequest(
   signal: SentSignal,
   { endpoint }: { readonly endpoint: string },

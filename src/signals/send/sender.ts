@@ -9,7 +9,6 @@ import type { DeliveryError } from "../model.ts";
 import { createLookup, type Find, lookupFunction } from "./lookup.ts";
 import { isAllowed, parseTarget, type TargetRules } from "./target.ts";
 
-/** A request to a receiver. */
 export type OutgoingRequest = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -32,7 +31,6 @@ export type SenderOptions = TargetRules & {
   readonly deadlineMs?: number;
   /** Further certificate authorities to trust, in PEM. */
   readonly ca?: string;
-  /** Finds the addresses of names. */
   readonly find?: Find;
 };
 

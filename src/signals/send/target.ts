@@ -9,7 +9,6 @@ export type TargetRules = {
   readonly allowPrivate: boolean;
 };
 
-/** Returns whether a request to this address may be sent. */
 export function isAllowed(address: string, secure: boolean, { allowPrivate }: TargetRules): boolean {
   const kind = classifyAddress(address);
   return kind === "public" ? secure : kind === "private" && allowPrivate;

@@ -35,7 +35,6 @@ export type TransmitterProperties = {
 export type StreamConfiguration = StreamProperties &
   TransmitterProperties & { readonly streamId: string; readonly delivery: DeliveryProperties };
 
-/** A subscription that a receiver manages. */
 export type StreamSubscription = Subscription & {
   readonly kind: "ssf_push" | "ssf_poll";
   readonly stream: StreamSettings;

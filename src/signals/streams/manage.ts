@@ -64,11 +64,7 @@ export async function listStreams(deps: StreamDeps, requester: Requester): Promi
   return streams.filter(({ stream }) => stream.owner === owner).map((stream) => configurationOf(stream, deps));
 }
 
-/**
- * Changes the properties that are given.
- *
- * @throws ServiceError
- */
+/** Changes the properties that are given. @throws ServiceError */
 export async function updateStream(
   deps: StreamDeps,
   id: string,
@@ -86,11 +82,7 @@ export async function updateStream(
   return configurationOf(changed, deps);
 }
 
-/**
- * Replaces all properties that a receiver sets.
- *
- * @throws ServiceError
- */
+/** Replaces all properties that a receiver sets. @throws ServiceError */
 export async function replaceStream(
   deps: StreamDeps,
   id: string,
@@ -105,11 +97,7 @@ export async function replaceStream(
   return configurationOf(changed, deps);
 }
 
-/**
- * Deletes a stream.
- *
- * @throws ServiceError if the receiver has no stream of that id
- */
+/** Deletes a stream. @throws ServiceError if the receiver has no stream of that id */
 export async function deleteStream(deps: StreamDeps, id: string, requester: Requester): Promise<void> {
   await findStream(deps, id, requester);
   if (!(await deps.subscriptions.delete(id))) throw new ServiceError("E404_NOT_FOUND");

@@ -30,7 +30,6 @@ export class WaitingPolls {
 }
 
 type Wait = {
-  /** How long to wait at most, in ms. */
   readonly leftMs: number;
   /** How long to wait after the first hint, in ms: `GATHER_MS` for the first wait of a poll, then what the wait before has returned. */
   readonly gatherMs: number;

@@ -25,11 +25,7 @@ export async function getStatus(
   return statusOf(await findStream(deps, id, requester));
 }
 
-/**
- * Changes the status of a stream.
- *
- * @throws ServiceError, for example if an operator has paused the stream
- */
+/** Changes the status of a stream. @throws ServiceError, for example if an operator has paused the stream */
 export async function updateStatus(
   deps: ManagementDeps,
   id: string,

@@ -11,11 +11,7 @@ type SubjectDeps = Pick<ManagementDeps, "subscriptions" | "audit"> & { readonly 
 const MAX_REMOVED = 100;
 const MAX_SUBJECT_BYTES = 255;
 
-/**
- * Adds a subject that was removed: its events are sent again.
- *
- * @throws ServiceError
- */
+/** Adds a subject that was removed: its events are sent again. @throws ServiceError */
 export async function addSubject(
   deps: SubjectDeps,
   id: string,
@@ -25,11 +21,7 @@ export async function addSubject(
   await changeSubjects(deps, id, identifier, requester, (removed, subject) => removed.filter((one) => one !== subject));
 }
 
-/**
- * Removes a subject: its events are no longer sent.
- *
- * @throws ServiceError
- */
+/** Removes a subject: its events are no longer sent. @throws ServiceError */
 export async function removeSubject(
   deps: SubjectDeps,
   id: string,

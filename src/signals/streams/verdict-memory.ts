@@ -2,7 +2,6 @@ import { MAX_SUBSCRIPTIONS } from "../model.ts";
 import { createSequences } from "../sequence.ts";
 import type { Verdicts } from "./poll-pass.ts";
 
-/** How many verdicts are remembered for each stream. */
 const MAX_REMEMBERED = 4_096;
 const NONE: Verdicts = new Map();
 

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
-/** Prepares the statements for events of sessions and for due records. */
 export function eventStatements(db: DatabaseSync) {
   return {
     leaveDue: db.prepare("INSERT OR REPLACE INTO due (key, since, at, what, note, subject) VALUES (?, ?, ?, ?, ?, ?)"),
@@ -18,7 +17,6 @@ export function eventStatements(db: DatabaseSync) {
     subjectOfEvents: db.prepare("SELECT subject FROM events WHERE sid = ? AND subject IS NOT NULL LIMIT 1"),
     eventsOf: db.prepare("SELECT text FROM events WHERE sid = ? AND expires_at > ? ORDER BY seq"),
     eventSessions: db.prepare("SELECT sid FROM events WHERE subject = ? GROUP BY sid ORDER BY max(seq) DESC LIMIT ?"),
-    // Deletes all but the newest events.
     trimEvents: db.prepare(
       "DELETE FROM events WHERE sid = ? AND seq NOT IN (SELECT seq FROM events WHERE sid = ? ORDER BY seq DESC LIMIT ?)",
     ),

@@ -18,7 +18,6 @@ import type { Transactions } from "./transactions.ts";
 
 /** Stands in the column `sid` for a logout of everyone. */
 const ALL = "*";
-/** How many due records are read at once. */
 const MAX_DUE = 256;
 
 /** Functions that write a due record: what is still to be recorded about a session. They run within the caller's transaction. */

@@ -26,11 +26,7 @@ export class FileGuard {
     this.#files = filesOf(path).map((file) => [file, identityOf(file)] as const);
   }
 
-  /**
-   * Checks the files now.
-   *
-   * @throws StoreUnavailable if one was removed or replaced
-   */
+  /** Checks the files now. @throws StoreUnavailable if one was removed or replaced */
   check(): void {
     for (const [file, identity] of this.#files) {
       if (identityOf(file) === identity) continue;

@@ -162,7 +162,6 @@ export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
 }
 
-/** Returns the outcome of a successful refresh. */
 export function toServed(
   outcome: "repeat" | "rotate" | "heal" | "recover",
   session: Session,

@@ -106,7 +106,6 @@ export function isMarked(
   return log.has(sid, now) || sessions.endedWithOthers(sid, now);
 }
 
-/** Returns the refusal for a session that is not live. */
 function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }

@@ -1,4 +1,3 @@
-/** Reads and inserts sessions. */
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import { firstState } from "../../session/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";

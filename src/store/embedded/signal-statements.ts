@@ -7,7 +7,6 @@ import { SWEEP } from "./schema.ts";
  */
 const TRIM = 512;
 
-/** Prepares the statements for signals. */
 export function signalStatements(db: DatabaseSync) {
   return {
     isSubscribed: db.prepare("SELECT 1 FROM subscriptions LIMIT 1"),

@@ -53,7 +53,6 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       sql.beginSignals.run(created_after, until, now, from_time, from_sid);
     },
 
-    /** Appends some of the signals of a logout of everyone. */
     continueEndOfAll(): void {
       const under = pending();
       if (under === undefined) return;

@@ -17,7 +17,7 @@ export function prepareStatements(db: DatabaseSync) {
 
     storeId: db.prepare("SELECT id FROM store"),
     // Writes a page of the file even if nothing changes. An UPDATE to the same value would write nothing.
-    touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
+    touch: db.prepare("PRAGMA application_id = 0x73657373"),
     dataVersion: db.prepare("PRAGMA data_version"),
 
     session: db.prepare(`SELECT *, ${ENDED} AS ended FROM sessions WHERE sid = ?`),

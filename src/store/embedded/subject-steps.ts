@@ -64,11 +64,7 @@ export type CreateStep =
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }
   | { readonly state: "swept" };
 
-/**
- * Ends the oldest sessions beyond the cap, and creates one.
- *
- * @param session must not exist yet
- */
+/** Ends the oldest sessions beyond the cap, and creates one. @param session must not exist yet */
 export function createStep(
   { sql, sessions, end, endedWithAll }: SubjectDeps,
   session: NewSession,

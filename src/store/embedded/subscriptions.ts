@@ -1,4 +1,3 @@
-/** The subscriptions to signals in the embedded store. */
 import { MAX_SUBSCRIPTIONS, type Subscription } from "../../signals/model.ts";
 import type { SubscriptionStore } from "../../signals/ports.ts";
 import { type Position, subscriptionOf } from "../signal-text.ts";

@@ -10,7 +10,6 @@ type Ask = (tag: string, args: readonly (string | number)[]) => Promise<unknown>
 
 type Deps = {
   readonly clustered: boolean;
-  /** How long a command may take, in ms. */
   readonly commandTimeoutMs: number;
   readonly steady: () => number;
   readonly ask: Ask;

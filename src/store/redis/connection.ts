@@ -17,7 +17,6 @@ import { giveUpWhenSilent } from "./silence.ts";
 
 export type Client = Redis | Cluster;
 
-/** How long a TCP or TLS handshake may take, in ms. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** How often the nodes of a cluster are looked up, in ms, so that nodes are connected before they are needed. */
@@ -52,7 +51,6 @@ function guard(client: Redis, commandTimeoutMs: number): void {
   client.on("close", () => (isLeaving = false));
 }
 
-/** @param commandTimeoutMs in ms */
 export function connect(target: RedisTarget, commandTimeoutMs: number): Client {
   const client = createClient(target, commandTimeoutMs);
   if (client instanceof Redis) guard(client, commandTimeoutMs);

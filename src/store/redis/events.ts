@@ -22,7 +22,6 @@ import { FIRST_TAG, slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partiti
 import { buffer, buffers, text } from "./replies.ts";
 
 const ALL = "*";
-/** How many due records of one partition are read at once. */
 const MAX_DUE = 64;
 
 export function createEvents(link: Pick<Link, "run">, clustered: boolean): SessionEventLog {

@@ -8,7 +8,6 @@ import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts, readLua } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
 
-/** How long to wait for a connection, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
 
@@ -23,7 +22,6 @@ export type NodeFacts = {
   readonly missingPermissions: string;
   /** Why the node refuses writes now; empty if it accepts them or is a replica. */
   readonly refusesWrites: string;
-  /** Why the node could not be examined. */
   readonly error: Error | undefined;
 };
 
@@ -31,7 +29,6 @@ type Examination =
   | { readonly ok: true; readonly nodes: readonly NodeFacts[] }
   | { readonly ok: false; readonly reason: Error };
 
-/** @param now milliseconds since the epoch */
 export async function examineRedis(target: RedisTarget, waitReplicas: number, now: () => number): Promise<Examination> {
   const sender = createSender(COMMAND_TIMEOUT_MS);
   const client = connect(target, COMMAND_TIMEOUT_MS);

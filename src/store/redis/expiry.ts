@@ -49,11 +49,7 @@ export class Expiry {
     this.#markerLifeMs = markerLifeMs;
   }
 
-  /**
-   * Ends some expired sessions.
-   *
-   * @throws StoreUnavailable if none of the examined partitions is available
-   */
+  /** Ends some expired sessions. @throws StoreUnavailable if none of the examined partitions is available */
   async step(): Promise<ExpireOutcome> {
     if (this.#left.length === 0) this.#left = [...this.#partitions];
     this.#scripts = 0;
@@ -74,11 +70,7 @@ export class Expiry {
     return { ended, isDone: this.#left.length === 0 };
   }
 
-  /**
-   * Examines the spans that are due.
-   *
-   * @returns whether all were examined
-   */
+  /** Examines the spans that are due. @returns whether all were examined */
   async #look(partition: Partition, ended: ExpiredSession[]): Promise<boolean> {
     const { spans } = partition;
     if (this.#link.now() < partition.heldUntil) return true;

@@ -21,7 +21,6 @@ import { createSender, type Sender } from "./send.ts";
 
 export type LinkOptions = {
   readonly target: RedisTarget;
-  /** How long a command may take, in ms. */
   readonly commandTimeoutMs: number;
   /** How many replicas must have received an ending before it is acknowledged. */
   readonly waitReplicas: number;
@@ -82,11 +81,7 @@ export class Link {
     this.#needed = neededCommands(this.#scripts, options.target, options.waitReplicas);
   }
 
-  /**
-   * Resolves when Redis has passed the check and `others` has resolved, or after a time limit.
-   *
-   * @throws StoreRefused
-   */
+  /** Resolves when Redis has passed the check and `others` has resolved, or after a time limit. @throws StoreRefused */
   async start(others: Promise<unknown>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const cancelPatience = turns.after(this.#options.commandTimeoutMs, resolve);
@@ -139,7 +134,6 @@ export class Link {
     }
   }
 
-  /** Runs a script again after a first attempt that failed. @throws StoreUnavailable */
   async #runAgain(verb: Verb, tags: readonly string[], args: readonly Argument[], first: Attempt, error: unknown) {
     const { text } = this.#scripts[verb];
     const tag = tags[0] ?? "";
@@ -165,12 +159,10 @@ export class Link {
     throw translate(failure);
   }
 
-  /** Returns the clock of the node that has a partition. */
   clock(tag: string): NodeClock {
     return this.#clocks.of(tag);
   }
 
-  /** Returns the time of the process's own clock. */
   now(): number {
     return this.#steady();
   }

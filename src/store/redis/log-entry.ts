@@ -55,7 +55,6 @@ type LogPiece = {
   readonly rest: string | undefined;
 };
 
-/** @param texts what the script returned */
 export function pieceOf(texts: readonly string[]): LogPiece {
   const lastEntries = new Map<string, string>();
   let tag = "";

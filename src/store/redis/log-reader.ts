@@ -1,4 +1,3 @@
-/** Reads the revocation logs of all partitions. */
 import { randomBytes } from "node:crypto";
 import { InvalidCursor, type SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";

@@ -39,11 +39,7 @@ export class NodeClock {
     return this.#step;
   }
 
-  /**
-   * Notes a time of the node's clock.
-   *
-   * @param time read from the node between `sentAt` and `receivedAt` of our clock
-   */
+  /** Notes a time of the node's clock. @param time read from the node between `sentAt` and `receivedAt` of our clock */
   observe(time: number, sentAt: number, receivedAt: number): void {
     const least = time - receivedAt;
     const most = time - sentAt;

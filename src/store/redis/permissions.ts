@@ -1,5 +1,3 @@
-/** The permissions that the Redis user needs. */
-
 import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Scripts } from "./scripts.ts";
 

@@ -34,7 +34,6 @@ const BY_COOKIE = 8;
 const BY_TOKEN = 16;
 const TRANSPORT_FLAGS = { cookie: BY_COOKIE, token: BY_TOKEN } as const;
 
-/** Returns the first byte of a new record. */
 export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): number {
   const withKey = dpopJkt === undefined ? 0 : WITH_DEVICE;
   return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);

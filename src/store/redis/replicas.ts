@@ -35,7 +35,6 @@ const MAX_REDIRECTIONS = 4;
 
 type Channel = { readonly redis: Redis; readonly wait: SharedWait };
 
-/** @param client the client of the store */
 export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   if (deps.waitReplicas === 0)
     return Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });

@@ -18,7 +18,6 @@ type Deps = {
   readonly redis: Redis;
   readonly send: Sender["send"];
   readonly waitReplicas: number;
-  /** How long a command may take, in ms. */
   readonly commandTimeoutMs: number;
 };
 
@@ -31,7 +30,6 @@ type Waiter = {
 /** The reply of PEXPIRETIME for a key that does not exist. */
 const ABSENT = -2;
 
-/** The expiry of the key of the small write, in ms. */
 const WRITE_LIFE_MS = 1_000;
 
 export function createSharedWait({ redis, send, waitReplicas, commandTimeoutMs }: Deps): SharedWait {

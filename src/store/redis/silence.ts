@@ -11,11 +11,7 @@ import { TURN_MS, turns } from "../../clock/turns.ts";
 /** A connection is closed if nothing arrives on it for this many command timeouts while replies are expected. */
 const COMMAND_TIMEOUTS = 2;
 
-/**
- * Closes each connection of a client that is silent for too long, from now on.
- *
- * @param commandTimeoutMs in ms
- */
+/** Closes each connection of a client that is silent for too long, from now on. @param commandTimeoutMs in ms */
 export function giveUpWhenSilent(client: Redis, commandTimeoutMs: number): void {
   const mostTurns = Math.ceil((COMMAND_TIMEOUTS * commandTimeoutMs) / TURN_MS);
   client.on("connect", () => {

@@ -124,7 +124,6 @@ function parseStatus(text: string) {
   return { createdAt: Number(createdAt), state, because, failures: Number(failures), lastError, lastErrorAt };
 }
 
-/** Returns the counts of each subscription in all partitions. */
 function sum(partitions: Awaited<ReturnType<RedisSignalLog["readers"]>>): Map<string, DeliveryCounts> {
   const counts = new Map<string, DeliveryCounts>();
   for (const [id, { counts: own }] of partitions.flatMap((readers) => [...readers])) {

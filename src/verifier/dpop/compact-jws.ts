@@ -11,7 +11,6 @@ export type CompactJws = {
   readonly readPayload: () => JsonObject | undefined;
   /** The header segment as it was sent. */
   readonly headerSegment: string;
-  /** The text that is signed. */
   readonly input: string;
   readonly signature: Uint8Array<ArrayBuffer>;
 };

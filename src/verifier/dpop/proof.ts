@@ -40,7 +40,6 @@ export type ProofExpectation = {
   readonly urls: readonly string[];
   /** The wall clock, in ms since the epoch. */
   readonly nowMs: number;
-  /** The access token of the request. */
   readonly accessToken?: string | undefined;
   /**
    * Checks whether a nonce is one of the service's, and recent. Absent if the service issues none; a nonce in a proof is then ignored.

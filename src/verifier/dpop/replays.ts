@@ -7,7 +7,6 @@ export interface Replays {
 type ReplaysOptions = {
   /** For how long a proof is remembered at least, in ms. */
   readonly windowMs: number;
-  /** A clock that never jumps, in ms. */
   readonly monotonic: () => number;
   /** How many proofs are remembered at most. Beyond that number the older half is forgotten early. */
   readonly maxProofs?: number;

@@ -6,10 +6,7 @@ import type { VerifierOptions } from "../options.ts";
 /** The limit of a request, in bytes. It is at most a token. */
 const MAX_REQUEST_BYTES = 65_536;
 
-/**
- * Returns a client of the admin API over `fetch`; undefined without `adminUrl` and `transport`.
- * @throws TypeError
- */
+/** Returns a client of the admin API over `fetch`; undefined without `adminUrl` and `transport`. @throws TypeError */
 export function createAdminClient(options: VerifierOptions): AdminClient | undefined {
   if (options.nodeOptions !== undefined) throw new TypeError("createVerifier: nodeOptions need Node");
   const { fetch = globalThis.fetch } = options;
