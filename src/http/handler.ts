@@ -104,7 +104,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   return { match: matcher.match, methodOverride: createMethodOverride(servedTables, options.methodOverride), serve };
 }
 
-/** @returns the error of a refused call */
+/** Calls the option `refuse`, or otherwise the request gate of the RPC. @returns the error if the call is refused */
 function gate<Source>(
   { refuse }: HandlerOptions<Source>,
   { options: { requestGate } }: RecordedRpc,

@@ -150,15 +150,15 @@ function kindOf(event: string, level: Level | string, fields: Readonly<Record<st
   return `${level} ${event}${reason}${limit}${fields.admin === true ? " admin" : ""}`;
 }
 
-/** How many kinds are remembered. */
+/** How many kinds of log lines are remembered. */
 const MAX_KINDS = 256;
 
-/** A kind of lines, and the fields and the level that it was made of. */
+/** A kind of log lines, with the level and the fields from which it was determined. */
 type Kind = { readonly event: string; readonly kind: string; readonly level: Level; readonly fields: Fields };
 
 /**
- * Returns a function that makes the kind of a line and remembers the last one of each reason or limit. Making it anew takes most of the
- * time in which a line is suppressed.
+ * Returns a function that determines the kind of a log line. It remembers the last kind for each reason or limit, because determining a
+ * kind takes most of the time that a suppressed line costs.
  */
 function rememberKinds(): (level: Level, fields: Fields) => Kind {
   const known = new Map<unknown, Kind>();

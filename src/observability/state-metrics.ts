@@ -4,7 +4,7 @@ import type { FeedState } from "../session/feed.ts";
 import type { Metrics } from "./metrics.ts";
 
 type ListenerState = { connections(): number; readonly maxConnections: number };
-/** @param since the time from which on the key is in its state, in ms since the epoch */
+/** @param since when the key entered its state, in ms since the epoch */
 type KeyState = { readonly kind: string; readonly state: string; readonly since: number };
 
 export type StateSources = {

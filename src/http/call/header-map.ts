@@ -43,7 +43,7 @@ export class HeaderMap implements Headers {
     return this.#source === undefined && (this.#lines === undefined || this.#lines.length === 0);
   }
 
-  /** Sets the headers of an empty map to lines of another. */
+  /** Fills an empty map. @param lines names and values, alternating */
   fill(lines: readonly string[]): void {
     this.#lines = lines.slice();
   }

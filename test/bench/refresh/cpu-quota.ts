@@ -24,7 +24,7 @@ export function limitCpu(pid: number, share: number): void {
   writeFileSync(join(group, "cgroup.procs"), String(pid));
 }
 
-/** Removes a group, which is possible once its processes have ended. They have been killed, which takes a moment. */
+/** Removes a control group. That is possible only once its processes, which have been killed, have ended. */
 function removeGroup(group: string): void {
   for (let attempt = 0; attempt < 1000; attempt++) {
     try {
