@@ -1,5 +1,5 @@
 /**
- * Turns measure the time in which this process ran. Delays of others are measured in turns.
+ * Turns measure the time in which this process ran, by which it judges how long others take.
  *
  * A turn takes at least `TURN_MS`, and ends when everything has been read that had arrived at its beginning. If the process was
  * stopped, busy or without a processor, that is one turn, however long it was. Counting turns therefore counts only time in which an

@@ -18,7 +18,7 @@ export async function createFile(path: string, text: string): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   return viaTemporary(path, text, {}, async (temporary) => {
     try {
-      await link(temporary, path); // Unlike rename, link fails if the name exists.
+      await link(temporary, path); // Unlike `rename`, `link` fails if the name exists.
       return true;
     } catch (error) {
       if (errorCode(error) === "EEXIST") return false;

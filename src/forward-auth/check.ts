@@ -9,10 +9,7 @@ import {
   type Verifier,
 } from "../verifier/index.ts";
 
-/**
- * The headers from which the upstream learns who calls. A request that passes gets all of them, so that none of the client's own headers
- * remains.
- */
+/** The headers from which the upstream learns who calls. A request that passes gets all of them, which replace the client's own. */
 const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims"] as const;
 /** How many values of the cookie are tried. A browser sends one for each scope, and a sibling domain may have planted some. */
 const MAX_VALUES = 4;

@@ -25,10 +25,7 @@ type Options = {
 
 /** How long requests in flight may take when the endpoint stops, in ms. */
 const GRACE_MS = 5_000;
-/**
- * How long idle connections stay open when the endpoint stops, in ms, so that gateways can close them: `/readyz` tells them that it
- * stops.
- */
+/** How long idle connections stay open when the endpoint stops, in ms, so that gateways can close them: `/readyz` reports that. */
 const LINGER_MS = 1_000;
 
 /** The size of the largest check over gRPC, in bytes. Envoy may include the body of a request (`with_request_body`). */

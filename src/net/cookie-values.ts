@@ -15,8 +15,8 @@ export function trimmed(text: string, start = 0, end = text.length): string {
 const isPadding = (code: number) => code === 0x20 || code === 0x09;
 
 /**
- * Returns all values of a cookie in a `Cookie` header, in order. A browser sends one for each scope, and a sibling domain may have
- * planted some.
+ * Returns all values of a cookie in a `Cookie` header, in order. A browser sends one for each scope; a sibling domain may have planted
+ * some.
  */
 export function cookieValues(header: string, name: string): readonly string[] {
   const values: string[] = [];

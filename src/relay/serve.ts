@@ -44,7 +44,7 @@ type ServedRelay = Relay & Pick<Listener, "replaceTls">;
 
 /** How long streams have to end when the relay stops, in ms. */
 const GRACE_MS = 5_000;
-/** How long idle connections stay open when the relay stops, in ms: `/readyz` tells clients that it stops. */
+/** How long idle connections stay open when the relay stops, in ms, so that clients can close them: `/readyz` reports that it stops. */
 const LINGER_MS = 1_000;
 /** The age of the knowledge, in ms, above which `/readyz` responds 503 and no batch claims to be complete, as in the service. */
 const MAX_AGE_MS = 2_000;

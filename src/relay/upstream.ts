@@ -42,7 +42,7 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
   #news = Promise.withResolvers<void>();
   #unread: Revocation[] = [];
   #keyIds: readonly string[] = [];
-  /** The list of keys at the last reading. */
+  /** The list of revoked keys at the last reading. */
   #readKeyIds: readonly string[] = this.#keyIds;
   #revokedUntil = storeMs(0);
   #asOf = storeMs(0);
@@ -101,7 +101,7 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
       this.#firstAsOf = asOf ?? storeMs(0);
     }
     // The first batch of a stream may be two seconds old already, and nothing shows its age. If relays marked such a batch as complete,
-    // each level of a tree would add two seconds. From the next reading on, the age is known.
+    // each level of a tree would add two seconds. From the next batch on, the age is known.
     const isVouchedFor = batch.caughtUp && asOf !== undefined && asOf > this.#firstAsOf;
     this.#freshness.record(asOf, isVouchedFor, monotonic(), clock());
     const isNews = this.#hasNews(batch, asOf, isFirst);

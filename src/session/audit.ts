@@ -24,10 +24,7 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject?: string | undefined;
       readonly reason: EndReason;
-      /**
-       * The time of the step in the store. Present if the event's record was found later (events.ts). The field means the same in all
-       * events.
-       */
+      /** The time of the step in the store. Present if the event is recorded later, from a due record (events.ts). */
       readonly happenedAt?: StoreMs;
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */
@@ -63,10 +60,7 @@ export type AuditEvent =
     }
   /** A refresh of a bound session came without a fresh device cookie of its key, as from a copied cookie. */
   | (OfSession & { readonly event: "device_proof_missing" })
-  /**
-   * A refresh of a bound session came without a fresh device cookie, and the browser reports that it could not renew the cookie. The
-   * browser must try again.
-   */
+  /** A refresh came without a fresh device cookie, which the browser could not renew, as it reports. The browser must try again. */
   | (OfSession & { readonly event: "device_renewal_skipped" })
   /** A refresh or a logout of a session that is bound to a key came without a proof of that key, as from a copied token. */
   | (OfSession & {

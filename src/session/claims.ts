@@ -18,10 +18,7 @@ export const SESSION_CLAIMS = {
   /** When the session was created, in the store's time. Verifiers compare it with the time of a logout of everyone. */
   sct: { of: ({ createdAt }) => createdAt, isIntrospected: false },
   client_id: { of: ({ clientId }) => clientId, isIntrospected: true },
-  /**
-   * The client has proven possession of the session's device key. A DPoP key does not count, because it may have been copied to another
-   * machine.
-   */
+  /** The client has proven possession of the session's device key. A DPoP key does not count: it may have been copied. */
   device_bound: {
     of: ({ device }, deviceProven) => (deviceProven && device?.key.algorithm !== "DPoP") || undefined,
     isIntrospected: true,

@@ -12,10 +12,7 @@ import { later, latest, type StoreMs } from "./time.ts";
 
 /** What a refresh request presents to prove possession of the session's key. */
 export type DevicePresentation = {
-  /**
-   * How long a device cookie is fresh, in ms. A session that requires a device key may exist without one for the same time after its
-   * creation.
-   */
+  /** How long a device cookie is fresh, in ms. A session that requires a device key may be without one for so long at first. */
   readonly lifeMs: number;
   /** The content of an authentic device cookie of this session, whether it is fresh or not. */
   readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
@@ -31,8 +28,8 @@ export type DevicePresentation = {
 
 /**
  * - `unproven`: the refresh goes on, because the session has no key to prove yet.
- * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and from now on the session is bound
- *   to the key.
+ * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and the session is now bound to the
+ *   key.
  * - `held`: it goes on, whatever the generation of its token is: the request proves the key that the session is bound to.
  * - `first_proof`: it goes on. The session has no key. It is bound to the key of the proof if the refresh makes a new refresh token.
  * - `missing`: it is refused, and nothing changes. `required`: the same, because the session requires a binding and has none.
@@ -104,8 +101,7 @@ export function judgeDevice(
   }
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
-    // Only a browser profile that the service bound has a device cookie. A stale cookie proves nothing, but it is no evidence of theft
-    // either.
+    // Only a browser profile that the service bound has a device cookie. A stale cookie proves nothing, but is no sign of theft.
     if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "missing";
     return isBound ? "proven" : "first_use";
   }
@@ -129,10 +125,7 @@ export function judgeEnd(
   return proof?.thumbprint === thumbprintOf(device) ? "allowed" : refusalOf(proof);
 }
 
-/**
- * Returns whether a token was issued before the key was bound, so that others than the key's holder may have it. No token is older than
- * its session.
- */
+/** Returns whether a token was issued before the key was bound. Others than the key's holder may then have the token. */
 function isBeforeBinding({ since }: DeviceBinding, createdAt: StoreMs, issuedAt: StoreMs): boolean {
   return since > createdAt && issuedAt < since;
 }
@@ -141,10 +134,7 @@ function refusalOf(proof: KeyProof | undefined): ProofRefusal {
   return proof === undefined ? "proof_missing" : "other_key";
 }
 
-/**
- * Returns whether another key may be registered in place of the session's key. The first key stays, unless the response to its registration
- * was lost.
- */
+/** Returns whether another key may replace the session's key. It may if the response to the registration seems to be lost. */
 export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseIntervalMs: number): boolean {
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }

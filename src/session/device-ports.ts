@@ -6,10 +6,7 @@ import type { StoreMs } from "./time.ts";
 
 export type { DeviceKey } from "./device-key.ts";
 
-/**
- * The key that a proof must be made with. At registration the proof contains its key. At renewal it must be the key that the session is
- * bound to.
- */
+/** The key that a proof must be made with: at registration the one that the proof contains, at renewal the session's. */
 export type DeviceProofExpectation =
   | { readonly kind: "registration" }
   | { readonly kind: "renewal"; readonly key: DeviceKey };

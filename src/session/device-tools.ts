@@ -1,6 +1,4 @@
-/**
- * The parts of a refresh that concern the device: reading what the request presents, and offering a challenge. This module does no I/O.
- */
+/** The parts of a refresh that concern the device: reading what the request presents, and offering a challenge. This module does no I/O. */
 import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
 import { type KeyProof, thumbprintOf } from "./device-key.ts";
 import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
@@ -27,10 +25,7 @@ export type DeviceTools = {
   readonly lifeMs: number;
   /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
-  /**
-   * The store's time, which stamps challenges. The clocks of the instances that serve a browser may differ; the store's time is the same
-   * for all.
-   */
+  /** The store's time, which stamps challenges. It is the same for all instances, whose own clocks may differ. */
   readonly now: SessionStore["now"];
   /**
    * Remembers the keys of sessions, so that refreshes that prove the key have a rate limit of their own. Somebody with a stolen token,
@@ -88,11 +83,7 @@ export function noteSessionKey({ sessionKeys }: DeviceTools, { sid, device }: Se
   if (sessionKeys.get(sid) !== thumbprint) sessionKeys.set(sid, thumbprint);
 }
 
-/**
- * Returns a challenge for the registration of a key, if the refreshed session should have one.
- *
- * @param at the time of the refresh
- */
+/** Returns a challenge for the registration of a key, if the refreshed session should have one. @param at the time of the refresh */
 export function registrationOffer(
   { offers, challenges, reuseIntervalMs, now }: DeviceTools,
   { sid, device }: Pick<Session, "sid" | "device">,

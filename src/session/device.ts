@@ -31,14 +31,14 @@ export type ProofRequired = {
 };
 
 /** A device cookie cannot be renewed: the session has ended or is not bound, or the request does not belong to it. */
-export type NothingToRenew = { readonly ok: false; readonly reason: "nothing_to_renew" };
+type NothingToRenew = { readonly ok: false; readonly reason: "nothing_to_renew" };
 const NOTHING_TO_RENEW: NothingToRenew = { ok: false, reason: "nothing_to_renew" };
 
 /**
  * The session cannot be determined now. Either a sibling domain has planted a second token, or another instance signed the token with a
  * key that this instance has not loaded yet. After a definite refusal the browser would delete its key, and so lose the session.
  */
-export type Undecided = { readonly ok: false; readonly reason: "undecided" };
+type Undecided = { readonly ok: false; readonly reason: "undecided" };
 const UNDECIDED: Undecided = { ok: false, reason: "undecided" };
 
 function withoutToken(reason: RefusalReason): NothingToRenew | Undecided {

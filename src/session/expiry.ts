@@ -21,10 +21,7 @@ type Deps = {
 };
 
 export type Expiry = {
-  /**
-   * Ends and records the sessions that have expired, as far as the store is available. It runs by itself; tests call it when they move the
-   * clock.
-   */
+  /** Ends and records the sessions that have expired. It runs by itself; tests call it when they move the clock. */
   look(): Promise<void>;
   /** Stops after the step that is under way. */
   close(): Promise<void>;

@@ -9,10 +9,7 @@ const MAX_PAUSE_MS = 25;
  * process; those of more than 8 ms take a greater share, because the pause is limited.
  */
 const PAUSE_PER_COST = 3;
-/**
- * The smallest pause, in ms: Node's timers are no finer. A shorter pause is left out, so rounds that cost almost nothing follow each
- * other at once.
- */
+/** The smallest pause, in ms: Node's timers are no finer. A shorter one is left out, so cheap rounds follow each other at once. */
 const MIN_PAUSE_MS = 1;
 
 /**

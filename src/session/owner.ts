@@ -47,10 +47,7 @@ export function authenticate(
   return requireKey(requireAudience(verified, audiences), presented);
 }
 
-/**
- * Refuses a token that is not bound to the key of the proof (RFC 9449 section 7.1). A token that is bound to no key is refused only if a
- * proof is required.
- */
+/** Refuses a token that is bound to another key than that of the proof (RFC 9449 section 7.1), or to none if one is required. */
 function requireKey(
   authenticated: Authenticated | Refused,
   { proof, needsProof = false }: PresentedAccessToken,
@@ -113,8 +110,7 @@ export async function logout(
 ): Promise<Done | Refused> {
   const { sid } = caller;
   const origin = originOf(requester);
-  // The other sessions end before the session of the caller: if the store fails in between, the client still has a valid token to try again
-  // with.
+  // The other sessions end before the session of the caller: if the store fails in between, the client can still try again.
   for (const other of byCookie) {
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);

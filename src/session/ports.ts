@@ -37,18 +37,15 @@ export class StoreBusy extends StoreUnavailable {
   override readonly name = "StoreBusy";
 }
 
-/**
- * The store responds but must not be used until an operator has fixed it. During the start, the service does not start; later, this is an
- * outage.
- */
+/** The store responds but must not be used until an operator has fixed it. The service does not start; later, this is an outage. */
 export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
 
 /**
  * All times that go through this port are the store's own (time.ts). A step that is given an `origin` also writes a due record of every
- * session that it creates or ends (events.ts); a refresh that detects a reused token always does. So the ending is recorded even if the
- * caller never gets the reply.
+ * session that it creates or ends (events.ts); a refresh that detects a reused token always does. So endings are recorded even if the reply
+ * is lost.
  */
 export interface SessionStore extends SessionEventLog {
   /**
@@ -88,10 +85,7 @@ export interface SessionStore extends SessionEventLog {
   /** Returns the subject's live sessions, newest first (by creation, then sid). `from` is the `next` of the previous page. */
   list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage>;
 
-  /**
-   * Returns the live sessions of all subjects. The cost of a page is bounded, so that it may have fewer than `limit` sessions, or none,
-   * and still a `next`.
-   */
+  /** Returns the live sessions of all subjects. A page costs little: it may have fewer than `limit` sessions and still a `next`. */
   listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage>;
 
   /** Returns how many sessions are live. The number is an estimate if an exact count would cost too much. */
@@ -123,8 +117,7 @@ export interface SessionStore extends SessionEventLog {
 
   /**
    * Ends a bounded number of sessions that are past their lifetimes (reason `expired`). Each ends once, however many instances look for
-   * them. An instance looks at a part of the store while it holds that part; if it dies, another instance takes over after at most half a
-   * minute.
+   * them. An instance looks at a part of the store while it holds that part; if it dies, another one takes over within half a minute.
    */
   expire(): Promise<ExpireOutcome>;
 

@@ -25,10 +25,7 @@ const MAX_GAP_MS = 3 * LOOK_MS;
 /** How often this process checks whether it was suspended, in ms. A gap of this length counts as a suspension. */
 const TICK_MS = 1_000;
 const MAX_STALL_MS = 5_000;
-/**
- * A due record is taken over when it is older than the longest step of the store plus this time, in ms, which allows for a stall and for
- * writing the event.
- */
+/** A due record is taken over when it is older than the longest step of the store plus this time, in ms, for stalls and writing. */
 const PATIENCE_MS = 20_000;
 
 type Deps = {

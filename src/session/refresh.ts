@@ -98,8 +98,7 @@ export async function refresh(
   if (!ordered.ok) return ordered;
   const [token, ...others] = ordered.tokens;
 
-  // The limit is checked after the MAC, so that only the session's own client can use it up, and before the store, so that nothing is
-  // rotated beyond the limit.
+  // The limit is checked after the MAC, so that only the session's own client can use it up, and before anything is rotated.
   const { device } = deps;
   const presentation =
     tokenRequest === undefined
@@ -137,8 +136,7 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // Only one of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine
-    // minutes.
+    // Only one of several parallel requests gets an offer: a browser makes a key for each, and may sign six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }

@@ -24,10 +24,7 @@ export type RotationState = {
   readonly generation: number;
   /** `n`: nonce of the confirmed token; empty before the first use. */
   readonly nonce: string;
-  /**
-   * `f`: other tokens of the same generation as the confirmed one count as confirmed if they were issued at this time or later. With NEVER
-   * none does.
-   */
+  /** `f`: other tokens of the confirmed token's generation count as confirmed, too, if they were issued at this time or later. */
   readonly siblingsSince: StoreMs;
   /** `c`: nonce of the current child, which has generation g + 1. */
   readonly childNonce: string;
@@ -76,8 +73,7 @@ export function firstState(childNonce: string): RotationState {
  *
  * @param freshNonce the nonce of the next refresh token, if one is made
  * @param reuseIntervalMs the reuse interval (R), in ms
- * @param isHeld whether the request proves the key that the session is bound to. It then comes from the first holder, so that every
- * generation is served.
+ * @param isHeld whether the request proves the key that the session is bound to. Then every generation is served.
  */
 export function decide(
   state: RotationState,
@@ -108,8 +104,7 @@ export function decide(
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
   const { generation, nonce } = token;
   if (child) {
-    // Rule 2: a child is used for the first time. The browser may hold the current child although another child of the same token was used
-    // first.
+    // Rule 2: a child is used for the first time. The browser may hold the current child although another one was used first.
     const since = within(childServedAt, reuseIntervalMs) ? childMintedAt : NEVER;
     return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
   }

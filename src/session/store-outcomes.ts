@@ -40,15 +40,9 @@ export type RotateOutcome =
       /** What the refresh has proven about the session's device key. */
       readonly device: ServingVerdict;
     }
-  /**
-   * The session ended in the same step: the token was used before (`reuse`), or is held by somebody who has never had the device key
-   * (`two_holders`).
-   */
+  /** The session has ended: its token was reused (`reuse`), or somebody without its device key holds one (`two_holders`). */
   | { readonly ok: false; readonly reason: "reuse" | "two_holders"; readonly subject: string }
-  /**
-   * The refresh was refused, and nothing was changed: a fresh device cookie of the session's key is missing, or the session requires a
-   * key and has none.
-   */
+  /** Refused, nothing was changed: a fresh device cookie of the session's key is missing, or the session lacks a required key. */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
   /** The refresh was refused, and nothing was changed: the session is bound to a key, and the request proves no key or another one. */
   | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
@@ -75,10 +69,7 @@ export type EndOutcome =
   | { readonly ok: false; readonly reason: "already_ended" }
   | { readonly ok: false; readonly reason: ProofRefusal; readonly subject: string };
 
-/**
- * `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session on whose behalf the call was made is not
- * live.
- */
+/** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session of the caller is not live. */
 export type EndOwnedOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };

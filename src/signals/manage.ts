@@ -82,7 +82,7 @@ export async function getSubscription(
   return subscription;
 }
 
-/** A subscription, and the end time of the session whose signal has waited longest; undefined if nothing waits. */
+/** A subscription, and when the session of its oldest undelivered signal ended; undefined if all are delivered. */
 export type Overseen = { readonly subscription: Subscription; readonly oldestWaitingAt: WallMs | undefined };
 
 /**

@@ -9,7 +9,7 @@ import type { StoreMs, WallMs } from "../session/time.ts";
 /** Why a session ended. `revoked_all`: all sessions ended (RevokeAllSessions). */
 export type SignalReason = EndReason | "revoked_all";
 
-/** The end of one session. If it is created twice, for example after a crash, both have the same id. */
+/** The end of one session. If its signal is created twice, for example after a crash, both have the same id. */
 export type Signal = {
   /** 22 characters of base64url (see `signalId`), by which receivers recognise a repeated delivery. */
   readonly id: string;
@@ -19,7 +19,7 @@ export type Signal = {
   /** Absent if the session has no client, or the store had lost it. */
   readonly clientId?: string;
   readonly reason: SignalReason;
-  /** The time in the part of the store that had the session. It is converted to the wall clock when the signal is sent (time.ts). */
+  /** When the session ended, in the store's time. It is converted to the wall clock when the signal is sent (session/time.ts). */
   readonly endedAt: StoreMs;
 };
 
@@ -30,7 +30,7 @@ export function signalId({ sessionId, reason, endedAt }: Omit<Signal, "id">): st
 
 export type SubscriptionKind = "webhook" | "backchannel" | "ssf_push" | "ssf_poll";
 
-/** Selects the endings that a subscription is about. An absent field allows all. */
+/** Selects the sessions whose endings a subscription wants. An absent field allows all. */
 export type SignalFilter = {
   readonly subject?: string;
   readonly clientId?: string;
@@ -84,10 +84,7 @@ export type SubscriptionDefinition = {
   readonly stream?: StreamSettings;
 };
 
-/**
- * Why nothing is delivered: an operator paused it, deliveries failed for a day, or the receiver asked for it. With `disabled`, signals
- * are not kept either.
- */
+/** Why nothing is delivered. `failing`: deliveries have failed for a day. `disabled`: the receiver wants no signals to be kept. */
 export type PauseReason = "operator" | "failing" | "receiver" | "disabled";
 
 export type SubscriptionState =

@@ -35,7 +35,8 @@ export type ReadOutcome =
       readonly more: boolean;
     }
   /**
-   * - `behind`: the cursor is older than the log. `oldest` is a cursor from which reading continues; `lost` signals are between.
+   * - `behind`: the cursor is older than the log. `oldest` is a cursor from which reading continues; `lost` is the number of signals in
+   *   between, which were dropped.
    * - `rewound`: the store has lost the position (it failed over to older data). Stored cursors are valid: read on from them.
    */
   | { readonly ok: false; readonly reason: "behind"; readonly oldest: Cursor; readonly lost: number }
@@ -51,7 +52,7 @@ export interface SignalLog {
   /** The number of partitions; they are numbered from 0. */
   readonly partitions: number;
 
-  /** Returns the partition of a hint of `onRevocation` (session/ports.ts). It does no I/O. */
+  /** Returns the partition of a session of which `onRevocation` (session/ports.ts) reports the end. It does no I/O. */
   partitionOf(hint: Pick<Revocation, "sid">): number;
 
   /**
@@ -65,10 +66,7 @@ export interface SignalLog {
   /** Gives leases back, so that other instances need not wait. */
   release(leases: readonly Lease[]): Promise<void>;
 
-  /**
-   * Returns the end of each partition's log, so that partitions without news need not be read. It is cheap enough to be called once a
-   * second.
-   */
+  /** Returns the end of each partition's log, so that partitions without news need not be read. It is called once a second. */
   ends(): Promise<readonly Cursor[]>;
 
   read(partition: number, after: Cursor, limit: number): Promise<ReadOutcome>;
@@ -76,7 +74,7 @@ export interface SignalLog {
   /** Returns the stored cursors of a partition, by subscription. */
   cursors(partition: number): Promise<ReadonlyMap<string, Cursor>>;
 
-  /** Moves a subscription's cursor, and counts what was accepted and given up on the way. */
+  /** Moves a subscription's cursor, and adds to the numbers of its accepted and given-up signals. */
   advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome>;
 
   /** Returns for each subscription the oldest signal that has not been delivered, which shows operators how late signals are. */

@@ -7,7 +7,7 @@ import { placeOf } from "./place.ts";
 const RETRY_MS = 500;
 const SWEEP_INTERVAL_MS = 10_000;
 
-/** The revoked sessions of one list. */
+/** The sessions of one status list that have ended. */
 type Revoked = {
   /** A number that changes with each revocation and is unique among all lists. */
   version: number;

@@ -16,7 +16,7 @@ export function createListedRandom(random: Random, newList: () => string): Rando
   let list = newList();
   let count = 0;
 
-  /** Takes an index. Returns whether it was free. */
+  /** Marks an index as taken. Returns whether it was free. */
   const take = (index: number): boolean => {
     const at = index >> 3;
     const bit = 1 << (index & 7);

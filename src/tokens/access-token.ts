@@ -57,7 +57,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
     const end = text.lastIndexOf(".");
     const signature = text.slice(end + 1);
     if (!SIGNATURE.test(signature)) return MALFORMED;
-    // The header is not interpreted: it must be, byte for byte, the header of one of the keys.
+    // The header is not interpreted: it must be exactly the header that tokens of one of the keys have.
     const header = text.slice(0, dot);
     const check = keys.current.checks.get(header);
     if (check === undefined) return rejectHeader(header);
@@ -90,8 +90,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
       if (!verified.ok) return verified;
       const { claims } = verified;
       const now = toWallClock(time.now(claims.sid), time.shiftMs(claims));
-      // RFC 7519 §4.1.4: a token is expired on or after `exp`. There is no leeway: this service is the issuer, and no session's life may
-      // be stretched.
+      // RFC 7519 §4.1.4: a token is expired on or after `exp`. There is no leeway, because this service is the issuer.
       return now >= wallMs(claims.exp * 1000) ? { ok: false, reason: "expired", claims } : verified;
     },
   };
@@ -101,10 +100,7 @@ function withStatus(statusOf: (session: Session) => string): typeof sessionMembe
   return (session, deviceProven) => sessionMembers(session, deviceProven) + statusOf(session);
 }
 
-/**
- * Returns the session's own claims, and those of its authentication, as JSON members to append. A claim with a reserved name is dropped,
- * whatever its source.
- */
+/** Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped. */
 function furtherClaims({ claims, authentication }: Session, reserved: readonly string[]): string {
   if (claims === "{}" && authentication === undefined) return "";
   const own: Record<string, unknown> = JSON.parse(claims);

@@ -76,10 +76,7 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
   }
 }
 
-/**
- * Other users of the machine may read the file, because it has only hashes of random tokens. With write access they could grant access to
- * any caller.
- */
+/** Other users may read the file, which has only hashes of random tokens. If they could write it, they could grant any access. */
 async function readEntries(path: string): Promise<string> {
   try {
     const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });

@@ -26,10 +26,7 @@ export function createDeviceChallenges(deps: DeviceChallengesDeps): DeviceChalle
   return createChallenges(CHALLENGE, deps);
 }
 
-/**
- * Creates and checks the nonces of DPoP proofs (RFC 9449 section 8) in the same way. A nonce is never accepted as a challenge, nor a
- * challenge as a nonce.
- */
+/** Creates and checks the nonces of DPoP proofs (RFC 9449 section 8) in the same way. Neither is ever accepted as the other. */
 export function createProofNonces(deps: DeviceChallengesDeps): DeviceChallenges {
   return createChallenges(PROOF_NONCE, deps);
 }

@@ -75,7 +75,7 @@ function derivedMac(secret: Uint8Array, purpose: string, length: number): Mac {
   return createMac(derivedKey(secret, purpose), length);
 }
 
-/** Derives a key for one purpose (RFC 5869). */
+/** Derives a key for one purpose from the secret of a MAC key (HKDF, RFC 5869). */
 function derivedKey(secret: Uint8Array, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, "", purpose, 32));
 }

@@ -13,11 +13,7 @@ export class AdminTokenFault extends Error {
   override readonly name = "AdminTokenFault";
 }
 
-/**
- * Returns the token in `dataDir`; generates it if there is none.
- *
- * @throws AdminTokenFault, and errors of the file system
- */
+/** Returns the token in `dataDir`; generates it if there is none. @throws AdminTokenFault, and errors of the file system */
 export async function ownAdminToken(dataDir: string): Promise<string> {
   const path = join(dataDir, ADMIN_TOKEN_FILE);
   const text = await readToken(path).catch(async (error: unknown) => {

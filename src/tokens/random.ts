@@ -12,10 +12,7 @@ export interface Entropy {
 
 const POOL = 4096;
 
-/**
- * Returns the system's randomness. It is read in blocks, because one call into the kernel per nonce would cost more than the nonce
- * itself.
- */
+/** Returns the system's randomness. It is read in blocks, because a call into the kernel costs more than a nonce. */
 export function systemEntropy(): Entropy {
   const pool = Buffer.alloc(POOL);
   let used = POOL;

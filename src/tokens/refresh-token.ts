@@ -19,7 +19,7 @@ export type MacKeys = {
   readonly current: { readonly mac: MacKey; readonly macs: ReadonlyMap<number, MacKey> };
 };
 
-// The layout: version ‖ key id ‖ session id ‖ generation ‖ nonce ‖ issued at ‖ HMAC-SHA-256 of everything before.
+// The layout of a token: version ‖ key id ‖ session id ‖ generation ‖ nonce ‖ issued at ‖ HMAC-SHA-256 of everything before.
 const VERSION = 1;
 const KEY_ID = 1;
 const SID = 5;
@@ -39,8 +39,8 @@ export const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 export const FORGED = { ok: false, reason: "forged" } as const;
 
 /**
- * Encodes and decodes refresh tokens. It does no I/O, and only `mint` can throw, on impossible input. Both functions use the same scratch
- * buffer, which is safe because they are synchronous.
+ * Encodes and decodes refresh tokens. Only `mint` can throw, on impossible input. Both functions use the same buffer, which is safe because
+ * they are synchronous.
  */
 export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   const token = Buffer.alloc(LENGTH);

@@ -49,8 +49,7 @@ export function atPath(path: string, fault: KeyRingFault): KeyRingFault {
 }
 
 /**
- * Creates the file unless it exists. A reader sees no file or a complete one, and of several processes that start at once exactly one
- * creates it.
+ * Creates the file unless it exists. Readers see no file or a complete one; of several processes exactly one creates it.
  *
  * @returns false if the file existed
  * @throws KeyRingFault

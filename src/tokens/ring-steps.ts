@@ -14,15 +14,12 @@ export type RingTimes = {
 /** Makes a `published` key of a kind. */
 export type GenerateKey = (kind: KeyKind) => RingKey;
 
-/** The ages or states of the keys do not allow the step. */
+/** The step is refused, because keys are too young, or in a state that does not allow it. */
 export class StepRefused extends Error {
   override readonly name = "StepRefused";
 }
 
-/**
- * The next step of a key, and the time from which it is possible (ms since the epoch). A `signing` key has none: it stays until it is
- * replaced.
- */
+/** The next step of a key, and the time from which it is possible (ms since the epoch). A `signing` key has none. */
 type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
 
 export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextStep | undefined {
@@ -85,11 +82,7 @@ export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   return { signing: keep("signing"), mac: keep("mac") };
 }
 
-/**
- * Removes one key.
- *
- * @throws StepRefused while a token may need the key, unless `force` is set; always for the signing key
- */
+/** Removes one key. @throws StepRefused while a token may need the key, unless `force` is set; always for the signing key */
 export function remove(
   ring: Ring,
   kid: string,

@@ -2,11 +2,9 @@ import type { webcrypto } from "node:crypto";
 import { isSigningAlg, type SigningAlg } from "./jws.ts";
 
 /**
- * The state of a key.
- * `published`: others may verify with it, so that its first token is under a known key.
- * `signing`: it signs; each kind has exactly one such key.
- * `retired`: it only verifies what it signed, and is then removed.
- * `revoked`: it is compromised; only its name stays, for verifiers to refuse it.
+ * The state of a key. `published`: verifiers may load it, so that they know the key before its first token. `signing`: it signs; each kind
+ * has exactly one such key. `retired`: it only verifies what it signed, and is then removed. `revoked`: it is compromised; only its name
+ * stays, for verifiers to refuse it.
  */
 const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;
 type KeyState = (typeof KEY_STATES)[number];
@@ -39,7 +37,7 @@ export class KeyRingFault extends Error {
   }
 }
 
-/** The members of a JWK by its algorithm (RFC 7517, 7518 §6, 8037 §2): those with a fixed value, and those that are 32 bytes. */
+/** The required members of a JWK by its algorithm (RFC 7517, 7518 §6, 8037 §2): those with a fixed value, and those of 32 bytes. */
 const JWK_FORM = {
   ES256: { fixed: { kty: "EC", crv: "P-256" }, bytes: ["x", "y", "d"] },
   EdDSA: { fixed: { kty: "OKP", crv: "Ed25519" }, bytes: ["x", "d"] },

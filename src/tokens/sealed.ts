@@ -19,7 +19,7 @@ const MAC_LENGTH = 32;
  */
 type SealedKind = {
   readonly kind: number;
-  /** How many bytes the content has. With the 61 other bytes they must be a multiple of 3, so that no encoding has spare bits. */
+  /** How many bytes the content has. With the 61 other bytes, the sum must be a multiple of 3, so that the encoding has no spare bits. */
   readonly contentLength: number;
   /** Creates the MAC of this kind from a key of the ring. */
   readonly macOf: (key: MacKey) => Mac;

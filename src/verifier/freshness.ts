@@ -1,4 +1,4 @@
-/** If a batch is delayed by this many ms more than the fastest of its stream, a verifier replaces the stream, as it does a silent one. */
+/** A verifier replaces a stream whose last batch is delayed by this many ms more than its fastest one, like a silent stream. */
 const MAX_DELAY_MS = 3000;
 
 /**

@@ -48,8 +48,8 @@ function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRe
 }
 
 /**
- * Returns the URL of a request target, which is a path or a whole URL (RFC 9112 section 3.2). Without an origin it returns an empty text,
- * for which no proof is valid.
+ * Returns the URL of a request target, which is a path or a whole URL (RFC 9112 section 3.2). Returns an empty text, for which no proof is
+ * valid, for others.
  */
 function urlAt(origin: string, target = ""): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "");

@@ -22,15 +22,10 @@ export type PublishedKey = {
 /** Imports a JWK; undefined if it is not a key for access tokens. */
 export type ImportKey<Key extends PublishedKey> = (jwk: unknown) => Key | undefined | Promise<Key | undefined>;
 
-/**
- * Matches 32 bytes in their only encoding (RFC 7518 sections 6.2.1.2 and 6.3): the last character has two spare bits, which are zero. Not
- * every runtime is as strict.
- */
+/** Matches 32 bytes in their only encoding (RFC 7518 sections 6.2.1.2 and 6.3). Not every runtime is as strict. */
 const COORDINATE = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
 
-/**
- * Returns the public members of a JWK; undefined if its use, type, curve or coordinates are not those of a key for access tokens.
- */
+/** Returns the public members of a JWK; undefined if its use, type, curve or coordinates are not those of a key for access tokens. */
 export function readJwk(jwk: unknown) {
   if (typeof jwk !== "object" || jwk === null) return undefined;
   const { kid, alg, use = "sig", key_ops = ["verify"], kty, crv, x, y } = jwk as Readonly<Record<string, unknown>>;

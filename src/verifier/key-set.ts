@@ -25,7 +25,7 @@ export type KeySetDeps = {
 
 /** Keeps the JWKS at `url` up to date: reads it on a schedule, and at a limited rate when the `kid` of a token is unknown. */
 export class KeySet<Key extends PublishedKey> {
-  /** Resolves when the set has been read for the first time. */
+  /** Resolves when the key set has been read for the first time. */
   readonly ready: Promise<void>;
   /** The keys by the header segments of tokens. A segment is added after a signature under it was valid. */
   readonly headers = new Map<string, Key>();
@@ -83,9 +83,7 @@ export class KeySet<Key extends PublishedKey> {
     return this.#oneAtATime.run(() => this.#read());
   }
 
-  /**
-   * Reads the set again because of an unknown `kid`, unless that was done within the last second. Returns whether the set is readable.
-   */
+  /** Reads the set again because of an unknown `kid`, unless that was done within the last second. Returns whether the set is readable. */
   async refresh(): Promise<boolean> {
     const isDue = this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS;
     if (isDue || this.#oneAtATime.isUnderWay()) await this.read();

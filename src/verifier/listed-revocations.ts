@@ -9,7 +9,7 @@ import { readStatusList, type StatusList, statusAt } from "./status-list.ts";
 import type { Claims } from "./verdict.ts";
 
 const TYPE = "application/statuslist+jwt";
-/** How many lists are kept. A list of this service takes 128 KiB if one of its sessions has ended; all other lists share their memory. */
+/** How many lists are kept. A list takes 128 KiB if one of its sessions has ended; all other lists share their memory. */
 const MAX_LISTS = 2_000;
 /** The largest accepted list as it is sent: the limit of its decompressed size, in base64url. */
 const MAX_BYTES = 1_400_000;
@@ -52,7 +52,7 @@ export class ListedRevocations {
   readonly #deps: Deps;
   readonly #origin: string;
   readonly #lists = new RecentlyUsed<Kept>(MAX_LISTS);
-  /** The lists of tokens that are being verified. Other lists may replace them in the cache in the meantime. */
+  /** The lists for tokens that are being verified now. The cache may drop them in the meantime. */
   readonly #awaited = new WeakMap<Claims, Kept>();
   #last: StatusList | undefined;
   /** Whether the last read succeeded; undefined until the first has ended. */
@@ -63,10 +63,7 @@ export class ListedRevocations {
     this.#origin = new URL(deps.issuer).origin;
   }
 
-  /**
-   * Reads the list of a token if it is due, or waits for a read that is under way. Returns undefined if the list is not due. It never
-   * rejects.
-   */
+  /** Reads the list of a token if it is due, or waits for a read under way. Returns undefined if it is not due. It never rejects. */
   read(claims: Claims): Promise<void> | undefined {
     const place = placeOf(claims);
     const kept = place && (this.#lists.get(place.uri) ?? this.#begin(place.uri));
@@ -159,7 +156,7 @@ export class ListedRevocations {
 
 type Place = { readonly index: number; readonly uri: string };
 
-/** Returns the place of a token's status (section 6.2); undefined if the token has none. */
+/** Returns the list and the index of a token's status (draft-ietf-oauth-status-list section 6.2); undefined if the token has none. */
 function placeOf({ status }: Claims): Place | undefined {
   const list = (status as { readonly status_list?: unknown } | null | undefined)?.status_list;
   const { idx, uri } = (list ?? {}) as Readonly<Record<string, unknown>>;

@@ -12,10 +12,7 @@ type OnDemandDeps = {
   readonly signal: AbortSignal;
 };
 
-/**
- * Reads keys and revocations when a token is verified, and never in between. It is for isolates in which nothing survives the request
- * that began it.
- */
+/** Reads keys and revocations only when a token is verified: for isolates in which nothing survives the request that began it. */
 export type OnDemand = {
   /** Reads what is due. Returns undefined if nothing is. It never rejects. */
   readonly refresh: () => Promise<unknown> | undefined;

@@ -24,7 +24,7 @@ export function shareWork(): OneAtATime {
 
 /** How often a caller checks whether the work of another request has ended, in ms. */
 const RECHECK_MS = 10;
-/** After this many checks of the same work, which take a second, one of the callers takes the work over. */
+/** After this many checks (a second) one of the waiting callers does the work itself. */
 const MAX_RECHECKS = 100;
 
 /**

@@ -7,7 +7,7 @@ const TIMEOUT_MS = 5000;
 const COOLDOWN_MS = 1000;
 
 type PolledRevocationsDeps = FeedDeps & {
-  /** The age of the knowledge, in ms, at which it is read again. */
+  /** The age of the known revocations, in ms, at which the feed is read again. */
   readonly pollIntervalMs: number;
 };
 

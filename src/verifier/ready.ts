@@ -15,10 +15,7 @@ export function unlessClosed(known: Promise<unknown>, signal: AbortSignal): Prom
   });
 }
 
-/**
- * Keeps the process running until `ready` is settled. Retries alone do not keep it running, so Node would end the process during `await
- * verifier.ready`.
- */
+/** Keeps the process running until `ready` is settled. Otherwise Node would end it during `await verifier.ready`. */
 export function holdProcess(ready: Promise<void>): void {
   const hold = setInterval(() => {}, 0x7fff_ffff);
   const release = () => clearInterval(hold);

@@ -48,10 +48,7 @@ export class Revocations implements RevocationSource {
     return this.#revoked.has(sid, createdAtMs);
   }
 
-  /**
-   * Returns the age of what is known, in ms: the time since the service last read the store and delivered everything. Infinity before
-   * that.
-   */
+  /** Returns the time since the service last read the store and delivered everything, in ms; Infinity before that. */
   stalenessMs(monotonicMs: number, wallMs: number): number {
     return this.#freshness.ageMs(monotonicMs, wallMs);
   }

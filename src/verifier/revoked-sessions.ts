@@ -83,10 +83,7 @@ export class RevokedSessions {
     return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);
   }
 
-  /**
-   * Forgets revocations that have expired by the store's time, in which they are given, and by the clock that decides when tokens expire.
-   * The two clocks may differ.
-   */
+  /** Forgets revocations that have expired both by the store's time and by this process's clock, which may differ. */
   #sweep(nowMs: number, asOfMs = Number.POSITIVE_INFINITY): void {
     this.#sweptAtMs = nowMs;
     const overMs = Math.min(asOfMs, this.#deps.clock());

@@ -9,10 +9,7 @@ import { decodeBytes, decodeText } from "./web/segment.ts";
 /** Matches the media type of lists, with or without its prefix; case does not matter (section 5.1). */
 const TYPE = /^(application\/)?statuslist\+jwt$/i;
 const BITS: readonly unknown[] = [1, 2, 4, 8];
-/**
- * The largest accepted size of a decompressed list: eight million statuses of one bit. Without a limit, a short text could decompress to
- * any number of bytes.
- */
+/** The largest accepted size of a decompressed list, eight million statuses: a short text could decompress to any number of bytes. */
 const MAX_LIST_BYTES = 1_048_576;
 /** How long a list is used if it does not specify that, in ms. */
 const DEFAULT_TTL_MS = 60_000;

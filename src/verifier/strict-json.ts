@@ -49,10 +49,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
-/**
- * Returns the number of members in a JSON text by counting the colons outside of strings. If a name repeats, a parser keeps fewer
- * members.
- */
+/** Counts the members in a JSON text, by the colons outside of strings. If a name repeats, a parser keeps fewer members. */
 function countMembers(json: string): number {
   let members = 0;
   let inString = false;

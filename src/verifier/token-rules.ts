@@ -16,10 +16,7 @@ const SIGNATURE_LENGTH = 86;
  */
 const TYPE = /^(application\/)?at\+jwt$/i;
 
-/**
- * The accepted header members. The header only chooses the key; a member that could change the verification is rejected (RFC 8725 section
- * 3.10).
- */
+/** The accepted header members: those that choose the key. Others could change the verification (RFC 8725 section 3.10). */
 const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
 
 export type Refused = { readonly ok: false; readonly reason: Refusal };

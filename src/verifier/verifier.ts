@@ -133,7 +133,7 @@ class VerifierCore {
   readonly #revocations: RevocationSource | undefined;
   readonly #lists: ListedRevocations | undefined;
   readonly #cache: RecentlyUsed<Entry>;
-  /** The number of batches at which the feed was found stale. It is still stale if no other batch has arrived. */
+  /** The number of batches that had arrived when the feed was last found stale. It is still stale if no batch has arrived since. */
   #staleAfterBatches = -1;
 
   constructor(deps: CoreDeps) {

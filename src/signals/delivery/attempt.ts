@@ -16,9 +16,7 @@ export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecr
   readonly events: Pick<DeliveryDeps["events"], "onFailure">;
 };
 
-/**
- * Makes the attempt. Returns why the signal was not accepted, if it was not, and whether the receiver asks for a pause. It never rejects.
- */
+/** Sends a signal once. Returns why the receiver did not accept it, if so, and whether it asks for a pause. Never rejects. */
 export async function attempt(
   { issuer, signClaims, openSecret, sender, wallClock, events }: AttemptDeps,
   subscription: PushSubscription,
@@ -33,8 +31,7 @@ export async function attempt(
     const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;
     return { error: errorOfStatus(kind, result.status), because };
   } catch (error) {
-    // The subscription's secret cannot be decrypted. The signal is tried again like one that the receiver refused, because an operator
-    // may restore the key ring.
+    // The subscription's secret cannot be decrypted. The signal is tried again, because an operator may restore the key ring.
     events.onFailure(error);
     return { error: "refused" };
   }

@@ -1,6 +1,7 @@
 /**
- * Delivers signals. One instance at a time reads a partition of the log, for all subscriptions, while it holds the partition's lease.
- * Each signal is delivered at least once: cursors move after receivers have accepted, and the next holder of the lease continues there.
+ * Delivers signals. One instance at a time reads a partition of the log, for all subscriptions, while it holds the partition's lease. Each
+ * signal is delivered at least once: a cursor moves only after the receiver has accepted, and the next holder of the lease continues at the
+ * cursor.
  */
 import type { Cursor, Lease } from "../ports.ts";
 import { isPushed } from "./attempt.ts";
@@ -24,7 +25,7 @@ export class Delivery {
   readonly #dispatch: Dispatch;
   readonly #destinations = new Map<string, Destination>();
   readonly #held = new Map<number, Held>();
-  /** The partitions that are being read; true for those that must be read again. */
+  /** The partitions that are being read now; true if the partition must be read again afterwards. */
   readonly #reading = new Map<number, boolean>();
   /** For each partition, the end that its log had when it was last read. */
   readonly #seen = new Map<number, Cursor>();
@@ -43,7 +44,7 @@ export class Delivery {
     return [...this.#destinations.values()].reduce((sum, { lane }) => sum + lane.inFlight, 0);
   }
 
-  /** Does what is due, about once a second: extends leases, reads subscriptions, stores cursors, and reads partitions without a hint. */
+  /** Runs about once a second: extends leases, reads the subscriptions, stores cursors, and reads partitions that have new signals. */
   async round(): Promise<void> {
     const now = this.#deps.clock();
     try {
@@ -62,13 +63,13 @@ export class Delivery {
     for (const destination of this.#destinations.values()) this.#dispatch.wake(destination);
   }
 
-  /** Reads a partition soon, because something was appended to it. */
+  /** Reads a partition at once, because a signal was appended to it. */
   hint(partition: number): void {
     if (!this.#held.has(partition)) return;
     void this.#read(partition).catch(this.#deps.events.onFailure);
   }
 
-  /** Stores the cursors, up to which receivers have accepted signals. */
+  /** Stores how far receivers have accepted the signals (the cursors). */
   async flush(): Promise<void> {
     const lines = [...this.#destinations.values()].flatMap((destination) =>
       [...destination.lane.lines].map((line) => ({ destination, line })),
@@ -88,7 +89,7 @@ export class Delivery {
 
   async #renew(now: number): Promise<void> {
     const { log, holder } = this.#deps;
-    // Without subscriptions this instance takes no leases, so that another instance which knows of some need not wait.
+    // An instance that knows of no subscriptions takes no leases, so that another one which knows of some need not wait.
     const partitions = this.#destinations.size === 0 ? [] : Array.from({ length: log.partitions }, (_, index) => index);
     if (partitions.length === 0) return;
     const leases = await log.lease(partitions, holder, LEASE_MS);
@@ -136,7 +137,7 @@ export class Delivery {
     if (this.#destinations.get(subscription.id) === destination) this.#destinations.delete(subscription.id);
   }
 
-  /** Opens lines: for each subscription, one in each partition that this instance holds. */
+  /** Opens a line, the queue of a subscription in a partition, for each subscription in each partition whose lease this instance has. */
   async #openLines(): Promise<void> {
     const all = [...this.#destinations.values()];
     const missing = [...this.#held].filter(([partition]) => all.some(({ lane }) => lane.line(partition) === undefined));
@@ -185,7 +186,7 @@ export class Delivery {
     for (const destination of [...this.#destinations.values()]) {
       const line = destination.lane.line(partition);
       if (line === undefined) continue;
-      // After a crash, what was delivered since the cursor was stored is delivered again.
+      // The cursor is stored after MAX_LINE entries, because what was delivered after it is delivered again after a crash.
       await this.#advance(destination, line, MAX_LINE);
       if (destination.lane.room(line) > 0) open.push({ destination, line });
       else line.more = true;
@@ -203,7 +204,7 @@ export class Delivery {
         if (!line.open || line.position !== after) continue;
         if (outcome.ok) lane.add(line, outcome.signals, outcome.more, subscription.filter);
         else await this.#skipLost(destination, line, outcome);
-        // Signals that were filtered out leave room, so the next ones can be read at once.
+        // If the filter has excluded signals, there is room for more, and the partition is read again at once.
         if (line.more && lane.room(line) > 0) this.#reading.set(partition, true);
         this.#dispatch.wake(destination);
       }
@@ -227,7 +228,7 @@ export class Delivery {
     await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
   }
 
-  /** Stores the progress of a line, if it is at least a number of log entries. */
+  /** Stores how far the signals of a line are accepted, if that is at least `least` log entries further than before. */
   async #advance({ lane, subscription }: Destination, line: Line, least?: number): Promise<void> {
     const progress = lane.progress(line, least);
     const lease = this.#held.get(line.partition)?.lease;

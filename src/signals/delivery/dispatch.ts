@@ -1,4 +1,4 @@
-/** Sends the signals of lanes, a bounded number in each turn of the event loop, so that no logout is delayed. */
+/** Sends signals to receivers, a bounded number in each turn of the event loop, so that no logout is delayed. */
 import { toWallClock } from "../../session/time.ts";
 import type { DeliveryError, PauseReason } from "../model.ts";
 import { attempt, type PushSubscription } from "./attempt.ts";
@@ -16,10 +16,7 @@ export type Destination = {
 
 /** How many requests begin in one turn. Each may need a signature, which takes some 0.1 ms. */
 const PER_TURN = 8;
-/**
- * The highest number of requests that begin in one turn. One more is allowed for each ms that a turn is late, because a busy thread has
- * few turns.
- */
+/** The most requests that begin in one turn. One more is allowed for each ms that a turn is late: a busy thread has few turns. */
 const MAX_PER_TURN = 32;
 
 interface DispatchListener {
@@ -66,7 +63,7 @@ export class Dispatch {
       const items = destination.lane.take(now, left);
       left -= items.length;
       for (const item of items) this.#begin(destination, item);
-      // The destination may have more signals. It is put at the end, so that all have their turn.
+      // The subscription may have more signals to send. It is put at the end, so that all subscriptions have their turn.
       if (items.length > 0) this.#awake.add(destination);
       if (left === 0) break;
     }
@@ -115,8 +112,7 @@ export class Dispatch {
       return events.onFailure(error);
     }
     await this.#listener.onPaused(destination);
-    // If the state was not changed here, an operator or the receiver has paused or deleted the subscription in the meantime, and their
-    // reason is kept.
+    // If the state has changed in the meantime, an operator or the receiver has paused the subscription, and their reason stays.
     if (isPaused) events.onPause(subscription.id, because);
   }
 }

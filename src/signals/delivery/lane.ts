@@ -1,9 +1,10 @@
 /**
- * What one subscription has to deliver, and when. It is pure: times and randomness are given, and the caller sends, reads and stores.
+ * Decides which signals of one subscription are sent when. It does no I/O: its caller sends, reads and stores, and passes times and
+ * randomness.
  *
- * A lane has one line for each partition of the log. Signals of one session are in one line, and are sent one after the other. A
- * line's cursor moves over what the receiver has accepted without a gap, so what was not accepted is read again after a crash. A signal
- * that the receiver refuses holds up those of its own session only. Signals of other sessions overtake it, and are repeated after a crash.
+ * A lane has one line for each partition of the log. Signals of one session are in one line, and are sent one after the other. The cursor
+ * of a line stays before the first signal that the receiver has not accepted, which is therefore read again after a crash. A signal that
+ * the receiver refuses delays only those of its own session. Signals of other sessions are sent before it, and sent again after a crash.
  */
 import { type DeliveryError, passes, type SignalFilter } from "../model.ts";
 import type { Cursor, LoggedSignal } from "../ports.ts";
@@ -18,7 +19,7 @@ const FAILING_FROM = 5;
 export const MAX_LINE = 16;
 /** How many signals of a lane are kept in memory. */
 const MAX_LANE = 512;
-/** At most this many signals are delivered ahead of one that the receiver refuses. */
+/** At most this many later signals are delivered while the receiver refuses one. */
 const MAX_AHEAD = 10_000;
 /** A receiver that has failed for this time, in ms, is paused. A signal that has failed for this time is given up. */
 export const GIVE_UP_MS = 86_400_000;
@@ -39,7 +40,7 @@ export class Lane {
   #held = 0;
   #inFlight = 0;
   #failures = 0;
-  /** How many of the last failed attempts in a row were not refusals. */
+  /** How many attempts in a row have failed without a refusal, for example because the receiver was not reachable. */
   #silent = 0;
   #failingSince: number | undefined;
   #retryAt = 0;
@@ -175,7 +176,7 @@ export class Lane {
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
-    // `line.ahead` does not change here: the settled entries after this signal are in that count already, or were subtracted above.
+    // `line.ahead` does not change: it counts the settled entries after this signal already, or they were subtracted above.
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 
@@ -185,7 +186,7 @@ export class Lane {
     return entries < least ? undefined : { to, entries, counts: { delivered, deadLetters } };
   }
 
-  /** Forgets the entries behind the stored cursor. */
+  /** Forgets the entries up to the cursor that was stored. */
   stored({ settled }: Line, { entries, counts }: Progress): void {
     settled.entries -= entries;
     settled.delivered -= counts.delivered;

@@ -1,4 +1,4 @@
-/** The part of a log partition that a subscription has read but the receiver has not accepted yet. */
+/** A line: the signals of one partition of the log that a subscription has read and its receiver has not accepted yet. */
 import type { Signal } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal } from "../ports.ts";
 
@@ -14,13 +14,13 @@ export type Item = LoggedSignal & {
   firstFailedAt: number | undefined;
   lastFailedAt: number | undefined;
   retryAt: number;
-  /** The settled entries after this signal, up to the next item. The cursor cannot move past them before this item is settled. */
+  /** The settled log entries between this signal and the next item. The cursor cannot move past them before this signal is settled. */
   readonly after: Settled;
 };
 
 export type Line = {
   readonly partition: number;
-  /** The settled entries before the first item. The cursor may move to their end. */
+  /** The settled log entries before the first item. The cursor may move to their end. */
   readonly settled: Settled;
   /** The signals to deliver, in the order of the log. */
   readonly items: Item[];
@@ -30,7 +30,7 @@ export type Line = {
   ahead: number;
   /** The cursor up to which the log was read. */
   position: Cursor;
-  /** Whether there is more to read as soon as there is room. */
+  /** Whether the log has more signals, to be read as soon as this line has room. */
   more: boolean;
   /** False if another instance may be reading the partition. Results of requests are then not stored. */
   open: boolean;

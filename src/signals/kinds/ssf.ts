@@ -36,10 +36,7 @@ type SetClaims = {
 
 type Signing = Pick<RequestContext, "issuer" | "now" | "signClaims">;
 
-/**
- * Returns a signed security event token. A token of SSF has neither `sub` nor `exp` (SSF 1.0 section 4.1), so it is never mistaken for an
- * access token.
- */
+/** Returns a signed security event token. It has neither `sub` nor `exp` (SSF 1.0 section 4.1), unlike an access token. */
 function signedToken(
   { jti, audience, subject, type, event }: SetClaims,
   { issuer, now, signClaims }: Signing,
@@ -47,7 +44,7 @@ function signedToken(
   return signClaims(EVENT_TOKEN_TYPE, {
     iss: issuer,
     jti,
-    // `txn` is the id of the event itself, which is the same in all streams (SSF 1.0 section 4.1.9).
+    // `txn` identifies the event, and is the same in all streams (SSF 1.0 section 4.1.9).
     txn: jti,
     iat: secondsOf(now),
     aud: audience.length === 1 ? audience[0] : audience,

@@ -1,7 +1,4 @@
-/**
- * Decides which addresses signals may be sent to. Operators configure the names of receivers, but the owner of a name determines its
- * addresses.
- */
+/** Decides which addresses signals may be sent to. Operators configure names; their owners determine the addresses. */
 import { BlockList, isIP } from "node:net";
 
 /**

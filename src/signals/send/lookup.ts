@@ -77,11 +77,7 @@ function oneAtATime({ bySystem = askSystem, maxWaitMs }: LookupDeps): Find {
   };
 }
 
-/**
- * Adapts `find` to the option `lookup` of connections.
- *
- * @param refuse returns an error for addresses that must not be connected to
- */
+/** Adapts `find` to the option `lookup` of connections. @param refuse returns an error for addresses that must not be connected to */
 export function lookupFunction(
   find: Find,
   refuse: (addresses: readonly Address[]) => Error | undefined,

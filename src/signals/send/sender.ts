@@ -1,7 +1,4 @@
-/**
- * An HTTP client for receivers that operators choose. It follows no redirect, keeps no response body, and checks each address before it
- * connects.
- */
+/** An HTTP client for receivers of signals. It follows no redirect, keeps no response body, and checks each address. */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { LookupFunction, Socket } from "node:net";

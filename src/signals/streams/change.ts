@@ -29,7 +29,7 @@ async function findAnyStream({ subscriptions }: ChangeDeps, id: string): Promise
   return found;
 }
 
-/** Changes a stream of the receiver, and records that. @throws ServiceError */
+/** Changes a stream of the receiver, and writes an audit event. @throws ServiceError */
 export async function changeOwn(
   deps: ChangeDeps & { readonly audit: Audit },
   id: string,

@@ -103,11 +103,7 @@ export function withProperties(
   };
 }
 
-/**
- * Returns a definition with another delivery; by poll if none is requested (SSF 1.0 section 8.1.1).
- *
- * @throws ServiceError
- */
+/** Returns a definition with another delivery; by poll if none is requested (SSF 1.0 section 8.1.1). @throws ServiceError */
 export function withDelivery(
   { targets, seal }: Pick<DefinitionDeps, "targets" | "seal">,
   { endpoint: _, sealedSecret: _secret, ...definition }: SubscriptionDefinition,

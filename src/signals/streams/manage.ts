@@ -104,18 +104,13 @@ export async function deleteStream(deps: StreamDeps, id: string, requester: Requ
   deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
 }
 
-/**
- * Returns a delivery that keeps the stored authorization header. No response contains that header, so a receiver that sends back what it
- * has read sends none.
- */
+/** Returns a definition that keeps the stored authorization header if the receiver sends none: no response contains the header. */
 function withSecretOf({ endpoint, sealedSecret }: SubscriptionDefinition, changed: SubscriptionDefinition) {
   const isKept = changed.sealedSecret === undefined && changed.endpoint === endpoint && sealedSecret !== undefined;
   return isKept ? { ...changed, sealedSecret } : changed;
 }
 
-/**
- * Checks that the transmitter's properties are unchanged: a receiver may only send them as it has read them (SSF 1.0 section 8.1.1.3).
- */
+/** Checks that the transmitter's properties are unchanged: a receiver may only send them as it has read them (SSF 1.0 section 8.1.1.3). */
 function checkUnchanged(now: StreamConfiguration, change: StreamChange): void {
   const textOf = (value: string | readonly string[]) => [value].flat().sort().join("\n");
   for (const [name, field] of TRANSMITTER_FIELDS) {

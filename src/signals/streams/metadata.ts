@@ -20,8 +20,7 @@ export function transmitterMetadata({ issuer, url, forInterop }: StreamPlace) {
     jwks_uri: `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`,
     delivery_methods_supported: [PUSH, POLL],
     ...Object.fromEntries(endpoints),
-    // The tokens are bearer tokens that the operator issues. The CAEP interoperability profile requires the name of OAuth 2.0 as well
-    // (section 2.3.7).
+    // The operator issues bearer tokens. The CAEP interoperability profile requires the name of OAuth 2.0 as well (section 2.3.7).
     authorization_schemes: [
       ...(forInterop ? [{ spec_urn: "urn:ietf:rfc:6749" }] : []),
       { spec_urn: "urn:ietf:rfc:6750" },

@@ -9,9 +9,9 @@
 import { passes, type SignalFilter } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal, SignalLog } from "../ports.ts";
 
-/** How many signals of one partition are examined in one pass. */
+/** How many signals of one partition are read at once: a window. */
 const WINDOW = 64;
-/** How many windows are examined one after the other if they contain nothing to return. */
+/** How many windows of a partition are read one after the other while none has a signal to return. */
 const MAX_WINDOWS = 16;
 
 /** The receiver's verdicts on events, by id: accepted, or refused. */
@@ -19,10 +19,7 @@ export type Verdicts = ReadonlyMap<string, "accepted" | "refused">;
 
 export type PassDeps = {
   readonly log: SignalLog;
-  /**
-   * The partition to begin with. It changes with each pass, so that a signal that is never acknowledged does not block the other
-   * partitions.
-   */
+  /** The partition to begin with. It changes with each pass, so that an unacknowledged signal does not block other partitions. */
   readonly start: number;
   readonly onSettled: (logged: LoggedSignal, verdict: "accepted" | "refused") => void;
   /** Called when the log began after the stream's position, so that signals were lost. */
@@ -37,7 +34,7 @@ type Pass = {
   readonly open: Verdicts;
 };
 
-/** Settles the signals with a verdict, and returns at most `limit` signals that have none. */
+/** Moves the cursors over signals that have a verdict, and returns at most `limit` signals that have none. */
 export async function passOver(
   deps: PassDeps,
   { id, filter }: { readonly id: string; readonly filter: SignalFilter },

@@ -1,14 +1,11 @@
 import type { SessionStore } from "../../session/ports.ts";
 
-/**
- * How often a waiting poll reads the log without a hint, in ms. No hint announces an expiry, or an event that another instance has
- * stored.
- */
+/** How often a waiting poll reads the log without a hint, in ms. Expiries and stored events come without a hint. */
 const LOOK_MS = 1_000;
 /** How long to wait for further signals that are returned together with the first, in ms. */
 export const GATHER_MS = 20;
 
-/** How many polls may wait at the same time: in all, and for one receiver, so that no receiver takes all places. */
+/** How many polls may wait at the same time: in all, and from one receiver, so that no receiver excludes all others. */
 const MAX_WAITING = { all: 64, receiver: 16 } as const;
 
 /** Counts the waiting polls of an instance. */

@@ -72,10 +72,7 @@ async function sendStreamEvent(
   return true;
 }
 
-/**
- * Pushes the events that were held while a stream was paused, once each. If too many are under way, the rest stays held until the stream
- * is resumed again.
- */
+/** Pushes the events that were held while a stream was paused. If too many are under way, the rest is held until the next resume. */
 export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void> {
   let held: readonly PendingEvent[] = [];
   const stream = await changeStream(deps, id, (now) => {

@@ -5,7 +5,9 @@ import type { Verdicts } from "./poll-pass.ts";
 const MAX_REMEMBERED = 4_096;
 const NONE: Verdicts = new Map();
 
-/** The verdicts of receivers on signals that a cursor has not passed yet, by stream. The first verdict on a signal is final. */
+/**
+ * Remembers which signals the receivers of streams have accepted or refused, while a cursor has not passed them. The first verdict counts.
+ */
 export class VerdictMemory {
   readonly #verdicts = new Map<string, Verdicts>();
   readonly #passes = createSequences();
@@ -20,8 +22,8 @@ export class VerdictMemory {
   }
 
   /**
-   * Runs a pass with the remembered verdicts. Afterwards it remembers the verdicts that the pass left open, and those that arrived while
-   * it ran. The passes of a stream run one after the other, so that none restores verdicts that another one has settled.
+   * Runs a pass (poll-pass.ts) with the remembered verdicts. Then it remembers those that the pass left open, and those that arrived
+   * meanwhile. Passes of a stream run one after the other, so that none restores verdicts that another one has settled.
    */
   settle<T extends { readonly open: Verdicts }>(stream: string, pass: (verdicts: Verdicts) => Promise<T>): Promise<T> {
     return this.#passes(stream, async () => {
@@ -37,7 +39,7 @@ export class VerdictMemory {
     this.#verdicts.delete(stream);
     if (verdicts.size === 0) return;
     this.#verdicts.set(stream, new Map([...verdicts].slice(-MAX_REMEMBERED)));
-    // More streams are remembered than can exist, so some were deleted. The one with the oldest poll is forgotten first.
+    // If more streams are remembered than can exist, some were deleted. The stream with the oldest poll is forgotten first.
     const [oldest] = this.#verdicts.keys();
     if (this.#verdicts.size > MAX_SUBSCRIPTIONS && oldest !== undefined) this.#verdicts.delete(oldest);
   }

@@ -1,6 +1,5 @@
 /**
- * The store's time: the wall clock minus a shift, so that setting the wall clock does not change it. A sleep of the machine counts as
- * elapsed time.
+ * The store's time: the wall clock minus a shift, so that setting the wall clock does not change it. Sleep counts as elapsed time.
  *
  * The database stores one time of the wall clock, and how long the machine had been running at that time. From these every process on the
  * machine detects that the wall clock was set, and computes the same shift, also after a restart. How long a reboot took is not known:

@@ -9,8 +9,7 @@ const LOOK_MS = 100;
 type Work = { readonly path: string; readonly copy: string };
 
 /**
- * Copies a database into a new file. The copy runs in a separate thread, which executes this module: SQLite copies in one call, which would
- * block the event loop.
+ * Copies a database into a new file. A separate thread executes this module: SQLite copies in one call, which blocks its thread.
  *
  * @param onProgress is called with the completed share, from 0 to 1. It is approximate, because the copy may be smaller than the original
  * @throws errors of SQLite

@@ -66,10 +66,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
   };
 }
 
-/**
- * The value of `ended` for a session that ended in a logout of its subject. While that logout is under way, the session may have no entry
- * in the revocation log yet.
- */
+/** The value of `ended` for a session that ended in a logout of its subject, which may not be logged yet. */
 const ENDED_WITH_SUBJECT = 2;
 
 /**

@@ -1,15 +1,14 @@
 /**
  * Checks whether the files that SQLite has open are still those under their names. If a file was removed or replaced, the process would go
- * on writing to the old file, and everything that it stores there would be lost. In the journal mode WAL, SQLite itself does not check
- * this.
+ * on writing to the old one, whose data would be lost. In the journal mode WAL, SQLite itself does not check this.
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { IN_MEMORY } from "./options.ts";
 
 /**
- * The greatest age of the last check, in ms, for reads, and for writes that need not be on disk when they return. A check (stat) takes some
- * 2 µs, a refresh some 60 µs.
+ * The greatest age of the last check, in ms, for reads, and for writes that need not be on disk when they return. A check takes 2 µs, a
+ * refresh 60 µs.
  */
 const MAX_AGE_MS = 100;
 

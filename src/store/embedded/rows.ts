@@ -1,7 +1,4 @@
-/**
- * Converts rows of the embedded store to the domain's types. The contents of the rows are trusted, because only this directory's code
- * writes the file.
- */
+/** Converts rows of the embedded store to the domain's types. Their contents are trusted: only this directory's code writes them. */
 
 import type { ServingVerdict } from "../../session/device-binding.ts";
 import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/device-key.ts";
@@ -67,10 +64,7 @@ export function newborn(session: NewSession, now: StoreMs): Session {
   };
 }
 
-/**
- * Returns the session with a later idle expiry, after a refresh. A refresh never counts as earlier than the creation, even if the clock was
- * set back.
- */
+/** Returns the session with a later idle expiry. A refresh never counts as earlier than the creation, even if a clock was set back. */
 export function slid(session: Session, now: StoreMs): Session {
   const lastRefreshedAt = latest(session.createdAt, now);
   return {

@@ -124,8 +124,8 @@ export const MIGRATIONS = [
      from_sid TEXT NOT NULL DEFAULT ''
    );
    INSERT INTO signal_state (holder) VALUES ('');`,
-  // `examined_at`: when the session is next examined for its expiry, never later than it expires. A refresh does not change it, so that a
-  // refresh writes to no index.
+  // `examined_at`: when the session is next examined for its expiry, never later than it expires. A refresh does not change it, and so
+  // writes to no index.
   `ALTER TABLE sessions ADD COLUMN examined_at INTEGER NOT NULL DEFAULT 0;
    UPDATE sessions SET examined_at = idle_expires_at;
    DROP INDEX sessions_by_expiry;

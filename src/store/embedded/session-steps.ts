@@ -110,10 +110,7 @@ function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 
-/**
- * Rotates a refresh token. Returns undefined if the refresh would end the session, because a transaction that is not durable must not
- * do that.
- */
+/** Rotates a refresh token. Returns undefined if that would end the session and `mayEnd` is false: the transaction is not durable. */
 function rotate(
   deps: SessionDeps,
   sid: SessionId,

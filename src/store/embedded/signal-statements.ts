@@ -1,10 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
-/**
- * How many signals that all subscriptions have read are deleted at once, in some 1 ms. That is more than one step reads, so that they never
- * accumulate.
- */
+/** How many signals that all subscriptions have read are deleted at once (1 ms): more than are read, so that they never accumulate. */
 const TRIM = 512;
 
 export function signalStatements(db: DatabaseSync) {

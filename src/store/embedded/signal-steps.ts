@@ -1,7 +1,4 @@
-/**
- * Appends the signals of ended sessions to the signal log, in the transaction that ends them. Without a subscription this costs one read of
- * an empty table.
- */
+/** Appends the signals of ended sessions to the signal log, in the transaction that ends them. Without a subscription this costs little. */
 import type { SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { SignalReason } from "../../signals/model.ts";
@@ -64,10 +61,7 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       else sql.beginSignals.run(created_after, created_until, ended_at, last.created_at, last.sid);
     },
 
-    /**
-     * Appends the signal of a session that ended in a logout of everyone, unless it was appended before. The session's row must still
-     * exist.
-     */
+    /** Appends the signal of a session that ended in a logout of everyone, unless it was appended before. Its row must still exist. */
     appendEndOfAll(sid: SessionId): void {
       const under = pending();
       if (under === undefined) return;

@@ -33,8 +33,7 @@ export function prepareStatements(db: DatabaseSync) {
     examineLater: db.prepare("UPDATE sessions SET examined_at = idle_expires_at WHERE sid = ?"),
     fix: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
-    // The sessions are in order of creation. Without the inner ORDER BY SQLite would sort all sessions of the subject, whatever the limit
-    // is.
+    // The sessions are in order of creation. Without the inner ORDER BY SQLite would sort all sessions of the subject.
     ofSubject: db.prepare(
       `SELECT sid, idle_expires_at FROM
        (SELECT sid, idle_expires_at, rowid AS position FROM sessions

@@ -3,8 +3,8 @@
  *
  * Each method runs one transaction within one turn of the event loop. It waits at most for the lock of another process, so no change
  * happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Refreshes are written
- * without waiting for the disk. A killed process loses none of them. A power cut may lose the last ones; rule 3 of rotation.ts accepts
- * their tokens nevertheless.
+ * without waiting for the disk. A killed process loses none of them. A power cut may lose the last ones; rule 3 of rotation.ts handles
+ * that.
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { Revocation } from "../../session/model.ts";

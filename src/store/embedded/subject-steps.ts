@@ -55,10 +55,7 @@ type Part = { readonly done: boolean; readonly count: number; readonly ended: re
 /** `begun`: the logout of many sessions is under way. `busy`: another one of the same subject, with this id, must be finished first. */
 type Begun = { readonly state: "begun" | "busy"; readonly id: string };
 
-/**
- * The result of one step of a creation: either the session was created, or sessions had to be ended first and the caller must run the
- * next step.
- */
+/** The result of one step of a creation: the session was created, or sessions were ended first and the caller must run a next step. */
 export type CreateStep =
   | { readonly state: "created"; readonly session: Session; readonly evicted: readonly SessionId[] }
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }

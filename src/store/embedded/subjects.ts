@@ -54,10 +54,7 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
       }
     },
 
-    /**
-     * Ends expired sessions. The transaction need not be on disk when it returns: if a power cut undoes it, a later call ends the sessions
-     * again.
-     */
+    /** Ends expired sessions. It need not be on disk at once: if a power cut undoes it, a later call ends them again. */
     async expire() {
       if (read((now) => sql.toExamine.get(now, 1)) === undefined) return { ended: [], isDone: true };
       return write("NORMAL", (now) => expireStep(deps, now));
@@ -65,10 +62,7 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
   };
 }
 
-/**
- * Returns a function that continues the logouts of many sessions which made no progress since its last call: the process that began them
- * may have died.
- */
+/** Returns a function that continues the logouts without progress since its last call: the process that began them may have died. */
 export function createResumption(deps: Deps): () => void {
   /** The logouts that were under way at the last call, each with its progress. */
   let underWay: ReadonlySet<string> = new Set();

@@ -11,8 +11,7 @@ type Durability = "FULL" | "NORMAL";
 export type Transactions = {
   read<T>(step: (now: StoreMs) => T): T;
   /**
-   * Runs a step in one transaction, which is rolled back if the step throws. A durable write also checks that the file is still the one
-   * under its name.
+   * Runs a step in one transaction, which is rolled back if the step throws. A durable write also checks that the file was not replaced.
    */
   write<T>(durability: Durability, step: (now: StoreMs) => T): T;
 };

@@ -1,7 +1,4 @@
-/**
- * The clocks of the Redis nodes. Without a cluster there is one clock. In a cluster each partition has one, because a partition may move
- * to another node at any time.
- */
+/** The clocks of the Redis nodes: one without a cluster; one for each partition in a cluster, because partitions move between nodes. */
 import { NodeClock } from "./node-clock.ts";
 import { TAGS } from "./partitions.ts";
 
@@ -38,9 +35,7 @@ export class Clocks {
     return clock;
   }
 
-  /**
-   * Compares the time that a partition's clock should have with its actual time, and agrees on the difference with the other instances.
-   */
+  /** Compares the time that a partition's clock should have with its actual time, and agrees on the difference with the other instances. */
   settle(tag: string): Promise<void> {
     const clock = this.of(tag);
     const settling = this.#settling.get(clock) ?? this.#settle(this.#deps.clustered ? tag : (TAGS[0] ?? ""), clock);

@@ -1,7 +1,4 @@
-/**
- * Creates a session. This mostly takes one script, and several for a subject with many sessions, because one script may only do a limited
- * amount of work.
- */
+/** Creates a session. This takes one run of a script; several for a subject with many sessions, because each run does limited work. */
 import type { SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../due-text.ts";
 import type { Link } from "./link.ts";

@@ -1,7 +1,4 @@
-/**
- * Reads the sessions of all partitions in order of creation, newest first. It merges the orders of the partitions, reading only as much
- * as is needed.
- */
+/** Reads the sessions of all partitions in order of creation, newest first, by merging the orders of the partitions. */
 import { storeMs } from "../../session/time.ts";
 import type { PagePosition } from "../page.ts";
 import type { Candidate, TakeCandidates } from "../search.ts";
@@ -9,10 +6,7 @@ import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import { buffers, listed, sessionId, text } from "./replies.ts";
 
-/**
- * How many entries of each partition are read first. From 256 partitions together this is enough for a page, unless a few subjects have
- * most of the sessions.
- */
+/** How many entries of each partition are read first. From 256 partitions this is enough for a page, mostly. */
 const FIRST_ENTRIES = 4;
 /** Later reads of a partition double the number of entries, up to this number. */
 const MOST_ENTRIES = 128;
@@ -23,10 +17,7 @@ const TIME_BYTES = 6;
 const SID_BYTES = 23;
 const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 
-/**
- * The entries of a partition that were read and not returned yet, the newest last. An entry has the form of lua/partition.lua, with one
- * character for each byte.
- */
+/** The entries of a partition (lua/partition.lua) that were read and not returned yet, the newest last. A character is a byte. */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
 export function takeInCreationOrder(link: Pick<Link, "run">, clustered: boolean): TakeCandidates {

@@ -91,10 +91,7 @@ export function createSubjectEnds(
   };
 }
 
-/**
- * Runs lua/end_rest.lua again if its reply does not arrive. That is safe, because the sessions have ended already, and the script may run
- * twice.
- */
+/** Runs lua/end_rest.lua again if its reply does not arrive: the sessions have ended already, and the script may run twice. */
 async function retry(run: () => Promise<Part>): Promise<Part> {
   for (let failures = 0; ; failures++) {
     try {

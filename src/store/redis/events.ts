@@ -31,10 +31,7 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
   };
 
   return {
-    /**
-     * Writes the events of each partition on their own: if one partition fails, the events that other partitions have accepted are not
-     * written again.
-     */
+    /** Writes the events of each partition on their own: if one partition fails, only its events are written again. */
     async recordEvents(records, retentionMs) {
       const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
       const parts = await Promise.all(

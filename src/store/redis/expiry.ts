@@ -1,8 +1,7 @@
 /**
  * Searches for sessions that have expired. There is no index by expiry, because each refresh would have to update it. Instead an instance
  * reads the order of creation (lua/expire.lua) in spans of up to 64 sessions, and remembers for each span the time until which nothing in
- * it expires. That is safe because an expiry only moves later. So a session is read when another one of its span expires, and at least once
- * an hour.
+ * it expires. That is safe because an expiry only moves later. So a session is read when one of its span expires, and once an hour.
  */
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
@@ -13,17 +12,11 @@ import { buffers, sessionId, text } from "./replies.ts";
 
 /** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;
-/**
- * The longest time after which a span is read again, in ms. The clocks of nodes differ, so a session may have been inserted into a span
- * that was read before.
- */
+/** A span is read again after this time at the latest, in ms. Clocks of nodes differ, so a session may be inserted into it later. */
 const MAX_UNSEEN_MS = 3_600_000;
 /** How many partitions are examined at the same time. */
 const AT_ONCE = 4;
-/**
- * The limits of one step: the number of scripts that it runs, and the number of sessions that it ends. Commands of callers run between the
- * steps.
- */
+/** The most scripts that one step runs, and the most sessions that it ends. Commands of callers run between the steps. */
 const MAX_SCRIPTS = 64;
 const MAX_ENDED = 1_000;
 const ID_BYTES = 12;
@@ -96,11 +89,7 @@ export class Expiry {
     return this.#scripts >= MAX_SCRIPTS || ended.length >= MAX_ENDED;
   }
 
-  /**
-   * Examines one span.
-   *
-   * @returns where the next span begins, '' if there is none; undefined if another instance examines the partition
-   */
+  /** Examines one span. @returns where the next span begins, '' if there is none; undefined if another instance examines the partition */
   async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
     this.#scripts++;
     const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE];

@@ -82,10 +82,7 @@ async function readEntries(
   }
 }
 
-/**
- * Returns a function that completes the logouts of many sessions which made no progress since its last call: the instance that began them
- * may have died.
- */
+/** Returns a function that completes the logouts without progress since its last call: the instance that began them may have died. */
 function createResumption(finish: (tag: string) => Promise<void>): (endings: readonly string[]) => void {
   /** The logouts that were under way at the last call, each with a hash that changes with its progress. */
   let before: ReadonlySet<string> = new Set();

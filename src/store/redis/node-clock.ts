@@ -14,10 +14,7 @@ import { type WallMs, wallMs } from "../../session/time.ts";
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
-  /**
-   * By how many ms the node's clock is ahead of the clock of this process, at least; undefined while that is not known. `#aheadAtMost` has
-   * the upper bound.
-   */
+  /** By how many ms the node's clock is ahead of this process's, at least; undefined if unknown. `#aheadAtMost`: at most. */
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;

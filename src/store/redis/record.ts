@@ -133,10 +133,7 @@ function decodeAudience(text: string): Audience {
   return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
 }
 
-/**
- * Encodes the part of a record that follows the head. Each text is preceded by its length: one byte, or three if the length is 255 or more.
- * The last text has no length.
- */
+/** Encodes the part of a record after the head. Each text but the last follows its length: one byte, or three from 255 on. */
 export function encodeBody(session: NewSession): Buffer {
   const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
   const parts: Buffer[] = [];
@@ -154,10 +151,7 @@ export function encodeBody(session: NewSession): Buffer {
   return Buffer.concat(parts);
 }
 
-/**
- * The byte with which an authentication begins. It precedes the claims of a record, which begin with `{`. After this byte follow the time,
- * a length and JSON.
- */
+/** The first byte of an authentication (time, length, JSON), which precedes the claims of a record. Claims begin with `{`. */
 const AUTHENTICATION = 1;
 const AUTHENTICATION_HEAD = 9;
 

@@ -10,10 +10,7 @@ export type Argument = string | number | Buffer;
 /** How many arguments EVALSHA has besides those of the script: its name, the hash, the number of keys, and the window. */
 const OWN_ARGUMENTS = 6;
 
-/**
- * An encoded EVALSHA command. ioredis routes a command of a cluster by its arguments, which this command does not have, so it serves
- * single nodes only.
- */
+/** An encoded EVALSHA command, for single nodes: in a cluster, ioredis needs the arguments to find the node of a command. */
 class ScriptCall extends Command {
   readonly #encoded: string;
 

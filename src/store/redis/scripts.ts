@@ -4,8 +4,7 @@
  * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua and
  * lua/sessions.lua, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if the command comes outside
  * of the time in which it may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read could
- * be out of date. It also refuses them when memory is full, before anything is written, except those with allow-oom, which read or make
- * room.
+ * be out of date. It also refuses them when memory is full, before anything is written, except those with allow-oom, which need none.
  */
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";

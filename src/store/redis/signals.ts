@@ -1,7 +1,4 @@
-/**
- * Signals in Redis: a log in each partition with the cursors of its readers (lua/partition.lua), and the subscriptions in the first
- * partition.
- */
+/** Signals in Redis: each partition has a log and the cursors of its readers, the first one also has the subscriptions. */
 import { DEFAULT_RETENTION_MS, type SignalStore } from "../../signals/ports.ts";
 import type { Link } from "./link.ts";
 import type { Acknowledge } from "./replicas.ts";

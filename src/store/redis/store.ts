@@ -67,10 +67,7 @@ function composeStore(options: RedisStoreOptions, link: Link, acknowledge: Ackno
       const clock = link.clock(tagOfSession(sid));
       return toStoreTime(clock.wall(link.now()) ?? wallMs(Date.now()), clock.shiftMs);
     },
-    /**
-     * Returns the shift of a session's partition. Without a session or subject it is that of the first partition: the clocks of nodes
-     * differ only by little.
-     */
+    /** Returns the shift of a partition, by default of the first one: the clocks of nodes differ only by little. */
     shiftMs: (place) => link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs,
     async ping() {
       await link.ping();

@@ -92,11 +92,7 @@ async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReader
   }
 }
 
-/**
- * Returns, by id, functions that make a subscription from its counts.
- *
- * @param only the only one to read; all if absent
- */
+/** Returns, by id, functions that make a subscription from its counts. @param only the only one to read; all if absent */
 async function readRows(
   link: Pick<Link, "run">,
   only?: string,

@@ -15,10 +15,7 @@ type Jwk = Readonly<Record<string, unknown>>;
 
 const COORDINATE_BYTES = 32;
 const RSA_BITS = { min: 2048, max: 4096 } as const;
-/**
- * The only accepted RSA exponent, 65,537 in base64url. Smaller exponents help forgers if verifiers are lax, and not every runtime imports
- * others.
- */
+/** The only accepted RSA exponent, 65,537 in base64url. Smaller ones help forgers, and not every runtime imports others. */
 const RSA_EXPONENT = "AQAB";
 
 /**

@@ -1,11 +1,6 @@
-/**
- * Normalizes the URL of a request, so that two of them can be compared. The rules are in docs/verifier-protocol.md, because the URL
- * parsers of languages differ.
- */
+/** Normalizes URLs of requests for comparison. docs/verifier-protocol.md has the rules, because the URL parsers of languages differ. */
 
-/**
- * Matches a URL with scheme, host, port and path. The host is a name, an IPv4 address or an IPv6 address, and there are no credentials.
- */
+/** Matches a URL with scheme, host, port and path. The host is a name, an IPv4 address or an IPv6 address, and there are no credentials. */
 const PARTS = /^(https?):\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]*))?(\/[^?#]*)?(?:[?#]|$)/i;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };
 

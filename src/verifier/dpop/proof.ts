@@ -41,9 +41,7 @@ export type ProofExpectation = {
   /** The wall clock, in ms since the epoch. */
   readonly nowMs: number;
   readonly accessToken?: string | undefined;
-  /**
-   * Checks whether a nonce is one of the service's, and recent. Absent if the service issues none; a nonce in a proof is then ignored.
-   */
+  /** Checks whether a nonce is one of the service's, and recent. Absent if the service issues none; a nonce in a proof is then ignored. */
   readonly isFreshNonce?: (nonce: string) => boolean;
   readonly requiresNonce?: boolean;
 };

@@ -15,10 +15,7 @@ type ReplaysOptions = {
 /** The default of `maxProofs`. An id takes about 100 bytes, so all together take at most 20 MB. */
 const MAX_PROOFS = 200_000;
 
-/**
- * Remembers the proofs of one process in two halves. When the young half is full or old, the old half is forgotten, and the young half
- * becomes the old one.
- */
+/** Remembers proofs in two halves. When the young half is full or old, the old half is forgotten, and the young one takes its place. */
 export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: ReplaysOptions): Replays {
   let young = new Set<string>();
   let old = new Set<string>();
