@@ -2,7 +2,6 @@
 import { invalidRequest } from "../session/errors.ts";
 import { InvalidCursor } from "../session/ports.ts";
 
-/** The page sizes are numbers of sessions. */
 const DEFAULT_PAGE_SIZE = 20;
 const MAX_PAGE_SIZE = 100;
 

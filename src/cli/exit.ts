@@ -4,7 +4,6 @@ export const EXIT = {
   done: 0,
   /** The command was refused or failed, or found something that needs a remedy. */
   failed: 1,
-  /** The command was called in a wrong way. */
   usage: 2,
   /** The service, or its store, does not respond, or is unavailable for another reason. */
   unavailable: 3,

@@ -20,7 +20,6 @@ import { addWatchCommand } from "./watch/command.ts";
 /** The width of the help texts unless the terminal is narrower. The documentation contains the same texts. */
 export const HELP_WIDTH = 100;
 
-/** @param width the width of the help texts, in characters */
 export function createProgram(
   context: Context,
   width = Math.min(process.stdout.columns ?? HELP_WIDTH, HELP_WIDTH),

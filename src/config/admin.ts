@@ -13,7 +13,6 @@ export function readAdmin(read: Read) {
     adminTokensFile: read("ADMIN_TOKENS_FILE", readableFile, undefined),
     /** Whether `/metrics` requires a credential with the scope `metrics`. */
     metricsAuth: read("METRICS_AUTH", boolean, false),
-    /** Whether the admin listener serves the console. */
     console: read("CONSOLE", oneOf("on", "off"), "on" as const),
   };
 }

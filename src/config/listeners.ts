@@ -1,4 +1,3 @@
-/** The settings of the listeners: addresses, TLS, and accepted hosts. */
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, DAY_MS, duration, host, hostPattern, integer, list, readableFile, SECOND_MS } from "./values.ts";
 
@@ -16,7 +15,6 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     hstsMaxAgeMs: read("HSTS_MAX_AGE", duration(0, 3650 * DAY_MS), 365 * DAY_MS),
     adminTlsClientCaFile: read("ADMIN_TLS_CLIENT_CA_FILE", readableFile, undefined),
     docs: read("DOCS", boolean, docsByDefault),
-    /** Whether the public API has server reflection. */
     reflection: read("REFLECTION", boolean, docsByDefault),
     maxBodyBytes: read("MAX_BODY_BYTES", integer(1024, 16 * 1024 * 1024), 64 * 1024),
     maxConnections: read("MAX_CONNECTIONS", integer(16, 1_000_000), 10_000),

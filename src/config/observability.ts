@@ -1,4 +1,3 @@
-/** The settings that determine what the service reports about itself. */
 import type { Read } from "./reader.ts";
 import { DAY_MS, duration, oneOf } from "./values.ts";
 

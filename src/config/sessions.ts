@@ -1,4 +1,3 @@
-/** The settings of the lifetimes of sessions and tokens, and of the number of sessions that a subject may have. */
 import type { AddFault, Read } from "./reader.ts";
 import { DAY_MS, duration, integer, SECOND_MS } from "./values.ts";
 

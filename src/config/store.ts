@@ -1,4 +1,3 @@
-/** The settings of the store. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";

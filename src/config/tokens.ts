@@ -1,4 +1,3 @@
-/** The settings of access tokens: the algorithm that signs them, their issuer, their audience and their status lists. */
 import { join } from "node:path";
 import type { Read } from "./reader.ts";
 import { duration, list, oneOf, plainUrl, SECOND_MS, text } from "./values.ts";

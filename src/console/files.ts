@@ -1,4 +1,3 @@
-/** The files of the console's page. */
 import { readFile } from "node:fs/promises";
 import type { Page } from "../listener/pages.ts";
 

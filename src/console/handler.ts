@@ -160,7 +160,6 @@ function record(
   log.info({ ...event, address: source.address(), ...source.correlation() }, event.event);
 }
 
-/** Returns the token in the body of a sign-in. */
 function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string | undefined {
   if (body === undefined || headers["content-type"] !== "application/json") return undefined;
   try {

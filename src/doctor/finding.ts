@@ -1,5 +1,3 @@
-/** The findings of the doctor. */
-
 /** `fault`: the service does not start, or fails its users. `warning`: it works, but a setting is unwise or will cause a problem. */
 type Level = "ok" | "warning" | "fault";
 

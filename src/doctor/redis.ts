@@ -1,4 +1,3 @@
-/** Checks the Redis that has the sessions. */
 import type { Config } from "../config/config.ts";
 import type { RedisTarget } from "../config/redis-url.ts";
 import { errorCode } from "../files/error-code.ts";

@@ -89,7 +89,6 @@ export class ClientConnection {
     return this.#isOpen && this.isUsable;
   }
 
-  /** The number of open streams. */
   get streams(): number {
     return this.#streams;
   }

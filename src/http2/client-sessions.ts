@@ -39,7 +39,6 @@ export class ClientSessions {
     };
   }
 
-  /** Returns whether a connection is open. */
   get isOpen(): boolean {
     return this.#current?.isOpen === true;
   }

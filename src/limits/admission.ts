@@ -151,7 +151,6 @@ export class Admission {
     this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
   }
 
-  /** How many commands wait for the store. */
   get waiting(): number {
     return this.#waitingCount;
   }

@@ -3,7 +3,7 @@ import { turns } from "../clock/turns.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { Admission, type AdmissionOptions, type OverloadCause } from "./admission.ts";
 import { type LimitEvents, limitStore } from "./limited-store.ts";
-import { StallGuard } from "./stall.ts";
+import { createStallGuard } from "./stall.ts";
 
 export type { OverloadCause } from "./admission.ts";
 
@@ -34,7 +34,7 @@ export function createOverloadControl({
 }: OverloadOptions): OverloadControl {
   const admission = new Admission(options);
   const stop = turns.follow(() => admission.turn());
-  const stall = new StallGuard(reuseIntervalMs);
+  const stall = createStallGuard(reuseIntervalMs);
   return {
     accept() {
       const cause = admission.accept();

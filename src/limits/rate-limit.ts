@@ -22,7 +22,6 @@ const MAX_KEYS = 50_000;
 
 type Window = { taken: number; endsAt: number };
 
-/** A limit that refuses nothing. */
 export const NO_LIMIT: PeekableRateLimit = { take: () => undefined, peek: () => undefined, giveBack() {} };
 
 export function createRateLimit(options: Options): PeekableRateLimit {

@@ -1,4 +1,3 @@
-/** The rate limits of an instance. */
 import type { PeekableRateLimit, RateLimit } from "../session/ports.ts";
 import { createRateLimit, NO_LIMIT, type Rate } from "./rate-limit.ts";
 

@@ -31,23 +31,13 @@ export function stallTolerances(reuseIntervalMs: number): Tolerances {
   return { rotationMs, othersMs: Math.max(reuseIntervalMs / 4, OTHERS_TOLERANCE_MS) };
 }
 
-export class StallGuard {
-  readonly #tolerances: Tolerances;
-  readonly #turns: Turns;
-  readonly #stop: () => void;
+export type StallGuard = ReturnType<typeof createStallGuard>;
 
-  constructor(reuseIntervalMs: number, turns = turnsOfProcess) {
-    this.#tolerances = stallTolerances(reuseIntervalMs);
-    this.#turns = turns;
-    this.#stop = turns.follow(() => {});
-  }
-
-  /** Returns whether a request that was read in this turn of the event loop may have waited too long before. */
-  mayBeTooOld(of: keyof Tolerances): boolean {
-    return this.#turns.behindMs() > this.#tolerances[of];
-  }
-
-  close(): void {
-    this.#stop();
-  }
+export function createStallGuard(reuseIntervalMs: number, turns: Turns = turnsOfProcess) {
+  const tolerances = stallTolerances(reuseIntervalMs);
+  return {
+    /** Returns whether a request that was read in this turn of the event loop may have waited too long before. */
+    mayBeTooOld: (of: keyof Tolerances) => turns.behindMs() > tolerances[of],
+    close: turns.follow(() => {}),
+  };
 }

@@ -16,7 +16,6 @@ export type WritableResponse = {
 /** Sends the same response to any request. */
 export type Responder = (request: unknown, response: WritableResponse) => void;
 
-/** Sends a whole response. */
 export function respond(
   response: WritableResponse,
   status: number,

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { afterReading } from "../clock/after-reading.ts";
 import type { Handler } from "./exchange.ts";
 import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
-import { PendingBodies } from "./pending-bodies.ts";
+import { createPendingBodies } from "./pending-bodies.ts";
 import { refuseUnread } from "./unread.ts";
 
 /** Serves one version of HTTP on the connections of a listener. */
@@ -36,7 +36,7 @@ const CHECK_MS = 1000;
 const IDLE_CHECK_MS = 20;
 
 export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
-  const pending = new PendingBodies(limits.maxPendingBodies);
+  const pending = createPendingBodies(limits.maxPendingBodies);
   const sockets = new Set<Http1Socket>();
   let draining = false;
   let closing: NodeJS.Timeout | undefined;

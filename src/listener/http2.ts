@@ -23,8 +23,8 @@ import {
   MAX_STREAMS,
   RESETS_PER_SECOND,
 } from "./limits.ts";
-import { PendingBodies } from "./pending-bodies.ts";
-import { StreamTimeouts } from "./stream-timeouts.ts";
+import { createPendingBodies } from "./pending-bodies.ts";
+import { createStreamTimeouts } from "./stream-timeouts.ts";
 
 type Session = {
   readonly socket: Socket;
@@ -49,8 +49,8 @@ const SERVER_OPTIONS: ServerOptions = {
 
 export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: (reason: Refusal) => void): Protocol {
   const sessions = new Map<Http2Session, Session>();
-  const timeouts = new StreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
-  const pending = new PendingBodies(limits.maxPendingBodies);
+  const timeouts = createStreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
+  const pending = createPendingBodies(limits.maxPendingBodies);
   const fruitless = limits.needsCredential && new Fruitless(limits.needsCredential);
   let draining = false;
   let taken: Socket | undefined;

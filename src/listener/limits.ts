@@ -37,7 +37,6 @@ export const MAX_LEFTOVER_BYTES = 1024 * 1024;
 export const ADDRESS_SHARE = 0.75;
 
 export type ListenerLimits = {
-  /** The number of open connections. */
   readonly maxConnections: number;
   /** The number of open connections of one IPv4 address or one IPv6 /64. */
   readonly maxConnectionsPerAddress: number;

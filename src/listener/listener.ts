@@ -21,7 +21,6 @@ export type Listener = {
   readonly url: string;
   readonly port: number;
   readonly scheme: "http" | "https";
-  /** How many connections are open. */
   connections(): number;
   readonly maxConnections: number;
   /** Serves connections from now on, including those that were opened earlier. */

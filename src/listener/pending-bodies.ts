@@ -5,28 +5,22 @@
 import { constants } from "node:http2";
 import type { Request } from "./exchange.ts";
 
-export class PendingBodies {
-  readonly #max: number;
-  readonly #requests = new Set<Request>();
-  readonly #forget: (this: Request) => void;
-
-  constructor(max: number) {
-    this.#max = max;
-    const requests = this.#requests;
-    this.#forget = function forget() {
-      requests.delete(this);
-    };
+export function createPendingBodies(max: number) {
+  const requests = new Set<Request>();
+  function forget(this: Request): void {
+    requests.delete(this);
   }
-
-  add(request: Request): void {
-    this.#requests.add(request);
-    request.once("end", this.#forget).once("close", this.#forget);
-    if (this.#requests.size <= this.#max) return;
-    for (const oldest of this.#requests) {
-      this.#requests.delete(oldest);
-      if ("stream" in oldest) oldest.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      else oldest.socket.destroy();
-      return;
-    }
-  }
+  return {
+    add(request: Request): void {
+      requests.add(request);
+      request.once("end", forget).once("close", forget);
+      if (requests.size <= max) return;
+      for (const oldest of requests) {
+        requests.delete(oldest);
+        if ("stream" in oldest) oldest.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        else oldest.socket.destroy();
+        return;
+      }
+    },
+  };
 }

@@ -13,7 +13,6 @@ const BODY_WEIGHT = 1.5;
 const BODIES_SHARE = 0.4;
 
 export type Resources = {
-  /** How many files the process may open. */
   readonly openFiles: number;
   /** How many bytes of memory the process may use. */
   readonly memory: number;

@@ -1,5 +1,3 @@
-/** The security headers that every response has. */
-
 import type { Handler, Request, Response } from "./exchange.ts";
 import { forwardedScheme } from "./request-source.ts";
 

@@ -21,49 +21,43 @@ type OpenStream = {
   writtenAt: number | undefined;
 };
 
-export class StreamTimeouts {
-  readonly #requestTimeoutMs: number;
-  readonly #writeTimeoutMs: number;
+export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: number) {
   /** How often each stream is checked, in ms. */
-  readonly #checkMs: number;
-  readonly #streams = new Map<ServerHttp2Stream, OpenStream>();
+  const checkMs = Math.min(requestTimeoutMs, writeTimeoutMs);
+  const streams = new Map<ServerHttp2Stream, OpenStream>();
 
-  constructor(requestTimeoutMs: number, writeTimeoutMs: number) {
-    this.#requestTimeoutMs = requestTimeoutMs;
-    this.#writeTimeoutMs = writeTimeoutMs;
-    this.#checkMs = Math.min(requestTimeoutMs, writeTimeoutMs);
-  }
-
-  add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
-    const { session } = stream;
-    this.#streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt: undefined });
-  }
-
-  /** Removes a stream. @returns its entry */
-  remove(stream: ServerHttp2Stream): OpenStream | undefined {
-    const open = this.#streams.get(stream);
-    this.#streams.delete(stream);
-    return open;
-  }
-
-  check(nowMs: number): void {
-    for (const [stream, open] of this.#streams) {
-      if (nowMs - open.since < this.#checkMs) return;
-      this.#judge(stream, open, nowMs);
-      // The entry moves to the end of the list.
-      open.since = nowMs;
-      if (this.#streams.delete(stream)) this.#streams.set(stream, open);
-    }
-  }
-
-  #judge(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
+  function judge(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
     // The stream was reset at the last check, and the client has not even read the reset.
     if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    else if (!open.request.complete && nowMs - open.openedAt >= this.#requestTimeoutMs)
+    else if (!open.request.complete && nowMs - open.openedAt >= requestTimeoutMs)
       stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     // While the handler works, the stream may stay open for any time: a stream of messages may be long.
     else if (!open.response.writableEnded) return;
     else if (open.writtenAt === undefined) open.writtenAt = nowMs;
-    else if (nowMs - open.writtenAt >= this.#writeTimeoutMs) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    else if (nowMs - open.writtenAt >= writeTimeoutMs) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
+
+  return {
+    add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
+      const { session } = stream;
+      streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt: undefined });
+    },
+
+    /** Removes a stream. @returns its entry */
+    remove(stream: ServerHttp2Stream): OpenStream | undefined {
+      const open = streams.get(stream);
+      streams.delete(stream);
+      return open;
+    },
+
+    check(nowMs: number): void {
+      for (const [stream, open] of streams) {
+        if (nowMs - open.since < checkMs) return;
+        judge(stream, open, nowMs);
+        // The entry moves to the end of the list.
+        open.since = nowMs;
+        if (streams.delete(stream)) streams.set(stream, open);
+      }
+    },
+  };
 }

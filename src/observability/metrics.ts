@@ -160,7 +160,6 @@ const gaugeOf =
 
 type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;
 
-/** Creates the counters of business events. */
 function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): Metrics["count"] {
   const created = counter("session_created_total", "Sessions created");
   const renewed = fastCounter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);

@@ -40,7 +40,6 @@ type Deps = ApiDeps &
   SessionAdminServiceDeps & {
     readonly access: AdminAccess;
     readonly failureLimit: RateLimit;
-    /** The records of sign-ins to the console. */
     readonly signIns: SignInRecords;
     /** Undefined if SIGNALS is off. */
     readonly signals: PollerDeps | undefined;

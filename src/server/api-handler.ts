@@ -36,7 +36,6 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { OfferedService } from "./offered-service.ts";
 
 export type ApiDeps = {
-  /** Returns the public keys as JSON. */
   readonly jwks: () => string;
   /** Resolves when requests can be served, and what they store is durable. */
   readonly ready: () => Promise<void>;

@@ -54,7 +54,6 @@ type Deps = {
   readonly telemetry: Telemetry | undefined;
   /** Undefined if SIGNALS is off. */
   readonly signals: PollerDeps | undefined;
-  /** The records of sign-ins to the console. */
   readonly signIns: SignInRecords;
   readonly feed: Pick<RevocationFeed, "watch" | "watchHere" | "state">;
   /** The `iss` of access tokens. */

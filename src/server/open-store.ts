@@ -19,7 +19,6 @@ const MARKER_SLACK_MS = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: StoreWithSignals };
 
-/** Returns the path of the embedded store's file. */
 export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
 
 /** Loads the Redis store, only if it is used, so that a start with the embedded store stays fast. */
@@ -64,7 +63,6 @@ export async function waitForStore(store: Pick<SessionStore, "ping">, log: Logge
   }
 }
 
-/** Opens overload control as configured. */
 export function openOverloadControl(config: Config, log: Logger, metrics: Metrics): OverloadControl {
   const overload = createOverloadControl({
     ...config.overload,

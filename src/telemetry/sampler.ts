@@ -1,5 +1,5 @@
 /** Decides which requests are recorded: by OpenTelemetry's samplers, but never more than a limit. */
-import { type Attributes, type Context, type Link, type SpanKind, trace } from "@opentelemetry/api";
+import { trace } from "@opentelemetry/api";
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -25,62 +25,37 @@ export type TraceLimits = { readonly bucket: TraceBucket; readonly onLimited: ()
 
 const NOT_RECORDED = { decision: SamplingDecision.NOT_RECORD } as const;
 
-/** A token bucket of traces per window, refilled evenly. */
-export class TraceBucket {
-  readonly #limit: TraceLimit;
-  readonly #clock: () => number;
-  #left: number;
-  #filledAt: number;
+type TraceBucket = ReturnType<typeof createTraceBucket>;
 
-  /** @param clock returns ms of a clock that never goes back */
-  constructor(limit: TraceLimit, clock = () => performance.now()) {
-    this.#limit = limit;
-    this.#clock = clock;
-    this.#left = limit.count;
-    this.#filledAt = clock();
-  }
-
-  isEmpty(): boolean {
-    const { count, windowMs } = this.#limit;
-    const now = this.#clock();
-    this.#left = Math.min(count, this.#left + ((now - this.#filledAt) * count) / windowMs);
-    this.#filledAt = now;
-    return this.#left < 1;
-  }
-
-  take(): void {
-    this.#left--;
-  }
+/** Creates a token bucket of traces per window, which is refilled evenly. @param clock returns ms of a clock that never goes back */
+export function createTraceBucket({ count, windowMs }: TraceLimit, clock = () => performance.now()) {
+  let left = count;
+  let filledAt = clock();
+  return {
+    isEmpty(): boolean {
+      const now = clock();
+      left = Math.min(count, left + ((now - filledAt) * count) / windowMs);
+      filledAt = now;
+      return left < 1;
+    },
+    take(): void {
+      left--;
+    },
+  };
 }
 
 /** Takes one trace from the bucket for each request that is recorded. Spans inside the request do not count. */
-export class LimitedSampler implements Sampler {
-  readonly #inner: Sampler;
-  readonly #bucket: TraceBucket;
-
-  constructor(inner: Sampler, bucket: TraceBucket) {
-    this.#inner = inner;
-    this.#bucket = bucket;
-  }
-
-  shouldSample(
-    parent: Context,
-    traceId: string,
-    name: string,
-    kind: SpanKind,
-    attributes: Attributes,
-    links: Link[],
-  ): ReturnType<Sampler["shouldSample"]> {
-    const result = this.#inner.shouldSample(parent, traceId, name, kind, attributes, links);
-    if (result.decision === SamplingDecision.NOT_RECORD) return result;
-    const caller = trace.getSpanContext(parent);
-    if (caller !== undefined && caller.isRemote !== true) return result;
-    if (this.#bucket.isEmpty()) return NOT_RECORDED;
-    this.#bucket.take();
-    return result;
-  }
-
-  toString(): string {
-    return `${this.#inner.toString()}, limited`;
-  }
+export function limitedSampler(inner: Sampler, bucket: TraceBucket): Sampler {
+  return {
+    shouldSample(parent, ...rest) {
+      const result = inner.shouldSample(parent, ...rest);
+      if (result.decision === SamplingDecision.NOT_RECORD) return result;
+      const caller = trace.getSpanContext(parent);
+      if (caller !== undefined && caller.isRemote !== true) return result;
+      if (bucket.isEmpty()) return NOT_RECORDED;
+      bucket.take();
+      return result;
+    },
+    toString: () => `${inner.toString()}, limited`,
+  };
 }

@@ -19,7 +19,7 @@ import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { createMetricProducer } from "./metric-producer.ts";
 import { traceRequests } from "./request-spans.ts";
-import { createSampler, LimitedSampler, TraceBucket, type TraceLimits } from "./sampler.ts";
+import { createSampler, createTraceBucket, limitedSampler, type TraceLimits } from "./sampler.ts";
 import { traceStore } from "./store-spans.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -42,7 +42,7 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
     report(typeof error === "string" ? error : error.message || `${error.code ?? error.name}`),
   );
   const resource = resourceOf(config);
-  const limits = config.traceLimit && { bucket: new TraceBucket(config.traceLimit), onLimited: metrics.traceLimited };
+  const limits = config.traceLimit && { bucket: createTraceBucket(config.traceLimit), onLimited: metrics.traceLimited };
   const tracerProvider = config.traces ? await createTracerProvider(config, limits, resource) : undefined;
   const meterProvider = config.metrics ? await createMeterProvider(config, metrics, resource) : undefined;
   const tracer = trace.getTracer("session-service");
@@ -78,7 +78,7 @@ async function createTracerProvider(
   const chosen = createSampler(sampler, samplerRatio);
   const provider = new BasicTracerProvider({
     resource,
-    sampler: limits === undefined ? chosen : new LimitedSampler(chosen, limits.bucket),
+    sampler: limits === undefined ? chosen : limitedSampler(chosen, limits.bucket),
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());

@@ -10,7 +10,6 @@ export type Telemetry = {
   traceRequests(handler: Handler): Handler;
   /** Wraps the store with spans of commands, for calls that are recorded. */
   traceStore(store: SessionStore, kind: "embedded" | "redis"): SessionStore;
-  /** Returns the id of the trace that the current request belongs to. */
   traceId(): string | undefined;
   /** Exports the waiting spans, within a bounded time. */
   shutdown(): Promise<void>;

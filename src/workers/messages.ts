@@ -6,9 +6,7 @@ export type ToSupervisor =
   | { readonly type: "ready"; readonly text: string }
   /** A client has requested the metrics of the service from this worker. */
   | { readonly type: "metrics_wanted"; readonly id: number }
-  /** The metrics of this worker. */
   | { readonly type: "metrics"; readonly id: number; readonly values: readonly MetricValues[] }
-  /** A call to the supervisor. */
   | { readonly type: "call"; readonly id: number; readonly call: unknown };
 
 export type ToWorker =

@@ -17,7 +17,6 @@ const GOOD_RUN_MS = 30_000;
 type Deps = {
   readonly log: Logger;
   readonly out: (text: string) => void;
-  /** The environment of the workers. */
   readonly env: NodeJS.ProcessEnv;
   /** Handles a call of a worker to the supervisor. */
   readonly serveCall: (call: unknown) => unknown;
@@ -27,7 +26,6 @@ type Deps = {
   readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;
 };
 
-/** How a worker ended. */
 type End = { readonly code: number | null; readonly signal: string | null; readonly err?: unknown };
 
 /** The first version of Node whose listeners can share a port. */

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { FeedPrinter } from "../../src/cli/watch/print.ts";
+import { createFeedPrinter } from "../../src/cli/watch/print.ts";
 import { startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { command, type Running, startCommand } from "./command.ts";
@@ -63,18 +63,17 @@ test("endings are printed as they happen, over a restart of the service, each on
 
 test("a beginning of several batches is no outage of the store", () => {
   const notes: string[] = [];
-  const printer = new FeedPrinter({ print: () => {}, note: (text) => void notes.push(text) }, {});
-  for (const caughtUp of [false, true, false, true])
-    printer.print(create(WatchRevocationsResponseSchema, { caughtUp }));
+  const print = createFeedPrinter({ print: () => {}, note: (text) => void notes.push(text) }, {});
+  for (const caughtUp of [false, true, false, true]) print(create(WatchRevocationsResponseSchema, { caughtUp }));
   expect(notes).toEqual(["the store does not respond: endings may be missing", "the feed is current again"]);
 });
 
 test("an ending that the feed repeats in the ms in which it forgets it is printed once", () => {
   const printed: string[] = [];
-  const printer = new FeedPrinter({ print: (text) => void printed.push(text), note: () => {} }, {});
+  const print = createFeedPrinter({ print: (text) => void printed.push(text), note: () => {} }, {});
   const time = timestampFromMs(1_000);
   const batch = { revocations: [{ sessionId: "one", revokeTime: time, expireTime: time }], asOfTime: time };
-  for (let i = 0; i < 2; i++) printer.print(create(WatchRevocationsResponseSchema, batch));
+  for (let i = 0; i < 2; i++) print(create(WatchRevocationsResponseSchema, batch));
   expect(printed).toHaveLength(1);
 });
 

@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TURN_MS, Turns } from "../../src/clock/turns.ts";
-import { StallGuard, stallTolerances } from "../../src/limits/stall.ts";
+import { createStallGuard, stallTolerances } from "../../src/limits/stall.ts";
 import type { Request } from "../../src/listener/exchange.ts";
 import { LateConnections, waitOf } from "../../src/listener/late-connections.ts";
 import { Loop } from "../clock/loop.ts";
@@ -40,7 +40,7 @@ type Handled = Sent & { readonly handledMs: number; readonly isRefused: boolean 
 function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) {
   const loop = new Loop();
   const turns = new Turns(loop);
-  const guard = new StallGuard(R, turns);
+  const guard = createStallGuard(R, turns);
   const waiting: Sent[] = sent.map((one, port) => ({ ...one, port })).sort((a, b) => a.atMs - b.atMs);
   const connections = new LateConnections({
     maxWaitMs: TOLERANCE_MS,
@@ -137,7 +137,7 @@ describe("a request", () => {
 
 test("without a reuse interval no refresh is refused, however old", () => {
   const loop = new Loop();
-  const guard = new StallGuard(0, new Turns(loop));
+  const guard = createStallGuard(0, new Turns(loop));
   loop.nowMs += 3_600_000;
   expect(guard.mayBeTooOld("rotationMs")).toBe(false);
 });
@@ -148,7 +148,7 @@ test.each([
   [60_000, 15_000],
 ])("with R = %d ms what rotates nothing is refused after %d ms", (reuseIntervalMs, mostMs) => {
   const loop = new Loop();
-  const guard = new StallGuard(reuseIntervalMs, new Turns(loop));
+  const guard = createStallGuard(reuseIntervalMs, new Turns(loop));
   loop.nowMs += mostMs;
   expect(guard.mayBeTooOld("othersMs")).toBe(false);
   loop.nowMs += 1;

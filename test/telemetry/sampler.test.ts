@@ -1,6 +1,6 @@
 import { context, ROOT_CONTEXT, SamplingDecision, SpanKind, TraceFlags, trace } from "@opentelemetry/api";
 import { expect, test } from "vitest";
-import { createSampler, LimitedSampler, TraceBucket } from "../../src/telemetry/sampler.ts";
+import { createSampler, createTraceBucket, limitedSampler } from "../../src/telemetry/sampler.ts";
 
 const traceId = "1".repeat(32);
 const within = (isRemote: boolean, traceFlags = TraceFlags.SAMPLED) =>
@@ -8,8 +8,8 @@ const within = (isRemote: boolean, traceFlags = TraceFlags.SAMPLED) =>
 
 function aSampler(count: number) {
   let now = 0;
-  const bucket = new TraceBucket({ count, windowMs: 1000 }, () => now);
-  const sampler = new LimitedSampler(createSampler("parentbased_always_on", 1), bucket);
+  const bucket = createTraceBucket({ count, windowMs: 1000 }, () => now);
+  const sampler = limitedSampler(createSampler("parentbased_always_on", 1), bucket);
   const records = (parent: typeof ROOT_CONTEXT = context.active()) =>
     sampler.shouldSample(parent, traceId, "POST", SpanKind.SERVER, {}, []).decision ===
     SamplingDecision.RECORD_AND_SAMPLED;

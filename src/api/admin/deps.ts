@@ -5,7 +5,6 @@ import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } fro
 import type { WallClock } from "../../session/time.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
 
-/** The dependencies of the admin API's handlers. */
 export type SessionAdminServiceDeps = {
   readonly store: SessionStore;
   readonly refreshTokens: RefreshTokens;

@@ -17,7 +17,6 @@ type Envelopes = { readonly keyIds: readonly string[]; json?: Buffer; binary?: B
 
 const ENVELOPES = new WeakMap<FeedBatch, Envelopes>();
 
-/** Returns the message for a batch. */
 export function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[]) {
   return {
     revocations: batch.revocations.map(revocationMessage),

@@ -149,7 +149,6 @@ function deliveryOf({ method, endpointUrl, authorizationHeader }: StreamDelivery
   return { method, endpointUrl, ...(authorizationHeader !== undefined && { authorizationHeader }) };
 }
 
-/** Returns the message of a configuration. */
 function messageOf({ delivery, ...configuration }: StreamConfiguration): Stream {
   const { streamId, iss, description } = configuration;
   return create(StreamSchema, {

@@ -8,7 +8,6 @@ import { prepareRules, type ViolationsOf } from "../rules/violations.ts";
 /** How many violations of one request are reported. */
 const MAX_VIOLATIONS = 20;
 
-/** A service, and the rules for its requests. */
 export type ValidatedService = { readonly service: DescService; readonly rules: Rules };
 
 /**

@@ -6,7 +6,6 @@
 import { isIP } from "node:net";
 import type { CookieScope, CookieSettings } from "../../config/cookie.ts";
 
-/** The default path of the refresh token's cookie. */
 const DEFAULT_PATH = "/v1/auth";
 const PATHS = ["/", "/v1", DEFAULT_PATH];
 const PREFIX = /^__(Host|Secure)-/i;

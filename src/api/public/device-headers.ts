@@ -41,7 +41,6 @@ function registrationOf(path: string): string {
   return start;
 }
 
-/** Returns the value of `Secure-Session-Challenge`. */
 export function challengeValue(challenge: string, sid: SessionId): string {
   return serializeItem([challenge, new Map([["id", sid]])]);
 }

@@ -22,7 +22,6 @@ export type DpopParts = {
   readonly replays: Replays;
   /** Nonces belong to a session, as the challenges of devices do. */
   readonly nonces: DeviceChallenges;
-  /** Whether every proof needs a nonce. */
   readonly requiresNonce: boolean;
   /** The URL below which clients reach the public API, without a slash at its end. */
   readonly baseUrl: string;

@@ -28,5 +28,4 @@ export type ExclusiveGroup = {
   readonly required?: true;
 };
 
-/** The id of a rule and its argument. */
 export type RuleCheck = { [Id in RuleId]: readonly [Id, ArgumentOf<Id>] }[RuleId];

@@ -46,7 +46,6 @@ export function adminApiOf(env: Environment, options: ConnectionOptions) {
   return { adminUrl, nodeOptions, ...adminToken };
 }
 
-/** Opens a client of the admin API. @throws CommandError */
 export function openAdminApi(env: Environment, options: ConnectionOptions): AdminApi {
   const { url, credential, nodeOptions } = connectionOf(env, options);
   const first = credential();

@@ -1,4 +1,3 @@
-/** `session-service admin-token …`: makes the entries of ADMIN_TOKENS_FILE. */
 import { Command, Option } from "commander";
 import { SCOPES } from "../../session/admin-access.ts";
 import type { Context } from "../context.ts";

@@ -1,4 +1,3 @@
-/** `session-service backup` and `session-service restore`, for the embedded store. */
 import { type Command, Option } from "commander";
 import type { Context } from "../context.ts";
 import { EXIT_CODES } from "../exit.ts";

@@ -1,4 +1,3 @@
-/** `session-service completion <shell>`: a script that completes commands, options and their values. */
 import { Argument, type Command } from "commander";
 import type { Context } from "../context.ts";
 

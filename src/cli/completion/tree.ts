@@ -8,9 +8,7 @@ export type Node = {
   readonly path: string;
   readonly commands: readonly Word[];
   readonly options: readonly (Word & { readonly values: Values })[];
-  /** The possible words of an argument. */
   readonly choices: readonly string[];
-  /** Whether an argument is a file or a directory. */
   readonly takesPath: boolean;
 };
 

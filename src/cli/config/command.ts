@@ -1,4 +1,3 @@
-/** `session-service config …`: checks and shows the configuration in the environment. */
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 

@@ -1,4 +1,3 @@
-/** `session-service doctor`: checks an installation for faults and names the remedies. */
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 

@@ -1,4 +1,3 @@
-/** `session-service forward-auth`: decides for gateways whether a request may pass. */
 import type { Command } from "commander";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";

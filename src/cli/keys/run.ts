@@ -62,7 +62,6 @@ export const STEPS = {
   revoke: (given, kid = "") => change(given, (ring, generate) => revoke(ring, kid, generate, given.now)),
 } as const satisfies Record<string, Step>;
 
-/** Runs a command. @returns the text to print */
 export function runKeys(
   env: Environment,
   step: keyof typeof STEPS,

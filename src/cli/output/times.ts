@@ -1,4 +1,3 @@
-/** Formats times and ages for people. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 
 /** Formats a time in a message; returns an empty text if there is none. */

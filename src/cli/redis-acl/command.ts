@@ -1,4 +1,3 @@
-/** `session-service redis-acl`: prints the Redis user that the service needs, ready to be loaded. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Context } from "../context.ts";
 import { EXIT_CODES } from "../exit.ts";

@@ -1,4 +1,3 @@
-/** `session-service relay`: serves the revocation feed to verifiers in the same network. */
 import type { Command } from "commander";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";

@@ -1,4 +1,3 @@
-/** `session-service sessions …`: shows and ends sessions through the admin API. */
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { DAY_MS, duration } from "../../config/values.ts";
@@ -83,7 +82,6 @@ const retryOption = () =>
       throw new InvalidArgumentError(`It ${parsed.reason}.`);
     });
 
-/** The help text about failures of the commands that end sessions. */
 const ENDING_HELP = `What fails because the service is unavailable or limits the rate of calls is tried again, for as long as
 --retry-for says after the last call that succeeded. If that is not enough, or on Ctrl-C, the rest of a list is
 printed alone on standard output, or is in the file of --left, and the counts are on standard error: give that

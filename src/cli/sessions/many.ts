@@ -3,7 +3,6 @@ import { setTimeout as wait } from "node:timers/promises";
 import { CallFailure } from "../admin-api/failure.ts";
 import { createProgress, type Progress } from "../output/progress.ts";
 
-/** How many calls run at a time. */
 const CONCURRENCY = 8;
 
 /** The first pause before a retry, in ms. Each further failure in a row doubles it, up to the maximum. */

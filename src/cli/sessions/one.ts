@@ -1,4 +1,3 @@
-/** The commands about one session. */
 import { Code } from "@connectrpc/connect";
 import { type Session, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";

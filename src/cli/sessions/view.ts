@@ -1,4 +1,3 @@
-/** Formats sessions for people and for programs. */
 import { toJson } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";

@@ -1,4 +1,3 @@
-/** `session-service signals …`: manages the receivers of signals, through the admin API. */
 import { type Command, Option } from "commander";
 import { addCall, GROUP_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";

@@ -1,4 +1,3 @@
-/** The commands about subscriptions. */
 import { toJson } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import {
@@ -61,7 +60,6 @@ const printing =
     else context.print(subscriptionFields(subscription, Date.now()));
   };
 
-/** The commands about one subscription, by their names. */
 export const COMMANDS_OF_ONE = {
   show: printing("getSubscription"),
   pause: printing("pauseSubscription"),

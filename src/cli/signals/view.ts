@@ -1,4 +1,3 @@
-/** Formats subscriptions for people and for programs. */
 import { toJson } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import {

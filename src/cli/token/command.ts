@@ -1,4 +1,3 @@
-/** `session-service token …`: shows what a token contains, and whether it is accepted. */
 import type { Command } from "commander";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";

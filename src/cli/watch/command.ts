@@ -1,4 +1,3 @@
-/** `session-service watch`: prints the endings of sessions as they happen. */
 import type { Command } from "commander";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";

@@ -10,75 +10,53 @@ const REASON_WIDTH = 16;
 
 type Options = { readonly new?: boolean; readonly json?: boolean };
 
-export class FeedPrinter {
-  readonly #context: Pick<Context, "print" | "note">;
-  readonly #options: Options;
+/** Returns a function that prints the entries of a batch that were not in an earlier batch. */
+export function createFeedPrinter({ print, note }: Pick<Context, "print" | "note">, options: Options) {
   /** The printed sessions, with the time, in ms, at which the feed forgets each. */
-  readonly #known = new Map<string, number>();
-  readonly #revokedKeys = new Set<string>();
-  #revokedUntilMs = 0;
-  #isBehind = false;
+  const known = new Map<string, number>();
+  const revokedKeys = new Set<string>();
+  let revokedUntilMs = 0;
+  let isBehind = false;
   /** Whether the feed is still delivering endings from before the command was started. */
-  #isSnapshot = true;
+  let isSnapshot = true;
 
-  constructor(context: Pick<Context, "print" | "note">, options: Options) {
-    this.#context = context;
-    this.#options = options;
+  function emit(event: object, line: string): void {
+    if (!isSnapshot || !options.new) print(options.json ? JSON.stringify(event) : line);
   }
 
-  /** Prints the entries of a batch that were not in an earlier batch. */
-  print(batch: WatchRevocationsResponse): void {
-    for (const revocation of batch.revocations) this.#printEnding(revocation);
-    for (const kid of batch.revokedKeyIds) this.#printKey(kid);
-    this.#printEndOfAll(batch.revokedUntilTime);
-    this.#forget(batch.asOfTime);
-    if (batch.caughtUp) this.#isSnapshot = false;
-    // The snapshot may take several batches. Until its end, a batch without `caughtUp` does not mean that the store fails.
-    if (this.#isSnapshot || this.#isBehind !== batch.caughtUp) return;
-    this.#isBehind = !batch.caughtUp;
-    this.#context.note(
-      batch.caughtUp ? "the feed is current again" : "the store does not respond: endings may be missing",
-    );
-  }
-
-  #printEnding({ sessionId, reason, revokeTime, expireTime }: Revocation): void {
-    if (this.#known.has(sessionId)) return;
-    this.#known.set(sessionId, msOf(expireTime));
+  function printEnding({ sessionId, reason, revokeTime, expireTime }: Revocation): void {
+    if (known.has(sessionId)) return;
+    known.set(sessionId, msOf(expireTime));
     const time = isoText(revokeTime);
-    this.#emit(
-      { event: "session_ended", sessionId, reason, revokeTime: time },
-      `${time}  ${printable(reason).padEnd(REASON_WIDTH)}  ${printable(sessionId)}`,
-    );
+    const line = `${time}  ${printable(reason).padEnd(REASON_WIDTH)}  ${printable(sessionId)}`;
+    emit({ event: "session_ended", sessionId, reason, revokeTime: time }, line);
   }
 
-  #printKey(kid: string): void {
-    if (this.#revokedKeys.has(kid)) return;
-    this.#revokedKeys.add(kid);
-    this.#emit(
-      { event: "key_revoked", kid },
-      `signing key ${printable(kid)} is revoked: its access tokens are refused`,
-    );
+  function printKey(kid: string): void {
+    if (revokedKeys.has(kid)) return;
+    revokedKeys.add(kid);
+    emit({ event: "key_revoked", kid }, `signing key ${printable(kid)} is revoked: its access tokens are refused`);
   }
 
-  #printEndOfAll(until: Timestamp | undefined): void {
-    if (until === undefined || timestampMs(until) <= this.#revokedUntilMs) return;
-    this.#revokedUntilMs = timestampMs(until);
+  function printEndOfAll(until: Timestamp | undefined): void {
+    if (msOf(until) <= revokedUntilMs) return;
+    revokedUntilMs = msOf(until);
     const time = isoText(until);
-    this.#emit(
-      { event: "all_ended", createdUntilTime: time },
-      `every session that was created until ${time} has ended`,
-    );
+    emit({ event: "all_ended", createdUntilTime: time }, `every session that was created until ${time} has ended`);
   }
 
-  #emit(event: object, line: string): void {
-    if (this.#isSnapshot && this.#options.new) return;
-    this.#context.print(this.#options.json ? JSON.stringify(event) : line);
-  }
-
-  #forget(asOf: Timestamp | undefined): void {
-    const now = msOf(asOf);
-    for (const [sessionId, expiresAt] of this.#known) if (expiresAt < now) this.#known.delete(sessionId);
-  }
+  return (batch: WatchRevocationsResponse): void => {
+    for (const revocation of batch.revocations) printEnding(revocation);
+    for (const kid of batch.revokedKeyIds) printKey(kid);
+    printEndOfAll(batch.revokedUntilTime);
+    const now = msOf(batch.asOfTime);
+    for (const [sessionId, expiresAt] of known) if (expiresAt < now) known.delete(sessionId);
+    if (batch.caughtUp) isSnapshot = false;
+    // The snapshot may take several batches. Until its end, a batch without `caughtUp` does not mean that the store fails.
+    if (isSnapshot || isBehind !== batch.caughtUp) return;
+    isBehind = !batch.caughtUp;
+    note(batch.caughtUp ? "the feed is current again" : "the store does not respond: endings may be missing");
+  };
 }
 
 const msOf = (time: Timestamp | undefined) => (time === undefined ? 0 : timestampMs(time));

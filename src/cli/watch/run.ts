@@ -5,7 +5,7 @@ import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { EXIT, usageError } from "../exit.ts";
-import { FeedPrinter } from "./print.ts";
+import { createFeedPrinter } from "./print.ts";
 
 type WatchOptions = ConnectionOptions & {
   readonly new?: boolean;
@@ -22,7 +22,7 @@ const SILENCE_MS = 10_000;
 export async function watch(context: Context, options: WatchOptions): Promise<void> {
   if (options.new && options.once) throw usageError("--new and --once exclude each other");
   const api = openAdminApi(context.env, options);
-  const printer = new FeedPrinter(context, options);
+  const print = createFeedPrinter(context, options);
   let cursor = "";
   let retryMs = FIRST_RETRY_MS;
   let isConnected = false;
@@ -32,7 +32,7 @@ export async function watch(context: Context, options: WatchOptions): Promise<vo
         if (!isConnected) context.note(cursor === "" ? `connected to ${api.url}` : `connected to ${api.url} again`);
         isConnected = true;
         retryMs = FIRST_RETRY_MS;
-        printer.print(batch);
+        print(batch);
         cursor = batch.cursor;
         if (options.once && batch.caughtUp) return;
       }

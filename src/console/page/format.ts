@@ -1,4 +1,3 @@
-/** Formats values as texts for people. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { RevocationReason } from "../../../gen/auth/admin/v1/session_admin_pb.ts";

@@ -1,4 +1,3 @@
-/** Shows the sessions that were found, each in a row. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";

@@ -1,4 +1,3 @@
-/** Shows what happened to the sessions of a user. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Session, type SessionEvent, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessions as api } from "./api.ts";

@@ -12,7 +12,6 @@ const SESSION_ID = /^[\w-]{23}$/;
 export type Found = {
   readonly sessions: readonly Session[];
   readonly next: string;
-  /** Whether the session was found by its id. */
   readonly byId: boolean;
 };
 
