@@ -46,10 +46,15 @@ export function adminAuthentication(
   };
 }
 
-/** Checks that the credential of a running stream still has the scope. @throws ServiceError if it was withdrawn */
-export function requireScopeStill(context: HandlerContext): void {
+/**
+ * Returns a check for a running stream: it throws a ServiceError if the credential no longer has the scope. The stream makes it before
+ * each message.
+ */
+export function scopeCheckOf(context: HandlerContext): () => void {
   const scope = scopeOf(context.method);
   const { admin } = requestContextOf(context);
-  if (admin === undefined || scope === undefined || allows(admin.may, scope)) return;
-  throw new ServiceError("E001_AUTH_FAILURE");
+  return () => {
+    if (admin === undefined || scope === undefined || allows(admin.may, scope)) return;
+    throw new ServiceError("E001_AUTH_FAILURE");
+  };
 }

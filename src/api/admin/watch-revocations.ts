@@ -5,7 +5,7 @@ import { invalidRequest } from "../../session/errors.ts";
 import type { RevocationFeed, TakeBatch } from "../../session/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";
 import { requestContextOf } from "../request-context.ts";
-import { requireScopeStill } from "./authentication.ts";
+import { scopeCheckOf } from "./authentication.ts";
 import { batchEnvelope, batchMessage, type Codec } from "./feed-envelopes.ts";
 
 /**
@@ -26,9 +26,10 @@ type Deps = {
 export async function* watchRevocations(deps: Deps, request: WatchRevocationsRequest, context: HandlerContext) {
   const { feed, revokedKeyIds } = deps;
   const { source } = requestContextOf(context);
+  const requireScope = scopeCheckOf(context);
   try {
-    for await (const batch of feed.watch(request.cursor, context.signal, writeTo(deps, context))) {
-      requireScopeStill(context);
+    for await (const batch of feed.watch(request.cursor, context.signal, writeTo(deps, context, requireScope))) {
+      requireScope();
       const cancelTimeout = patientTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
       try {
         yield batchMessage(batch, revokedKeyIds());
@@ -46,13 +47,13 @@ export async function* watchRevocations(deps: Deps, request: WatchRevocationsReq
 }
 
 /** Returns a function that writes batches directly into the response; undefined if that is not possible. */
-function writeTo({ revokedKeyIds }: Deps, context: HandlerContext): TakeBatch | undefined {
+function writeTo({ revokedKeyIds }: Deps, context: HandlerContext, requireScope: () => void): TakeBatch | undefined {
   const { source } = requestContextOf(context);
   const output = source.output();
   if (output === undefined) return undefined;
   const codec = codecOf(context);
   return (batch) => {
-    requireScopeStill(context);
+    requireScope();
     if (output.write(batchEnvelope(batch, revokedKeyIds(), codec))) return undefined;
     const cancelTimeout = patientTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
     return output.drained().finally(cancelTimeout);
