@@ -2,9 +2,9 @@
 -- Creates a session, and ends the subject's oldest sessions if it has more than the cap allows. A second run with the same id
 -- returns the session that the first one created.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
---       7 the record after its head, 8 cap, 9 marker life, ms, 10 a session of this partition to end before, or '', 11 the version
---       of the record, 12 the note of the due records of sessions that end, or '', 13 that of the session, or ''
+-- ARGV  1 sid, 2 subject, 3 4 nonce of the first refresh token, 5 idle timeout, ms, 6 absolute lifetime, ms, 7 the record after its head, 8
+--       cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before, or '', 11 the version of the record,
+--       12 the text of the due records (due-text.ts) of sessions that end, or '', 13 that of the created session, or ''
 -- Returns the session's record; the id of the session to end before if it was live, or ''; the ids of the sessions that were ended for
 -- the cap, oldest first. If one run is not enough, it creates nothing, and returns 'again', '' and the ids of the sessions that it has
 -- ended; or it returns 'sweep', and the caller then runs sweep.lua first.

@@ -2,12 +2,12 @@
 -- Ends all sessions of a subject, except one that may be spared. If the subject has many sessions, all of them end in this step, and
 -- end_rest.lua then deletes, marks and logs them.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 reason, 3 marker life, ms, 4 the session to spare, or '', 5 the session that must be live, or '',
---       6 an id of this end, 7 the note of the due records, or ''
--- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first; 'begun', if the subject has many sessions. If
--- nothing was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the caller must run the script
--- again; or 'busy', while another end of many sessions has to be completed first.
-local MOST_ENDS = 16 -- the number of such ends that may be under way in a partition
+-- ARGV  1 subject, 2 reason, 3 how long ended sessions stay marked, ms, 4 the session to spare, or '', 5 the session that must be live, or
+--       '', 6 an id of this logout, 7 the text of the due records (due-text.ts), or ''
+-- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first; 'begun', if the subject has many sessions. If nothing
+-- was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the caller must run the script again; or
+-- 'busy', while another logout of many sessions has to be completed first.
+local MOST_ENDS = 16 -- the most logouts of many sessions that may be under way in a partition
 local partition, subject = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''
 if string.find(horizons, ARGV[6], 1, true) or redis.call('GET', partition .. 'd' .. ARGV[6]) then return { 'begun' } end

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Continues an end of many sessions of a subject, oldest first: deletes some of the sessions that have ended with it, writes their
--- markers and appends to the log.
+-- Continues the logout of a subject with many sessions: deletes some of the sessions that have ended, oldest first, marks them and appends
+-- them to the revocation log.
 -- KEYS  1 partition
--- ARGV  1 the id of the end, or '' for any that is under way, 2 marker life, ms
--- Returns 'more' or 'done', how many sessions this end has ended so far, and the ids of those that this run has ended; 'none' if
--- there is no such end.
+-- ARGV  1 the id of the logout, or '' for any that is under way, 2 how long ended sessions stay marked, ms
+-- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended; 'none' if there
+-- is no such logout.
 local AT_ONCE = 64 -- the number of sessions that one run ends, in about 1 ms
 local partition, id = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''

@@ -4,7 +4,7 @@
 -- with all sessions stays until its signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
 -- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
---       end, 5 marker life, ms, 6 the note of the due records
+--       end, 5 how long ended sessions stay marked, ms, 6 the text of the due records (due-text.ts)
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and subject of each that has ended.
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
@@ -40,7 +40,7 @@ local function look(entry, record)
   if now < expiry then
     least = math.min(least, expiry)
   elseif created > ended_all and record and horizons and ends_with_subject(horizons, subject_of(record), sid, created) then
-    least = now -- the session may be about to end with the others of its subject
+    least = now -- the session's subject may be about to be logged out
   elseif created <= ended_all and unsignalled then
     -- The signal of the session may still have to be appended (signals.lua). It contains data of the record, which Redis drops later.
     least = now

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Determines the latest time at which a session of these partitions may have been created.
+-- Returns the latest time at which a session of these partitions may have been created.
 -- KEYS  any partitions of one slot
 -- Returns the time, ms.
 local latest = now

@@ -54,10 +54,10 @@ local CHUNK = 32 * ENTRY
 -- that no script delays all other commands for long. A subject with more sessions than this counts as one with many.
 local MOST = 128
 
--- HORIZON is the format of the description of an end of many sessions of a subject: the times after which and until which they were
--- created (earlier ones had ended already), how many of them have been marked and logged so far, the id of the end, the session that is
--- spared (or blanks), the reason, the note of the due records, the subject. All of these sessions have ended as soon as the description
--- is written (end_all.lua). Their markers and their entries in the log are written later (end_rest.lua).
+-- HORIZON is the format of the description of a logout of a subject with many sessions: the times after which and until which the ended
+-- sessions were created, how many of them have been marked and logged so far, the id of the logout, the session that does not end (or
+-- blanks), the reason, the text of the due records, the subject. All of these sessions have ended as soon as the description is written
+-- (end_all.lua). Their markers and their entries in the log are written later (end_rest.lua).
 local HORIZON = '>I6I6I4c11c23Bc0I2c0I2c0'
 
 -- All times are the store's: the node's clock minus a shift (window.lua). But Redis expires keys by the node's clock, which may be set

@@ -4,7 +4,7 @@
 -- ARGV  1 the most entries to return, then for each of the partitions the last entry that was read, or ''
 -- Returns, one after the other:
 --   the time;
---   'ending <partition> <hash>' for each partition where ends of many sessions are not complete. The hash changes as they go on;
+--   'ending <partition> <hash>' for each partition where logouts of many sessions are not complete. The hash changes with their progress;
 --   '* <created until> 0 revoked_all' if some of these logs were not read before, and all sessions of their partitions have ended up to a
 --   time: the log forgets such an end once the tokens of these sessions have expired, but status lists are named after it;
 --   'log <partition>' for each partition with new entries, and then these entries, in the order in which they were appended;

@@ -66,8 +66,7 @@ local function ended_until(partition)
   return tonumber(redis.call('GET', partition .. 'e') or 0)
 end
 
--- Returns whether a session has ended together with the others of its subject, by the descriptions in `horizons` (HORIZON). Their number
--- is small.
+-- Returns whether a session has ended in a logout of its subject that is under way. `horizons` describes these logouts (HORIZON).
 local function ends_with_subject(horizons, subject, sid, created)
   local at = 1
   while at <= #horizons do
@@ -78,8 +77,8 @@ local function ends_with_subject(horizons, subject, sid, created)
   return false
 end
 
--- Returns the session's record if it is within both lifetimes. The second result is 'all' if the session has ended with all sessions,
--- 'subject' if it has ended with those of its subject.
+-- Returns the session's record if it is within both lifetimes. The second result is 'all' if the session has ended in a logout of everyone,
+-- 'subject' if it has ended in a logout of its subject.
 local function within_lifetimes(partition, sid, now)
   local found = redis.call('MGET', partition .. 's' .. sid, partition .. 'e', partition .. 'h')
   local record, horizons = found[1], found[3]
@@ -104,9 +103,9 @@ local function marked(partition, sid, now)
   return ended and true or false
 end
 
--- Appends entries to the log of a partition, drops those whose tokens have all expired, and wakes the readers. The score of an entry is
--- the time, but always greater than all earlier scores, even if the clock was set back or another node has taken over. So a reader that
--- continues after the last entry that it has read misses none.
+-- Appends entries to the revocation log of a partition, drops those whose access tokens have all expired, and publishes the entries. The
+-- score of an entry is the time, but always greater than all earlier scores, even if the clock was set back or another node has taken over.
+-- So a reader that continues after the last entry that it has read misses none.
 local STEP = 1 / 1024 -- the distance between the scores of two entries of the same ms; doubles as great as a time are 1 / 4096 apart
 local function append_to_log(partition, entries, now, marker_life)
   local log, scored = partition .. 'l', {}
@@ -115,7 +114,7 @@ local function append_to_log(partition, entries, now, marker_life)
   for k, entry in ipairs(entries) do
     scored[2 * k - 1], scored[2 * k] = score + (k - 1) * STEP, entry
   end
-  redis.call('ZADD', log, 'NX', unpack(scored)) -- NX keeps an existing entry at its place, because readers may have read it
+  redis.call('ZADD', log, 'NX', unpack(scored)) -- NX keeps the position of an existing entry, because readers may have read it
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, now + marker_life + shift + LOG_SLACK)
   -- A lost hint does no harm, because readers also read the log without one.
@@ -151,8 +150,8 @@ local function append_signals(partition, switch, ends, now)
   redis.call('PEXPIREAT', log, now + keep + shift + LOG_SLACK)
 end
 
--- Ends sessions of `subject`: deletes them, writes their markers, appends to the log, leaves due records with `note` unless that is '',
--- and wakes the readers. The caller updates the index afterwards. Redis does not roll back a script that fails. Only a missing
+-- Ends sessions of `subject`: deletes them, marks them as ended, appends to the revocation log, and leaves due records with the text `note`
+-- (due-text.ts) unless that is ''. The caller updates the index afterwards. Redis does not roll back a script that fails. Only a missing
 -- permission can make this one fail halfway, so the permissions are checked before anything is written.
 local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return end

@@ -6,7 +6,7 @@
 -- Returns a list of 'done'
 for _, partition in ipairs(KEYS) do
   local readers, switch = partition .. 'f', partition .. 'g'
-  -- In a cluster every second key only fills a place and names no partition (link.ts).
+  -- In a cluster every second key names no partition (link.ts).
   if string.sub(partition, -1) ~= '}' then
     -- there is nothing to do for a key without a partition
   elseif ARGV[1] == 'add' then

@@ -1,4 +1,4 @@
--- The functions in this file are for the scripts that read or write the whole index of a subject.
+-- The functions in this file are for the scripts that read or write the whole list of a subject's sessions (the index).
 
 -- Moves sessions of a subject, oldest first, from the index of subjects with few sessions to that of subjects with many.
 local function lengthen_index(partition, subject, sids, now)
@@ -27,8 +27,8 @@ local function index_of(partition, subject, now)
   return false, #sids > MOST * ID
 end
 
--- Returns, for an end of many sessions of a subject that is not complete, the time up to which its sessions were created, and the session
--- that is spared. The time is 0 if there is no such end.
+-- Returns, for a logout of a subject that is under way, the time up to which the ended sessions were created, and the session that does not
+-- end. The time is 0 if there is no such logout.
 local function horizon_of(horizons, subject)
   local at = 1
   while at <= #horizons do
