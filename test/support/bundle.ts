@@ -15,8 +15,9 @@ const CACHE = join(ROOT, "node_modules/.cache/tests");
 const DAY_MS = 86_400_000;
 
 /**
- * Keeps the location of each module, because scripts, pages and workers are read relative to the source. For the entry point, the
- * location determines only the directory of compiled code, which belongs next to the bundle.
+ * Replaces `import.meta.url` and `import.meta.dirname` of each module by the location of its source file, because modules read scripts and
+ * pages relative to their source. The entry point keeps its own values: it uses them only to find the directory of compiled code, which is
+ * next to the bundle.
  */
 const keepPlaces: Plugin = {
   name: "keep-places",

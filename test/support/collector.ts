@@ -42,7 +42,7 @@ export type Collector = AsyncDisposable & {
   readonly contentTypes: ReadonlySet<string>;
   /** Returns all payloads as text. */
   text(): string;
-  /** Returns how many exports were begun. */
+  /** Returns how many export requests the collector has received. */
   exports(): number;
 };
 

@@ -14,12 +14,12 @@ export async function debootstrap(root: string, include: readonly string[] = [])
   await run("debootstrap", ["--variant=minbase", ...more, "bookworm", root], OUTPUT);
 }
 
-/** Installs the same variant from the packages of this machine, which must be a Debian. It takes seconds. */
+/** Installs Debian's smallest variant by copying the packages of this machine, which must run Debian. It takes seconds. */
 export async function copyDebian(root: string, include: readonly string[] = []): Promise<void> {
   await run("sh", [join(import.meta.dirname, "copy-debian.sh"), root, ...include], OUTPUT);
 }
 
-/** Returns the path of a program of this machine, ignoring those of this repository. */
+/** Returns the path of a program that is installed on this machine. Directories inside `node_modules` are ignored. */
 export function ownProgram(name: string): string {
   const directories = (process.env.PATH ?? "").split(":").filter((directory) => !directory.includes("node_modules"));
   const path = directories.map((directory) => join(directory, name)).find((file) => existsSync(file));
@@ -27,7 +27,7 @@ export function ownProgram(name: string): string {
   return realpathSync(path);
 }
 
-/** Copies a Node and this machine's npm into a root directory, to the same places as in the official Node images. */
+/** Copies a Node program and this machine's npm into a root directory, at the paths that the official Node images use. */
 export async function addNode(root: string, node: string): Promise<void> {
   const [bin, npm] = [join(root, "usr/local/bin"), join(root, "usr/local/lib/node_modules/npm")];
   for (const directory of [bin, dirname(npm)]) await mkdir(directory, { recursive: true });

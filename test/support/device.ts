@@ -44,7 +44,7 @@ export class Device {
     this.jar.set("refresh_token", refreshToken);
   }
 
-  /** Returns another browser profile that has the same cookies, but not the key. */
+  /** Returns a second browser profile with the cookies of this one, but without its key. */
   copied(): Device {
     const copy = new Device(this.url, "");
     for (const [name, value] of this.jar) copy.jar.set(name, value);

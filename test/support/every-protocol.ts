@@ -9,7 +9,10 @@ export const STORES = ["embedded", "redis"] as const;
 /** A service for the tests of a `describe`, with the URL of its Redis if it has one. */
 export type ServiceOnStore = Service & { readonly redisUrl: string | undefined };
 
-/** Starts a service with its own store for the tests of a `describe`. Its properties can be read in the tests. */
+/**
+ * Starts a service with its own store before the tests of a `describe`, and stops it after them. The properties of the result can be read
+ * only while these tests run.
+ */
 export function aService(
   env: Readonly<Record<string, string>> = {},
   store: (typeof STORES)[number] = "embedded",
@@ -31,7 +34,7 @@ export function aService(
   );
 }
 
-/** Returns a handle on a service that is started later, so that test code can refer to it before. */
+/** Returns an object that stands for a service that is started later. Test code can refer to it before the start. */
 function onceStarted(find: () => Service | undefined, redisUrl: () => string | undefined): ServiceOnStore {
   const started = () => {
     const service = find();

@@ -15,9 +15,9 @@ export type FaultyProxy = {
   release(): void;
   /** Resets all connections. */
   reset(): void;
-  /** Closes the server's direction of all connections. */
+  /** Half-closes all connections: each client receives the end of the server's data, and can still send. */
   end(): void;
-  /** Sends bytes to all clients that the server has not sent. */
+  /** Sends bytes to all clients, which look as if the server had sent them. */
   inject(bytes: Buffer): void;
   stop(): Promise<void>;
 };

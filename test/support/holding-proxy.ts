@@ -10,7 +10,7 @@ export type HoldingProxy = {
   release(): void;
   /** Drops everything that the server sends. */
   loseReplies(): void;
-  /** Cuts the connections. The replies on new ones are forwarded. */
+  /** Cuts all connections. On the connections that are opened afterwards, the replies of the server are forwarded. */
   recover(): void;
   stop(): Promise<void>;
 };

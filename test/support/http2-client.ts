@@ -38,8 +38,8 @@ export function http2Client(url: string, options: SecureClientSessionOptions = {
     async send(headers) {
       const used = usable();
       const stream = used.request(headers, { endStream: true });
-      // If a GOAWAY arrived together with the end of the last response, Node never sends this request, which may then be sent elsewhere.
-      // A request that was sent and then refused is a failure.
+      // If a GOAWAY arrived together with the end of the last response, Node reports a frame error and never sends this request. The client
+      // may then send it on another connection. If a request was sent and then refused, that is a failure.
       let wasSent = true;
       stream.once("frameError", () => {
         wasSent = false;

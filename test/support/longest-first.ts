@@ -1,7 +1,10 @@
 /** Orders the test files. Those that take longest begin first, so that a run does not end with a single long file. */
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take half a minute or more although they are short. Without results of an earlier run, files are ordered by size. */
+/**
+ * Test files with little text that nevertheless run for half a minute or more. Without the durations of an earlier run, Vitest orders files
+ * by size, and these would begin too late.
+ */
 const LONG = [
   ...["bare/bare", "packages/packages", "server-kit/next", "server-kit/sveltekit", "browser/cookie-scopes"],
   ...["store/redis/contract-cluster", "store/redis/records-cluster", "faults/faults", "runtimes/command-line"],

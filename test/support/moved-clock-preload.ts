@@ -1,4 +1,7 @@
-/** The code that moved-clock.ts loads into a service. */
+/**
+ * Moves `Date.now` and `performance.now` by the offset in a file, which the test writes (moved-clock.ts). Services under test load this
+ * module before their own code.
+ */
 import { readFileSync } from "node:fs";
 
 const file = process.env.MOVED_CLOCK ?? "";

@@ -1,6 +1,7 @@
 /**
- * A service whose clocks the test moves. The wall clock and the steady clock move together, as when time passes. The process loads this
- * file before its own code (NODE_OPTIONS), and reads the offset whenever it reads a clock.
+ * Provides the environment of a service whose clocks the test moves. The wall clock and the monotonic clock move together, as when time
+ * passes. The process loads `moved-clock-preload.ts` before its own code (NODE_OPTIONS), and reads the offset from a file whenever it reads
+ * a clock.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

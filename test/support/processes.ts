@@ -19,7 +19,7 @@ export type Program = {
 
 export type ProgramOptions = { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> };
 
-/** Starts a program with only the path and the given environment. */
+/** Starts a program whose environment contains only PATH and the given variables. */
 export function startProgram(command: string, args: readonly string[], { cwd, env }: ProgramOptions = {}): Program {
   const child = spawn(command, [...args], {
     cwd,
@@ -53,7 +53,7 @@ export function startProgram(command: string, args: readonly string[], { cwd, en
   };
 }
 
-/** Resolves with the first attempt that succeeds. @throws with the program's output if the program ends before */
+/** Repeats `attempt` until it succeeds, and returns its result. @throws with the program's output if the program ends before */
 export async function whileRunning<T>(program: Program, attempt: () => Promise<T>): Promise<T> {
   let ended = false;
   void program.exited.then(() => {

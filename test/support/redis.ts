@@ -259,7 +259,9 @@ export async function startRedisCluster(...args: readonly string[]): Promise<Red
   };
 }
 
-/** Starts the same cluster with a replica for each master, which has all of its data: nodes 3, 4 and 5 follow nodes 0, 1 and 2. */
+/**
+ * Starts a cluster of three masters, each with one replica that has all of its data: nodes 3, 4 and 5 are the replicas of nodes 0, 1 and 2.
+ */
 export async function startReplicatedCluster(...args: readonly string[]): Promise<RedisCluster> {
   const [{ url, nodes: masters }, ...replicas] = await Promise.all([
     startRedisCluster(...args),
@@ -268,7 +270,7 @@ export async function startReplicatedCluster(...args: readonly string[]): Promis
   const nodes = [...masters, ...replicas];
   await joinCluster(masters, ...replicas);
   await Promise.all(replicas.map((replica, at) => replicate(replica, masters[at] as ClusterNode)));
-  // Returns whether a master knows its replica, because it votes only for one that it knows.
+  // Returns whether a node knows all replicas. A master votes in a failover only for a replica that it knows.
   const knowsReplicas = async ({ admin }: ClusterNode) =>
     String(await admin.call("CLUSTER", "NODES")).match(/ (myself,)?slave /g)?.length === replicas.length;
   await Promise.all(nodes.map((node) => poll(() => knowsReplicas(node))));

@@ -24,12 +24,12 @@ export type Service = Process & {
   readonly adminUrl: string;
   readonly adminToken: string;
   readonly dataDir: string;
-  /** The content of the ready line. */
+  /** The fields of the log line by which the service reports that it is ready. */
   readonly ready: Readonly<Record<string, unknown>>;
   /** Sends SIGTERM. Resolves when the process has ended. */
   stop(): Promise<Exit>;
   kill9(): Promise<Exit>;
-  /** Starts another process with the same data and environment, except for `changes`. This one must have ended. */
+  /** Starts another process with the same data and environment, except for `changes`. The process of this object must have ended. */
   restart(changes?: Readonly<Record<string, string>>): Promise<Service>;
 };
 
@@ -49,7 +49,10 @@ export function scratch(): string {
   return directory;
 }
 
-/** Returns the options with which the test run searches everything that the service emits for credentials. */
+/**
+ * Returns the Node options and environment variables with which a process records everything that it emits. At the end of a test run, these
+ * records are searched for credentials.
+ */
 export function recording(): { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> } {
   const { EMISSIONS_DIR } = process.env;
   if (EMISSIONS_DIR === undefined) return { options: [], env: {} };

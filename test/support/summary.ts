@@ -1,4 +1,7 @@
-/** Prints a summary at the end of a run: the results of each room, those on Valkey, and a plain line for programs that read the log. */
+/**
+ * Prints a summary at the end of a run: the results of each directory of tests, those on Valkey, and a plain line for programs that read
+ * the log.
+ */
 import { relative } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -6,7 +9,7 @@ type Row = { files: number; tests: number; failed: number; skipped: number; seco
 
 const emptyRow = (): Row => ({ files: 0, tests: 0, failed: 0, skipped: 0, seconds: 0 });
 
-/** Returns the room of a test file: `server` for `test/server/tls.test.ts`. */
+/** Returns the directory below `test/` that contains a test file: `server` for `test/server/tls.test.ts`. */
 const roomOf = (path: string) => (path.split("/").length > 2 ? (path.split("/")[1] as string) : "(top)");
 
 export default class Summary implements Reporter {

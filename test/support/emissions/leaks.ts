@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * The length of the pieces by which credentials are found. Every part of a credential that has at least `PIECE + STRIDE - 1` characters
- * contains one.
+ * Leaks are found by comparing pieces of text. This is the length of a piece. Every part of a credential that has at least `PIECE + STRIDE
+ * - 1` characters contains a whole piece.
  */
 const PIECE = 16;
 const STRIDE = 8;

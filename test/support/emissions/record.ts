@@ -71,8 +71,8 @@ const FILE_BYTES = 16 * 1024;
 const seen = new WeakMap<ArrayBufferLike, Set<string>>();
 
 /**
- * Returns whether these bytes are part of a file that was already searched. Smaller buffers may reuse memory, so they are always
- * searched.
+ * Returns whether these bytes are part of a file that was already searched. Buffers that are too small to count as a file are always
+ * searched, because Node may have reused their memory for other contents.
  */
 function isSeen(value: unknown): boolean {
   if (!(value instanceof Uint8Array) || value.byteLength < FILE_BYTES) return false;

@@ -123,7 +123,7 @@ export async function next(watch: AsyncGenerator<FeedBatch, void>): Promise<Feed
   return value;
 }
 
-/** Reads until `sid` is delivered. Returns how many empty batches came before. */
+/** Reads until the end of the session `sid` is delivered. Returns the batch that contains it. */
 export async function until(watch: AsyncGenerator<FeedBatch, void>, sid: SessionId): Promise<FeedBatch> {
   for (;;) {
     const batch = await next(watch);

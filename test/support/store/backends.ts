@@ -24,7 +24,7 @@ export type Backend = {
   advance(ms: number): Promise<void>;
   /** Begins to end the many sessions of a subject, and stops after the first step, as if the instance had died. */
   beginEndAll(subject: string, reason: EndReason, options?: Pick<EndAllOptions, "except" | "origin">): Promise<void>;
-  /** Continues an end that `beginEndAll` has begun by one more step, and stops again. */
+  /** Runs one more step of the operation that `beginEndAll` has begun, and stops again. */
   endPart(subject: string): Promise<void>;
   /** Whether the notifications (hints) to other instances contain the revoked sessions, or are empty. */
   readonly hintsAcrossInstances: "entries" | "empty";
@@ -83,7 +83,8 @@ export async function embeddedBackend(): Promise<Backend> {
     async endPart() {
       const dying = open();
       await dying.revocations(undefined);
-      // If the end has not progressed between two reads, this instance takes it over in the next turn of the event loop.
+      // The operation that was stopped has not progressed between these two reads. The store of this instance therefore continues it in the
+      // next turn of the event loop.
       await dying.revocations(undefined);
       await new Promise(setImmediate);
       await dying.close();
@@ -103,8 +104,8 @@ export async function embeddedBackend(): Promise<Backend> {
 export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
 
 /**
- * Returns options for a store whose clock a test moves. The store does not check the time of Redis: the test moves two clocks one after
- * the other, and a check in between would find a clock that was set.
+ * Returns options for a store whose clock a test moves. They switch off the periodic check of the time of Redis. The test moves two clocks
+ * one after the other, and a check in between would report that the clock was set.
  */
 export function movable(steady: () => number): Partial<RedisStoreOptions> {
   return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeoutMs: 5_000, recheckMs: NEVER_MS };

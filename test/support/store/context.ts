@@ -20,7 +20,7 @@ export type Context = {
   login(user: string, more?: Partial<NewSession>): Promise<Login>;
   /** Presents a token, which must be accepted. */
   refresh(sid: SessionId, token: PresentedToken): Promise<Extract<RotateOutcome, { ok: true }>>;
-  /** Returns the reasons with which the revocation log contains the session. */
+  /** Returns the reason of each entry that the revocation log has for the session. */
   logged(sid: SessionId): Promise<string[]>;
 };
 

@@ -18,7 +18,7 @@ export function someKey(algorithm: DeviceKey["algorithm"] = "ES256"): DeviceKey 
   return { algorithm, bytes, thumbprint: Uint8Array.from(Buffer.from(nonce().repeat(4), "base64url").subarray(0, 32)) };
 }
 
-/** Returns a proof by a key with this number. */
+/** Returns the proof of a client's key. Each number stands for another key. */
 export function someProof(which = 0): KeyProof {
   return { thumbprint: Buffer.alloc(32, `key ${which}`).toString("base64url") };
 }

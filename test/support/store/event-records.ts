@@ -1,4 +1,7 @@
-/** Events in the form in which the recorder passes them to a store. The store's clock was never set, so its time equals the wall clock. */
+/**
+ * Creates and reads the records of session events in a store. In these tests the store's clock was never set, so its time equals the wall
+ * clock.
+ */
 import {
   type DueRecord,
   dueKeyOf,
@@ -21,7 +24,7 @@ export function recordOf(event: StoreEvent): EventRecord {
   return { event: event as SessionEvent<StoreMs & WallMs>, dueKey: dueKeyOf(event) };
 }
 
-/** Creates a session. If there is an origin, the store keeps a record of the event, which is due to be written. */
+/** Creates a session. If an origin is given, the store also keeps a record of the creation, which is due to be written to the log. */
 export async function loginWith(
   store: SessionStore,
   user: string,
@@ -33,7 +36,10 @@ export async function loginWith(
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
-/** Returns the records of events of these sessions that are due to be written; without sessions, those of a logout of all users. */
+/**
+ * Returns the event records of these sessions that are due to be written to the log. Without sessions, it returns the records of logouts of
+ * all users.
+ */
 export async function dueOf(store: SessionStore, ...sids: SessionId[]): Promise<DueRecord[]> {
   const parts = await store.dueRecords();
   const records = parts.flatMap(({ records }) => records);

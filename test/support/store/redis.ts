@@ -38,7 +38,10 @@ export async function login(store: SessionStore): Promise<{ sid: SessionId; firs
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
-/** The time limit, in turns of 100 ms: ten command timeouts of 500 ms. Successive timeouts for one call would exceed it. */
+/**
+ * The time limit for one call, in turns of 100 ms. It equals ten command timeouts of 500 ms. A call that waited for many timeouts one after
+ * the other would exceed it.
+ */
 const MAX_TURNS = 50;
 
 /** Checks that every method soon fails with `StoreUnavailable`. */

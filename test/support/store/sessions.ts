@@ -30,7 +30,7 @@ export function sidOf(subject: string): SessionId {
   return Buffer.concat([partition, fresh(16)]).toString("base64url") as SessionId;
 }
 
-/** Returns another subject whose sessions are in the same partition. */
+/** Returns another subject whose sessions are in the same partition as those of `user`. */
 export function neighbour(user: string): string {
   for (;;) {
     const other = subject("neighbour");
@@ -38,7 +38,7 @@ export function neighbour(user: string): string {
   }
 }
 
-/** Returns a subject of another partition. */
+/** Returns a subject whose sessions are in another partition than those of `user`. */
 export function elsewhere(user: string): string {
   for (;;) {
     const other = subject("elsewhere");
@@ -64,7 +64,10 @@ export function newSession(subject: string, more: Partial<NewSession> = {}): New
   };
 }
 
-/** The result of `end` for a live session. `MARKED` is that for an unknown session, and `ALREADY_ENDED` that for an ended one. */
+/**
+ * The results of `end`: `ENDED` for a live session, `MARKED` for an unknown session, and `ALREADY_ENDED` for a session that has already
+ * ended.
+ */
 export const ENDED = { ok: true, wasLive: true, subject: expect.any(String) };
 export const MARKED = { ok: true, wasLive: false };
 export const ALREADY_ENDED = { ok: false, reason: "already_ended" };

@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "no
 import { generateRing } from "../../../src/tokens/generate-key.ts";
 import { AUDIENCE, ISSUER } from "./issuer.ts";
 
-/** The key ring of the issuer. Some attacks have tokens signed by it as well. */
+/** The key ring of the issuer. Some attacks also present tokens that were signed with its keys. */
 export const ring = generateRing("ES256", Date.now());
 export const { kid, jwk = {} } = ring.signing[0] ?? { kid: "" };
 export const privateKey = createPrivateKey({ key: jwk, format: "jwk" });

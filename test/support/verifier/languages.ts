@@ -91,7 +91,7 @@ onExit(() => {
 export function startFollower([program, ...args]: readonly [string, ...string[]], options: FollowOptions) {
   const child = spawn(program, [...args, "follow", JSON.stringify(options)], { env: languageEnv });
   running.add(child);
-  child.stdin.on("error", () => {}); // The event `close` reports if the program has ended, so errors of its input are ignored.
+  child.stdin.on("error", () => {}); // Writes fail after the program has ended, which `close` reports.
   const events: string[] = [];
   const asked = new Map<string, (decision: Decision) => void>();
   let wake: (() => void)[] = [];
