@@ -1,4 +1,5 @@
-// Computes what a load needs (instances, nodes of Redis, memory, network and money) and how an incident affects its clients on that day.
+// Computes what a load needs (instances, nodes of Redis, memory, network and money), and simulates how an incident affects the clients on
+// one day.
 //
 //     npm run capacity                                                  the tables of docs/capacity.md
 //     npm run capacity -- --refreshes 5000 --sessions 2000000 --verifiers 300 [--creations 20] [--endings 10]

@@ -35,7 +35,7 @@ const OFF = { OAUTH_ENDPOINTS: "off" };
 const key = clientKey();
 const keysFile = await createKeys();
 
-/** The cost of one refresh by client, in µs of CPU. */
+/** One round of the measurement: the CPU time of one refresh in µs, by the name of the client. */
 type Round = Readonly<Record<string, number>>;
 type Contender = { readonly turn: () => Promise<number>; readonly stop: () => Promise<void>; readonly bytes: string };
 
@@ -100,7 +100,7 @@ for (let start = 0; start < starts; start++) {
   const block: Round[] = [];
   for (let round = 0; round < rounds; round++) {
     const figures: Record<string, number> = {};
-    // The order rotates, so that each contender is equally often the first and the last.
+    // The order of the contenders rotates, so that each of them is equally often the first and the last.
     for (const at of turns.keys()) {
       const [name, turn] = turns[(at + round) % turns.length] as (typeof turns)[number];
       figures[name] = await turn();

@@ -57,7 +57,7 @@ for (let outage = 0; outage < outages; outage++) {
   const isOver = (_: unknown, sinceMs: number) => sinceMs > times.maxStalenessMs + MARGIN_MS;
   const begun = Promise.withResolvers<void>();
   let ended = 0;
-  // Waits until all logouts are acknowledged, because the outage begins then.
+  // Waits until all logouts are acknowledged. At that moment the outage of the origin begins.
   const pause = async () => {
     if (++ended === AT_ONCE) {
       edge.relay.isDown = true;

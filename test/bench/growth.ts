@@ -1,7 +1,7 @@
 /**
- * `npm run bench:growth` measures how many sessions slow down a store. A store with 10,000 sessions is measured in turns with one that
- * has a million, at sessions that were never refreshed. Then one subject gets 100,000 sessions (10,000 in the embedded store), which are
- * listed and ended while the waits of other callers are measured.
+ * `npm run bench:growth` measures how many sessions slow down a store. It refreshes sessions for the first time, in turns in a store with
+ * 10,000 sessions and in one with a million. Then one subject gets 100,000 sessions (10,000 in the embedded store). They are listed and
+ * ended, and the waits of other callers in the meantime are measured.
  *
  *     npm run bench:growth -- --sessions 10000000 --only redis    needs 4 GB for Redis, and about ten minutes
  *
@@ -34,8 +34,9 @@ const { values: options } = parseArgs({
 const FEW = 10_000;
 const MEMORY = "/dev/shm";
 /**
- * The greatest number of sessions per subject in the embedded store, which counts them at each creation: the largest
- * MAX_SESSIONS_PER_SUBJECT.
+ * The greatest number of sessions that this benchmark creates for one subject in the embedded store. It is the largest value that
+ * MAX_SESSIONS_PER_SUBJECT may have. The embedded store counts the sessions of a subject at each creation, so more of them would take too
+ * long.
  */
 const MAX_OF_EMBEDDED = 10_000;
 const ROUNDS = 5;
@@ -160,7 +161,7 @@ async function growth(open: () => Promise<Measured>, count: number): Promise<Mea
   return large;
 }
 
-/** Lists and ends the sessions of one subject among many. */
+/** Lists and ends the sessions of one subject, in a store that holds the sessions of many other subjects. */
 async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
   const [user, other] = [subject(), newSession(subject())];
   await store.create(other, nonce(), 1);

@@ -27,7 +27,10 @@ const { values } = parseArgs({
 const store = storeNamed(values.store);
 /** An address at which nobody listens. */
 const DEAD = "http://127.0.0.1:9/";
-/** The number of logouts at one service before the other one has its turn, and the number of logouts per second. */
+/**
+ * How many logouts are made at one service before it is the turn of the second service, with which it is compared. `BLOCK_RATE` is the
+ * number of logouts per second.
+ */
 const BLOCK = 20;
 const BLOCK_RATE = 10;
 /** How long to wait until the service uses new subscriptions, in ms. The service looks for them every 5 s. */

@@ -1,10 +1,11 @@
 /**
- * `npm run bench:start` measures how soon the built package serves: the times from the command to the ready line, to the response to the
- * first CreateSession and to that to the first refresh, the slowest and the median of the first requests, and the memory at rest. It
- * measures both stores in turns. Except for the CPU times, the figures need an otherwise idle machine.
+ * `npm run bench:start` measures how soon the built package serves requests. It measures the times from the command to the ready line, to
+ * the first response to CreateSession and to the first response to a refresh. It also measures the slowest and the median of the first
+ * requests, and the memory of an idle service. Both stores are measured in turns. Except for the CPU times, the figures need an otherwise
+ * idle machine.
  *
  * `npm run bench:start -- --baseline <folder>` compares with another build (a `dist/packages` folder). `--starts` is the number of starts
- * of each.
+ * of each build.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

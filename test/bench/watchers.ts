@@ -4,10 +4,10 @@
 //     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--levels 1]
 //                             [--baseline <another checkout>]
 //
-// For each version and round, it prints the CPU time of the service per delivered frame and as a share of a core, the delay from the
-// logout to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` measures the
-// logouts alone. The admin listener accepts at most 1,000 connections. With `--relays`, that many relays serve the watchers, and the CPU
-// time is that of the service alone. `--levels 3` chains two more relays between these and the service.
+// For each version and round, it prints the CPU time of the service per delivered frame and as a share of a core, the delay from the logout
+// to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` measures the logouts alone.
+// The admin listener accepts at most 1,000 connections. With `--relays`, that many relays serve the watchers, and the CPU time is that of
+// the service alone. `--levels 3` inserts a chain of two more relays between the service and the relays that serve the watchers.
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";

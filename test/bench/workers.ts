@@ -38,7 +38,8 @@ const cpuOf = ({ pid }: Service) =>
 
 /** @param generators how many load generators run, because a single one may be slower than the workers */
 async function open(world: World, workers: number, generators: number): Promise<Contender> {
-  // Without this setting, clients would get the same token again, because they return within the reuse interval.
+  // Without a reuse interval each refresh returns a new token. Otherwise these clients would get the token of their previous response once
+  // more, because they refresh again within the interval.
   const env = { WORKERS: String(workers), REUSE_INTERVAL: "0" };
   const service = await startService(world, env, "anywhere");
   const processes = workers === 1 ? [service.pid] : childrenOf(service.pid);

@@ -102,7 +102,10 @@ const clock =
     return settle(page);
   };
 
-/** A tab refreshes, and its request is delayed while something happens to the tab. Meanwhile another tab opens. */
+/**
+ * Returns a scenario. A tab begins a refresh, and the request is delayed. `happens` then disturbs that tab, and another tab opens
+ * meanwhile.
+ */
 const holder =
   (happens: (context: BrowserContext, page: Page) => Promise<unknown>): Scenario =>
   async (standIn, context, page, library) => {

@@ -1,7 +1,7 @@
 /**
- * One origin for all libraries: the real session service for the kit, and stand-ins that speak as much of Auth0's and
- * Supabase's protocols as their libraries use. The stand-ins tolerate what our service tolerates (any number of tabs, lost
- * responses): what goes wrong is the library's doing.
+ * Serves all libraries from one origin: the kit with the real session service, the other libraries with stand-ins that implement as much of
+ * Auth0's and Supabase's protocols as these libraries use. The stand-ins tolerate what the session service tolerates (any number of tabs,
+ * lost responses), so failures are caused by the library.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -146,7 +146,7 @@ export async function startStandIn(lifeS: number): Promise<StandIn> {
     } else response.writeHead(404).end();
   }
 
-  /** Applies the fault to one request; `act` does the service's part. */
+  /** Applies the current network fault to one request. `act` executes the request and returns the response of the service. */
   async function faulty(request: IncomingMessage, response: ServerResponse, act: () => Promise<Reply>): Promise<void> {
     if (fault === "held") await new Promise<void>((resolve) => held.add(resolve));
     if (fault === "cut") return void request.socket.destroy();

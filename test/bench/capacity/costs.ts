@@ -7,13 +7,13 @@ export type Costs = {
     readonly creation: number;
     readonly ending: number;
     /**
-     * The cost of one ended session for every other instance, which is notified and reads the end from the log
+     * The cost that one ended session causes at every other instance: the instance is notified, and reads the revocation from the log
      * (src/store/redis/log-reader.ts).
      */
     readonly reading: number;
     /** The cost of delivering one message of the feed to one watcher. */
     readonly message: number;
-    /** The cost of each second in which nothing is requested. */
+    /** The cost of each second in which the instance receives no requests. */
     readonly rest: number;
   };
   /** The CPU time that all nodes of Redis together need for each operation, in µs. */
@@ -21,13 +21,13 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
-    /** The cost of one ended session for each instance that is notified and reads the end from the log. */
+    /** The cost that one ended session causes for each other instance, which is notified and reads the revocation from the log. */
     readonly reading: number;
-    /** The cost of each second for one instance that only reads the log. */
+    /** The cost of one second of one instance that receives no requests and only reads the revocation log. */
     readonly rest: number;
     /**
-     * The cost for Redis of each second in which one instance only reads the log, on a cluster: each of the 256 partitions needs a separate
-     * script.
+     * The cost of one second of one instance that receives no requests, on a cluster. It is higher there, because reading the revocation
+     * log needs a separate script for each of the 256 partitions.
      */
     readonly restOfCluster: number;
   };

@@ -5,9 +5,9 @@
  */
 
 const MAX_BACKOFF_S = 60;
-/** Returns the longest wait of a client after this many failures, in s, as in the kit (src/browser/waits.ts). */
+/** Returns the longest wait of a client after this many failures, in s. The browser kit uses the same limits (src/browser/waits.ts). */
 export const backoffS = (failures: number): number => Math.min(MAX_BACKOFF_S, 2 ** failures);
-/** After this many failures the pause no longer grows. */
+/** After this many failures the longest wait of a client no longer grows. */
 const ATTEMPTS = 8;
 /** The shortest life of a token relative to the longest: lives are shortened at random (src/tokens). */
 const SHORTEST_LIFE = 0.8;

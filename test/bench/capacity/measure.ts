@@ -17,10 +17,10 @@ import {
 
 /** The rate of refreshes in the measurement: about half of what one core can serve. */
 const REFRESHES_PER_SECOND = 2_400;
-/** How many slices of the measurement warm up the service, because V8 compiles functions that were called often. */
+/** How many slices of a measurement warm up the service. V8 compiles a function only after many calls. */
 const WARM_SLICES = 3;
 const ENDINGS_PER_SECOND = 100;
-/** How many further instances read which sessions one instance has ended. */
+/** The number of instances that receive no requests and only read from the log which sessions another instance has ended. */
 const READERS = 3;
 const SESSIONS = 10_000;
 const WATCHERS = 50;

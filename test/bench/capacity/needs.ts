@@ -38,8 +38,8 @@ export const PLAN: Plan = {
 };
 
 /**
- * How many heartbeats per second the feed sends to each watcher, and how many messages per second a watcher gets at the most, with
- * heartbeats and ends of sessions together.
+ * The feed sends this many heartbeats per second to each watcher. With heartbeats and revocations together, a watcher gets at most
+ * `MAX_MESSAGES_PER_SECOND`.
  */
 export const HEARTBEATS_PER_SECOND = 2;
 export const MAX_MESSAGES_PER_SECOND = 40;
@@ -54,7 +54,9 @@ const INSTANCE_GIB = 0.5;
 
 export type Needs = {
   readonly instances: number;
-  /** The number of cores that requests keep busy, without a reserve. `feedCores` is the same for the feed. */
+  /**
+   * The number of cores that requests keep busy, without a reserve. `feedCores` is the number of cores that the revocation feed keeps busy.
+   */
   readonly requestCores: number;
   readonly feedCores: number;
   /** How many nodes of Redis share the load, without replicas. 1 means that there is no cluster. */
@@ -95,7 +97,8 @@ export function redisCores(demand: Demand, costs: Costs, instances: number, isCl
 
 export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
   const { requests, feed } = instanceCores(demand, costs);
-  // The cost that every instance has, however many instances there are.
+  // The share of a core that every instance needs by itself: for being idle, and for reading the revocation log. More instances do not
+  // reduce it.
   const own = (costs.instance.rest + demand.endingsPerSecond * costs.instance.reading) / 1e6;
   const ofEach = Math.max(plan.use - own, 0.01);
   const instances = Math.max(

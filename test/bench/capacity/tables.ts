@@ -4,7 +4,8 @@ import { type Day, simulate, summary } from "./day.ts";
 import { type Demand, type Needs, needs } from "./needs.ts";
 
 /**
- * The average life of a session, and the share of sessions that users end: users come back within two weeks, and a third of them log out.
+ * The average life of a session is two weeks, and users end a third of all sessions. This assumes that users come back within two weeks,
+ * and that a third of them log out.
  */
 const SESSION_LIFE_S = 14 * 86_400;
 const ENDED = 1 / 3;

@@ -20,7 +20,8 @@ export async function startWorld(instances: number, kind: "one Redis" | "cluster
   const redis = kind === "cluster" ? await startRedisCluster() : await startRedis('--save ""');
   const ports = "nodes" in redis ? redis.nodes.map(({ port }) => port) : [redis.port];
   const keysFile = await createKeys();
-  // Without a reuse interval each refresh rotates. In a benchmark a client comes back so soon that the token would be repeated instead.
+  // Without a reuse interval each refresh returns a new token. A client of this measurement refreshes again so soon that it would otherwise
+  // get the previous response once more.
   const env = { REDIS_URL: redis.url, REUSE_INTERVAL: "0" };
   const services: Service[] = [];
   for (let at = 0; at < instances; at++) {

@@ -89,7 +89,8 @@ export class Client {
 }
 
 /**
- * Lets all clients refresh `count` times. Returns how much CPU time of the server one refresh takes, in µs. The proofs are made before.
+ * Lets all clients refresh `count` times. Returns how much CPU time of the server one refresh takes, in µs. The proofs are made before the
+ * measurement begins.
  */
 export async function measure({ pid }: Service, clients: readonly Client[], count: number, key?: ClientKey) {
   const proofs = clients.map(() => Array.from({ length: count }, () => key && proveGrant(key)));

@@ -22,7 +22,10 @@ export function estimate<Round>(
   return { value: figureOf(blocks.flat()), low: at((1 - SHARE) / 2), high: at((1 + SHARE) / 2) };
 }
 
-/** Returns the median of the ratios of single rounds, so that a disturbance affects both sides of a ratio. */
+/**
+ * Divides two measurements of the same round, and returns the median over all rounds. A disturbance of a round affects both measurements,
+ * and so hardly changes their ratio.
+ */
 export function ratioOf<Name extends string>(one: Name, other: Name) {
   return (rounds: readonly Readonly<Record<Name, number>>[]) =>
     median(rounds.map((round) => round[one] / round[other]));

@@ -7,7 +7,10 @@ const AT_ONCE = 200;
 const SID = 23;
 const RECORD = SID + 11;
 
-/** The sessions that were created and their first nonces, 34 bytes each: objects for ten million of them would not fit into memory. */
+/**
+ * The created sessions and their first nonces, 34 bytes for each session. They are stored as bytes, because objects for ten million
+ * sessions would not fit into memory.
+ */
 export class Logins {
   readonly #records: Buffer;
   #left: number;

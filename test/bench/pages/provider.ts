@@ -110,7 +110,7 @@ const USER = {
   created_at: "2026-01-01T00:00:00Z",
 };
 
-/** The error has the fields of both protocols. */
+/** Returns an error response with the fields of both Supabase (`error_code`, `msg`) and OAuth (`error`). */
 const error = (code: string) => ({ code, error_code: code, msg: code, error: "invalid_grant" });
 
 async function textOf(request: IncomingMessage): Promise<string> {

@@ -26,8 +26,8 @@ export type Contender = {
 export type Stage = { readonly world: World; readonly rotating: Service; readonly service: Service };
 
 /**
- * The only setting that differs from the default. A client of a benchmark comes back within the default interval, and would get a
- * repeated token.
+ * The only setting that differs from the default. A client of a benchmark refreshes again within the default reuse interval, and would get
+ * the token of its previous response once more.
  */
 export const ROTATE = { REUSE_INTERVAL: "0" };
 const DEFAULT_REUSE_INTERVAL = 10_000;

@@ -17,7 +17,7 @@ export type Findings = {
 
 type Goal = Figure["goal"];
 
-/** Which contender is compared with which: more responses a second are better, more time on the core is worse. */
+/** Which contender is compared with which. More responses per second are better. More CPU time per response is worse. */
 const COMPARISONS: readonly (readonly [title: string, of: string, to: string, goal: Goal])[] = [
   ["refresh, of the floor (at least 0.85)", "json", "floor", { atLeast: 0.9 }],
   ["a refresh's time on the core, of the floor's", "json", "floor", { atMost: 1.11 }],

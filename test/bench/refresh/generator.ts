@@ -113,7 +113,7 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
         responses[status] = (responses[status] ?? 0) + 1;
         if (plan.use === "adopt" && response?.cookie !== undefined) credentials[index] = response.cookie;
         if (response !== undefined) next(index);
-        else if (over && inFlight === 0) resolve(); // No further request follows on a lost connection.
+        else if (over && inFlight === 0) resolve(); // If the connection is lost, no further request is sent on it.
       });
     };
     const next = (index: number): void => {

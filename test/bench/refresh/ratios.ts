@@ -17,7 +17,10 @@ export function strangers({ expected, results }: Measured): string | undefined {
   return [...counts].map(([status, count]) => `${count} × ${status}`).join(", ");
 }
 
-/** Returns the median of the ratios of single rounds, so that a disturbance affects both sides of a ratio. */
+/**
+ * Divides the measurements of two servers in the same round, and returns the median over all rounds. A disturbance of a round affects both
+ * servers, and so hardly changes their ratio.
+ */
 export function ratio(of: Measured, to: Measured, measure: "rate" | "p99" | "cpu"): number | { refused: string } {
   for (const side of [of, to]) {
     const wrong = strangers(side);
