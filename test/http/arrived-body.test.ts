@@ -9,7 +9,9 @@ afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
 
-/** Sends a request in pieces. Each piece is sent after the server has called back for the previous one. */
+/**
+ * Sends a request to a server in pieces, and calls `handle` with it. Each piece is sent only when the server has received the previous one.
+ */
 async function requestOf(pieces: readonly string[], handle: (request: IncomingMessage) => unknown): Promise<void> {
   const server = createServer((request, response) => {
     const done = async () => {

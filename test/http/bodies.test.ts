@@ -18,7 +18,9 @@ import { openHttp1, openHttp2, type TestRequest } from "./support/servers.ts";
 const options = { routes: richRoutes, tables: [RichServiceRoutes] };
 const json = { "content-type": "application/json" };
 
-/** A handler behind middleware that reads the body and may keep it on the request, as body parsers do. */
+/**
+ * Returns a handler behind middleware that reads the body, as body parsers do. `keep` decides what the middleware stores as `request.body`.
+ */
 const readBefore =
   (keep: (body: Buffer) => unknown): NodeHandler =>
   (request, response) => {

@@ -23,7 +23,7 @@ interface Outcome {
   readonly retryAfter: string | null;
 }
 
-/** A request of which a part has been sent. */
+/** A request that has been sent in part. Its methods send the rest. */
 interface Sending {
   send(text: string | Uint8Array): void;
   end(text?: string | Uint8Array): void;
@@ -259,7 +259,7 @@ describe.each([
     const send = await over({ bodyTimeoutMs: 40 });
     const one = send(SUMS, '{"number":1}\n{"num', { "content-type": "application/x-ndjson" });
     await wait();
-    // The call has one message, and now waits for the second one, of which only a part has arrived.
+    // The call has received its first message, and waits for its second one, of which only a part has arrived.
     await new Promise(setImmediate);
     one.end('ber":2}\n');
     const until = performance.now() + 400;
@@ -293,7 +293,7 @@ describe("what one call takes", () => {
     live.arriving(60);
     over.end();
     over.arriving(60);
-    // `hold` throws if the bytes of the ended call `over` are counted, too.
+    // `hold` throws if the bytes of the other call, which has ended, still count.
     live.hold(60);
     live.end();
   });

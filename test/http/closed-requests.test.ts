@@ -30,7 +30,10 @@ async function overHttp1(handler: NodeHandler): Promise<() => void> {
   return () => void socket.destroy();
 }
 
-/** Returns a client that resets its stream with this code. It writes the frames itself, because Node's client would end the body first. */
+/**
+ * Returns a function that starts a client. The client resets its stream with this code. It writes HTTP/2 frames itself, because Node's
+ * client would end the body before the reset.
+ */
 const resetBy = (code: number) => async (handler: NodeHandler) => {
   const peer = await dialHttp2(`http://127.0.0.1:${await listen(createHttp2Server(handler))}`);
   peer.send(

@@ -167,7 +167,7 @@ const body: Arbitrary<Buffer> = fc.oneof(
   fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
 );
 
-/** Valid and nearly valid field values. */
+/** Generates texts of field values, both valid and nearly valid ones. */
 const text = fc.oneof(
   fc.constantFrom("", "-0", "-5", "1e400", "NaN", "Infinity", "999999999999999", "a__b", "foo_3", "*", "a,b.c", "true"),
   fc.constantFrom("0001-01-01T00:00:00%2B01:00", "9999-12-31T23:59:59-01:00", "-315576000001s", "0.1234567890s", "1sx"),

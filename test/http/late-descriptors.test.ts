@@ -5,7 +5,10 @@ import { createFetchHandler, createRoutes } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
 
-/** Returns the service with descriptors that were created at run time, as from a registry or by reflection, without generated code. */
+/**
+ * Returns the test service with descriptors that are created at run time, as a registry or reflection provides them. They are not those of
+ * the generated code.
+ */
 function late() {
   const files = new Map<string, DescFile>();
   const add = (file: DescFile) => {

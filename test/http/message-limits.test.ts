@@ -14,7 +14,7 @@ import { richRoutes } from "./support/rich-service.ts";
 
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
-/** Returns the number of objects, arrays and their members. */
+/** Returns how many objects, arrays and members of both a JSON value contains, itself included. */
 function elementsOf(json: JsonValue): number {
   if (typeof json !== "object" || json === null) return 0;
   const members = Object.values(json);

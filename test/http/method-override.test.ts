@@ -31,7 +31,8 @@ describe("X-HTTP-Method-Override", () => {
     expect(await status(listener, "POST", "GET")).toBe(200);
     expect(await status(listener, "POST", "DELETE")).toBe(405);
     expect(await status(listener, "PUT", "GET")).toBe(405);
-    // HEAD is refused: its response announces a body and has none, so a client that sent a POST would wait for that body.
+    // HEAD is refused as the override of a POST. The response to HEAD announces a body and has none, so a client that sent a POST would
+    // wait for that body.
     expect(await status(listener, "POST", "HEAD")).toBe(405);
   });
 

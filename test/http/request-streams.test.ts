@@ -233,7 +233,7 @@ test("a sender that is not read is held back", async () => {
   call.write(piece);
   await started;
   let written = 1;
-  // Once the buffers of the socket are full, the service must accept nothing until the implementation reads on.
+  // Once the buffers of the socket are full, the server must not read more of the body until the implementation asks for the next message.
   while (call.writableLength < 8_000_000 && written < 200) {
     call.write(piece);
     written++;

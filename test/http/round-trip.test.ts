@@ -57,12 +57,12 @@ function requestFor(route: Route): Arbitrary<Message> {
   });
 }
 
-/** Returns whether a route can carry a field: in its body, or otherwise in the query. */
+/** Returns whether a route can carry a field of a nested message: in the body if the body is that message, otherwise in the query. */
 function nestable(route: Route, field: DescField): boolean {
   return route.body === "nested" || route.body === "nesteds" || fitsQuery(field);
 }
 
-/** Returns a value for a path variable: never an empty segment. */
+/** Generates a value for a path variable. No segment of the path is empty. */
 function pathText(route: Route, path: string, index: number): Arbitrary<unknown> {
   const variable = route.variables[index];
   const pattern = variable ? route.segments.slice(variable.start, variable.end) : [];

@@ -21,7 +21,7 @@ const seen: Record<string, unknown>[] = [];
 let instances = 0;
 let implementation: (request: Everything, context: HandlerContext) => Promise<Everything> | Everything;
 
-/** An interceptor that counts its instances and calls. It is created anew for each call. */
+/** An interceptor that records its calls. Each RPC must create a new instance of it. */
 const counting: Interceptor = (next) => {
   const instance = ++instances;
   let calls = 0;
@@ -315,7 +315,8 @@ describe("options of one service", () => {
     const [overRpc, overHttp] = [await fetchRaw(listeners.RPC), await fetchRaw(listeners.HTTP)];
     own_.close();
     own_.closeAllConnections();
-    // The RPC endpoint returns 429, because the Connect protocol has no other status for resource_exhausted.
+    // If the body is too large, the RPC endpoint returns 429, because the Connect protocol has no other status for resource_exhausted. The
+    // HTTP route returns 413.
     if (what === "limit the body") expect([overRpc.status, overHttp.status]).toEqual([429, 413]);
     else expect(overHttp).toEqual(overRpc);
   });

@@ -42,7 +42,7 @@ const options = {
   },
 } satisfies Partial<UnaryHandlerOptions>;
 
-/** Responds with status 299, by which tests recognize requests that the handler passed on. */
+/** The fallback for requests that the handler does not serve. It responds with status 299, by which tests recognize these requests. */
 const passedOn: NodeHandler = (request, response) => {
   request.resume();
   response.statusCode = 299;
@@ -148,7 +148,7 @@ describe.each([
     expect((await actual.fetchRaw(request)).status).toBe(299);
   });
 
-  // Over HTTP/2 the length of the body is not known in advance, so the handler has to count bytes.
+  // Over HTTP/2 the body has no announced length, so the handler has to count its bytes.
   test("reads no more than readMaxBytes", async () => {
     await using listener = await open(createUnaryHandler({ ...options, fallback: passedOn }));
     const response = await listener.fetchRaw(post(LIST, json, `{"pageToken":"${"x".repeat(1000)}"}`));

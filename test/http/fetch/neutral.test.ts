@@ -42,8 +42,8 @@ async function bundle(): Promise<{ readonly code: string; readonly imports: read
         load: (id) => (id === join(ROOT, "worker.ts") ? WORKER : null),
       },
       {
-        // The service of the tests imports the Node entry. This plugin replaces it by the fetch entry, which has an export of the same
-        // name.
+        // The test service imports the entry of the HTTP layer for Node. This plugin replaces it by the entry for fetch, which exports the
+        // function under the same name.
         name: "service",
         resolveId: (id) => (/src\/http\/index\.ts$/.test(id) ? join(ROOT, "src/http/fetch/index.ts") : null),
       },

@@ -1,4 +1,6 @@
-/** The round trip over a sample of Google's protos. `npm run roundtrip` takes all of them. */
+/**
+ * The round trip of random messages over a sample of the services that Google publishes. `npm run roundtrip` takes all of these services.
+ */
 import { beforeAll, describe, expect, test } from "vitest";
 import { loadGoogleProtos } from "./google-protos.ts";
 import { type RoundTripReport, roundTrip } from "./round-trip.ts";

@@ -1,4 +1,5 @@
-// The round trip over all services that Google publishes: npm run roundtrip [-- --seeds 10 --share 1 --seed 1]
+// Sends random messages through the routes of all services that Google publishes, and compares what arrives: npm run roundtrip [-- --seeds
+// 10 --share 1 --seed 1]
 import { parseArgs } from "node:util";
 import { allDirectories, loadGoogleProtos } from "./google-protos.ts";
 import { roundTrip } from "./round-trip.ts";

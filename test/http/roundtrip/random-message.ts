@@ -18,7 +18,7 @@ const REQUIRED = 3;
 
 export type Admit = (field: DescField) => boolean;
 
-/** Returns a message of this type with random values in some of the fields that `admit` allows. */
+/** Returns a message of this type with random values in some of the fields that `admits` allows. */
 export function randomMessage(random: Random, type: DescMessage, admits: Admit, depth = 3): Message {
   const special = wellKnown(random, type);
   if (special !== undefined) return special;

@@ -75,7 +75,10 @@ function fillHttpBody(random: Random, body: ReflectMessage): void {
   }
 }
 
-/** Sets the update mask, because an empty one would be inferred from the body. */
+/**
+ * Sets the update mask. If it were empty, the server would infer a mask from the body, and the received message would differ from the sent
+ * one.
+ */
 function setMask(random: Random, message: ReflectMessage, route: Route): void {
   const mask = message.fields.find(({ name }) => name === "update_mask");
   if (route.method === "PATCH" && mask?.message?.typeName === "google.protobuf.FieldMask") {

@@ -29,7 +29,7 @@ export interface RoundTripReport {
   readonly wrong: readonly string[];
 }
 
-/** The messages that the implementation of a service receives and returns. */
+/** The message that the implementation of a service has received, and the message that it returns. */
 interface Stage {
   received: Message | undefined;
   response: Message | undefined;

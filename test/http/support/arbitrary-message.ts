@@ -33,7 +33,7 @@ export function arbitraryMessage(
   });
 }
 
-/** Generates a value for a field, which `put` sets. */
+/** Generates values for a field. `put` sets a field to such a value. */
 export function arbitraryValue(
   field: DescField,
   admits: (field: DescField) => boolean,
@@ -123,7 +123,7 @@ export function arbitraryScalar(type: ScalarType): Arbitrary<unknown> {
   }
 }
 
-/** Replaces -0, which JSON.stringify writes as 0. */
+/** Replaces -0 by 0, because JSON.stringify writes both as 0. */
 function writable(value: number): number {
   return value === 0 ? 0 : value;
 }

@@ -38,7 +38,7 @@ export interface GrpcServer extends AsyncDisposable {
   deadlineMs(): number;
   /** Resolves when the next call is cancelled. */
   cancelled(): Promise<void>;
-  /** Closes every connection at once, as if the process had died. */
+  /** Closes every connection at once, as if the process of the server had died. */
   die(): void;
   setHealth(serving: boolean): void;
 }
