@@ -218,7 +218,7 @@ type Step = (typeof STEPS)[number];
 async function take(step: Step, { sessions, proxy, accepted }: World, onError: () => void): Promise<void> {
   const request = async (path: string) => {
     const stream = await send(sessions, path);
-    // `onError` stands for an application that sends another request as soon as one has failed.
+    // `onError` acts as an application that sends another request as soon as a request has failed.
     stream.once("error", onError).resume();
   };
   switch (step) {

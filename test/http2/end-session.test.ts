@@ -62,7 +62,8 @@ describe.each(Object.entries({ ...LISTENERS, ...APIS }))("%s", (_, start) => {
     const stopped = stop();
     await acknowledgePing(peer);
     expect(lastStreamOf(await peer.take(isGoaway))).toBe(GREATEST_STREAM);
-    // The client sends the request before it acknowledges the PING, as if the announcement had crossed the request on the way.
+    // The client sends the request before it acknowledges the PING. To the server this looks as if the request and the announcement of the
+    // end had crossed on the way.
     const ping = await peer.take(isPing);
     peer.send(request(1));
     peer.acknowledge(ping);

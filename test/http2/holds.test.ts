@@ -16,7 +16,7 @@ const [SHORTEST_MS, LONGEST_MS] = [4000, 12_000];
 const [ISSUER, AUDIENCE] = ["https://auth.example", "https://api.example"];
 const HOST = join(import.meta.dirname, "verifiers.ts");
 
-/** Resolves when the last decision of a verifier is `result`. Rejects if the process of the verifiers ends before. */
+/** Resolves when the latest verdict of a verifier is `result`. Rejects if the process of the verifiers ends before that. */
 async function decided(host: Program, index: number, result: string): Promise<void> {
   const lines = new RegExp(`^${index} (.*)$`, "gm");
   let ended = false;

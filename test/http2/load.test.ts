@@ -62,7 +62,7 @@ test.each([
 ] as const)("requests of %s", async (_, open) => {
   const balancer = await startBalancer();
   onTestFinished(() => balancer.close());
-  // The drain is long enough for three round trips on a busy machine, which the end of a connection takes.
+  // To end an HTTP/2 connection takes three round trips. The drain is long enough for them even on a busy machine.
   const [leaving, staying] = [await startService({ DRAIN_DELAY: "5s" }), await startService()];
   onTestFinished(async () => void (await staying.stop()));
   await balancer.add(leaving.publicUrl);

@@ -15,7 +15,10 @@ import { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";
 
 /** With HOLDS=long the search is longer. */
 const RUNS = process.env.HOLDS === "long" ? 500 : 40;
-/** How long a call may take, in ms. Whether it succeeds does not matter in this test. */
+/**
+ * How long a call may take, in ms. The test only checks that no error is thrown outside of a call, so it does not matter whether the call
+ * succeeds.
+ */
 const CALL_TIMEOUT_MS = 200;
 
 type Client = {

@@ -1,6 +1,6 @@
 /**
- * A pool of connections spreads calls over several servers, continues if one of them fails, and knows when all connections are in full
- * use.
+ * A pool of HTTP/2 connections spreads calls over several servers, works on if one of them fails, and reports when no connection can take
+ * another call.
  */
 import { once } from "node:events";
 import {
@@ -68,7 +68,7 @@ async function ask(pool: SessionPool, path = "/"): Promise<[name: string, stream
   return [String(head.name), stream];
 }
 
-/** Asks until every one of the servers has responded. */
+/** Sends requests until each of these servers has responded to one. */
 async function askAll(pool: SessionPool, ...names: readonly string[]): Promise<void> {
   const left = new Set(names);
   while (left.size > 0) left.delete((await ask(pool))[0]);

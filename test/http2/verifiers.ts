@@ -22,7 +22,7 @@ async function use(index: number, adminUrl: string): Promise<void> {
     const result = verdict.ok ? "ok" : verdict.reason;
     if (result !== last) process.stdout.write(`${index} ${result}\n`);
     last = result;
-    // If the verdict is not known, the application repeats its request at once.
+    // If the verifier could not decide (`unavailable`), the application repeats its request without a pause.
     if (result !== "unavailable") await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Frames that are written directly to the socket of Node's HTTP/2 session. A frame at the wrong moment would make Node abort the process.
+ * Frames are written directly to the socket below Node's HTTP/2 session. If such a frame were written in the middle of another frame, Node
+ * would abort the process.
  */
 import { once } from "node:events";
 import { createServer as createHttp2, type Http2Session } from "node:http2";
