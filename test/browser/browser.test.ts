@@ -48,7 +48,7 @@ beforeEach(async () => {
   context = await openContext(browser);
   page = await context.newPage();
   user = await logIn(service);
-  // The browser itself processes the Set-Cookie of CreateSession, passed on in the way that a login page would pass it on.
+  // The browser itself processes the Set-Cookie of CreateSession. It gets this header in a response of the login page, as in a real login.
   await context.route(`${service.publicUrl}/v1/auth/login`, (route) =>
     route.fulfill({ status: 200, headers: { "set-cookie": user.setCookie }, body: "logged in" }),
   );

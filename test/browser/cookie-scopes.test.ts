@@ -53,8 +53,8 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
 }
 
 /**
- * Whether every engine goes through every change, as in `npm run test:browser`. Otherwise one engine does, and the others test only the
- * first.
+ * Whether every browser engine goes through every change of the settings, as in `npm run test:browser`. Otherwise a single engine goes
+ * through all changes, and the other engines only through the first one.
  */
 const LONG = process.env.BROWSERS === "long";
 
@@ -76,7 +76,7 @@ describe.each([
 
   const open = async (path: string) => engine.open(`https://${HOST}:${nginx.port}${path}`);
   const logIn = (as: string) => tab.evaluate<number>(`fetch("/login?as=${as}").then((response) => response.status)`);
-  /** Returns the subject whose session is served, or the status of the refusal. */
+  /** Refreshes in the page. Returns the subject of the session, or the status of the refusal. */
   const refresh = () =>
     tab.evaluate<string | number>(`fetch("/v1/auth/refresh", { method: "POST" }).then(async (response) =>
       response.ok ? JSON.parse(atob((await response.json()).data.accessToken.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"))).sub : response.status)`);

@@ -1,4 +1,7 @@
-/** A browser whose user blocks all cookies. Firefox then throws an error for each new channel, as it does here. */
+/**
+ * A browser whose user blocks all cookies. In Firefox the constructor of `BroadcastChannel` then throws an error. The simulated channel
+ * does so as well.
+ */
 import { expect, test } from "vitest";
 import { createSession, type Realm } from "../../src/browser/index.ts";
 

@@ -12,7 +12,8 @@ import { becomes, eventually, isToken, tokenOf } from "./engines/pages.ts";
 import { startWebKit } from "./engines/webkit.ts";
 import { type Nginx, startNginx } from "./nginx.ts";
 
-// Browsers resolve names below localhost themselves. `site.localhost` and `other.localhost` are sites, as example.com is.
+// Browsers resolve every name below `localhost` themselves. They treat `site.localhost` and `other.localhost` as two sites, like
+// `example.com` and `example.org`.
 const SAME = "page.same.localhost";
 const [APP, AUTH] = ["app.site.localhost", "auth.site.localhost"];
 const [ELSEWHERE, NONE] = ["app.other.localhost", "auth.none.localhost"];
@@ -28,7 +29,7 @@ beforeAll(async () => {
   application = createServer((request, response) => void serve(request, response));
   await new Promise<void>((resolve) => application.listen(0, "localhost", resolve));
   applicationPort = (application.address() as AddressInfo).port;
-  // Origins carry the port, so it must be known before the services start.
+  // Origins contain the port, so the port must be known before the services are configured with their allowed origins.
   const port = await freePort();
   const [same, sibling, development, crossSite] = await Promise.all([
     startService({ TRUST_PROXY: "1" }),

@@ -109,7 +109,7 @@ test("a login whose service does not respond is no fault of the visitor, and the
   await page.getByRole("alert").filter({ hasText: "Signing in is not possible at the moment." }).waitFor();
   await screenshot("service-down");
   example.resume();
-  // After the stall the service counts as overloaded for a moment, so a sign-in may be refused at first.
+  // After the service was suspended, it counts as overloaded for a moment. It may therefore refuse the first sign-in.
   const signIn = async () => {
     const second = page.waitForResponse(`${url}/login`);
     await page.getByRole("button", { name: "Sign in" }).click();

@@ -10,7 +10,7 @@ export type Example = {
   readonly port: number;
   readonly url: string;
   readonly child: ChildProcess;
-  /** The process id of the session service that it has started. */
+  /** The id of the process in which the example runs the session service. */
   readonly servicePid: number;
   /** The exit code of the program. */
   readonly exited: Promise<number | null>;

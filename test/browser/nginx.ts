@@ -1,4 +1,4 @@
-/** nginx from Debian as the TLS end of several hosts, with the configuration that the docs give. */
+/** Starts nginx from Debian, which terminates TLS for several hosts with the configuration that docs/browser.md gives. */
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

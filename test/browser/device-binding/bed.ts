@@ -33,7 +33,7 @@ export type User = {
   readonly url: string;
 };
 
-/** The settings of the service. Overload control is off, because it takes a step of the test's clock for a blocked event loop. */
+/** The settings of the service. Overload control is off, because it would interpret a step of the test's clock as a blocked event loop. */
 const SERVICE = { OVERLOAD_MAX_LOOP_DELAY: "0" };
 
 export type Bed = {
@@ -46,7 +46,10 @@ export type Bed = {
   /** Stops the service if it still runs, and starts it again. */
   restartService(changes?: Readonly<Record<string, string>>): Promise<void>;
   profile(binds?: boolean): Promise<Profile>;
-  /** Returns a user of a profile, at a separate site, because a browser signs at most six times in nine minutes for one site. */
+  /**
+   * Returns a user of a browser profile. Each user has a separate site, because a browser signs at most six times in nine minutes for one
+   * site.
+   */
   user(profile: Profile): User;
   stop(): Promise<void>;
 };
@@ -150,7 +153,10 @@ export async function bound(user: User, { seen }: Bed): Promise<ProfileTab> {
   return tab;
 }
 
-/** Moves the clock of the service, and waits until the service has recovered from what looks like a sleep. */
+/**
+ * Moves the clock of the service. To the service, the step looks as if its machine had slept, so this function waits until it accepts calls
+ * again.
+ */
 export async function passTime({ origin, clock }: Bed, ms: number): Promise<void> {
   clock.pass(ms);
   const client = openAdmin(origin.service);
@@ -159,7 +165,7 @@ export async function passTime({ origin, clock }: Bed, ms: number): Promise<void
   });
 }
 
-/** Moves time by the life of a device cookie, at the service and in the browser. */
+/** Lets a device cookie expire: moves the clock of the service by its life, and deletes it in the browser. */
 export async function passLife({ profile, host }: User, bed: Bed, lifeMs = LIFE_MS): Promise<void> {
   await passTime(bed, lifeMs);
   await profile.deleteCookie(DEVICE_COOKIE, host);

@@ -25,7 +25,7 @@ import {
 } from "./bed.ts";
 import type { Profile } from "./profiles.ts";
 
-/** The result that Chromium reports for a registration whose response is another challenge. Chromium does not try again. */
+/** The result that Chromium reports if the response to a registration is a further challenge. Chromium does not try again. */
 const REFUSED = "RegistrationAttemptedChallenge";
 
 let bed: Bed;
@@ -94,7 +94,7 @@ describe("registration", () => {
     bed.origin.offersAtLogin = false;
     await signIn(user);
     const page = await profile.open(`${user.url}/scripted`);
-    // The script of the kit checks for a device cookie some seconds after the offer.
+    // Some seconds after the offer to register a key, the script of the kit checks whether the browser already has a device cookie.
     await eventually(
       () => bed.seen.find(({ path, proof }) => path === RENEW && proof === undefined),
       (found) => found !== undefined,

@@ -56,7 +56,7 @@ async function expectUnharmed({ user, page }: { user: User; page: ProfileTab }):
   expect(await statesOf(page)).not.toContain("ended");
   expect(bed.audit(user)).not.toContain("session_ended");
   expect(bed.audit(user)).not.toContain("device_proof_missing");
-  // In the tests that follow, only their own pages may refresh.
+  // If this page stayed open, it would send refreshes during the following tests.
   await page.close();
 }
 

@@ -16,7 +16,7 @@ describe.each([
   let bed: Bed;
   let engine: Engine;
   let page: Tab;
-  /** Returns the origin with another URL: that of pages whose kit binds the session to a key by script. */
+  /** Returns the origin with the URL of its other pages, in which the kit binds the session to a key by script. */
   const scripted = () => ({ ...bed.origin, url: `${bed.origin.url}/scripted` });
   beforeAll(async () => {
     bed = await startBed({ ACCESS_TOKEN_TTL: `${TOKEN_TTL_S}s` });

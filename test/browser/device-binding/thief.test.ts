@@ -15,7 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => bed?.stop());
 
-/** Copies every cookie of the user's site to the other profile. A copy stays there even if it has expired. */
+/**
+ * Copies every cookie of the user's site to the thief's profile. The copies get a later time of expiry, so that the thief still has them
+ * when the originals have expired.
+ */
 async function copyCookies({ host }: User): Promise<void> {
   const cookies = (await profile.cookies()).filter(({ domain }) => domain === host);
   expect(cookies.map(({ name }) => name)).toContain(DEVICE_COOKIE);
@@ -23,7 +26,7 @@ async function copyCookies({ host }: User): Promise<void> {
   await thief.setCookies(cookies.map((cookie) => ({ ...cookie, expires })));
 }
 
-/** The user's page refreshes after a renewal. */
+/** Checks that a refresh by the user's page is served and that its token is bound to the device. */
 async function expectServed(tab: ProfileTab): Promise<void> {
   expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
 }

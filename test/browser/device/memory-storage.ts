@@ -24,8 +24,8 @@ export function createMemoryStorage(): MemoryStorage {
   let pending = 0;
   let nextId = 1;
   /**
-   * The transactions in their order, of which the first one runs. A transaction is complete when it makes no request for one turn of the
-   * event loop.
+   * The transactions, in the order in which they were opened. Only the first one runs. It is complete when it makes no request for one turn
+   * of the event loop.
    */
   const transactions: { waiting: (() => void)[]; isRunning: boolean }[] = [];
 

@@ -147,7 +147,7 @@ describe("a browser without device bound sessions", () => {
     const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
     const global = {
       ...platform,
-      // The function is written as a method, because methods have no `prototype`, like the functions of browsers.
+      // The function is written as a method. Methods have no `prototype`, and the functions of browsers have none either.
       setTimeout() {
         if (this.marked !== true) throw new TypeError("Illegal invocation");
         return 1;
@@ -201,7 +201,7 @@ describe("whatever the network does", () => {
         spares: fc.boolean(),
       }),
     },
-    // The network fails between the renewal and the refresh.
+    // The network changes after some more requests, for example between the renewal and the refresh.
     {
       weight: 3,
       arbitrary: fc.record({ do: fc.constant("switch" as const), tab: fc.nat(2), under: network, after: fc.nat(3) }),

@@ -1,6 +1,6 @@
 /**
- * A browser without device bound sessions, a service and the network between them, in virtual time: proofs, challenges and
- * device cookies are the real ones.
+ * Simulates a browser without support for device bound sessions, a service and the network between them, in virtual time. The proofs,
+ * challenges and device cookies are the real ones.
  */
 import { type DeviceRealm, withDeviceKey } from "../../../src/browser/device/index.ts";
 import type { Realm } from "../../../src/browser/realm.ts";

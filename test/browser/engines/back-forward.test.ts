@@ -28,7 +28,7 @@ describe.each([
   beforeEach(() => signIn(engine, origin).then(() => {}));
   afterEach(() => engine.reset());
 
-  /** Opens a page and leaves it for another one. */
+  /** Opens a page, and then navigates from it to another page. */
   async function openAndLeave(path: string): Promise<Tab> {
     const tab = await openPage(engine, origin, path);
     expect(await tokenOf(tab)).toSatisfy(isToken);
@@ -51,7 +51,7 @@ describe.each([
       () => origin.refreshes,
       (count) => count === requests,
     );
-    // Pages check their session within half a second, so a second without a further request shows that there is none.
+    // A page checks its session within half a second. If no request arrives within a second, the page sends none.
     const endMs = performance.now() + 1_000;
     await eventually(
       () => performance.now(),

@@ -20,8 +20,8 @@ import {
 import { startWebKit } from "./webkit.ts";
 
 /**
- * Whether every scenario runs in every engine, as in `npm run test:browser`. Otherwise one engine runs all, and the others only the first
- * ones.
+ * Whether every browser engine runs every scenario, as in `npm run test:browser`. Otherwise a single engine runs all scenarios, and the
+ * other engines only the first few.
  */
 const LONG = process.env.BROWSERS === "long";
 const TOKEN_TTL_S = 3;

@@ -10,7 +10,7 @@ type Send = (method: string, params?: object) => Promise<Record<string, unknown>
 
 type Reply = { readonly id: number | null; readonly result?: Record<string, unknown> };
 
-/** The response to a script. The page has written the value of the script as JSON. */
+/** The response of the browser to a script. The script has encoded its value as JSON. */
 type Evaluation = {
   readonly result?: { readonly value?: string };
   readonly exceptionDetails?: { readonly text: string };

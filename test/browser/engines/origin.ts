@@ -1,7 +1,6 @@
 /**
- * A TLS origin as a deployment has it: the application's pages and API, a login of its own, and the real service behind
- * it. It is also the place of network faults: what passes between the browser and the service can be cut, lost, held or
- * replaced.
+ * A TLS origin like that of a deployment: it has the application's pages, its API and its login, and forwards requests to the real service.
+ * It also simulates network faults. It can cut, lose, hold or replace the traffic between the browser and the service.
  */
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
@@ -27,11 +26,11 @@ export type Origin = {
   readonly authority: string;
   service: Service;
   fault: Fault;
-  /** Returns whether the fault affects a request to the service; by default it affects all of them. */
+  /** Returns whether the current fault affects a request to the service. By default it affects all requests. */
   isFaulty: (path: string) => boolean;
   /** Is called with each request to the service that reaches the origin. */
   observe: (request: Http2ServerRequest, path: string) => void;
-  /** Whether the login passes on the offer to bind the session. */
+  /** Whether the response to the login contains the service's offer to bind the session to a key. */
   offersAtLogin: boolean;
   /** Changes the response headers of the service and of the login before they are passed on. */
   change: (headers: OutgoingHttpHeaders, path: string) => OutgoingHttpHeaders;
@@ -75,7 +74,7 @@ export async function bundleKit(entry = "index.ts"): Promise<string> {
   return output[0].code;
 }
 
-/** @param env settings of the service, in addition to those that it needs behind an origin */
+/** @param env settings of the service. They are added to those that the service needs behind a proxy */
 export async function startOrigin(env: Readonly<Record<string, string>> = {}): Promise<Origin> {
   const { authority, server: pem } = serverAuthority(["localhost", ...SITES, ...SITES.map((site) => `other.${site}`)]);
   const [kit, device] = await Promise.all([bundleKit(), bundleKit("device/index.ts")]);

@@ -57,6 +57,9 @@ export const stepClock = (tab: Tab, ms: number) =>
 
 export const isToken = (text: string) => text.split(".").length === 3;
 
-/** Returns the greatest number of refreshes that become due within a time. Lives are shortened by up to 20 %, to whole seconds. */
+/**
+ * Returns the greatest number of refreshes that become due within a time. The service shortens the life of each token by up to 20 %, in
+ * whole seconds.
+ */
 export const refreshesDue = (ms: number, tokenTtlS: number): number =>
   Math.floor(ms / (Math.floor(tokenTtlS * 0.8) * 880));

@@ -1,6 +1,6 @@
 /**
- * Vite's development server replaces modules in a running page in Chromium. The module has the lines that docs/browser.md gives for this
- * case.
+ * A page in Chromium keeps its session when Vite's development server replaces modules in it, if the module that creates the session has
+ * the lines that docs/browser.md gives for this case.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -28,7 +28,8 @@ const counted = {
 const application = (count: number) =>
   createElement(Application, { session: counted, count, rendered: (state) => notes.states.push(state) });
 
-// React reports by console.error: hydration that does not match, snapshots that are not cached, and updates of unmounted components.
+// React reports problems by `console.error`: a mismatch during hydration, snapshots that are not cached, and updates of unmounted
+// components.
 console.error = (...texts: unknown[]) => notes.problems.push(texts.join(" "));
 const root = hydrateRoot(document.getElementById("root"), application(1), {
   onRecoverableError: (error) => notes.problems.push(String(error)),

@@ -67,7 +67,7 @@ test("a page sees that somebody else is signed in than before, until it is loade
   expect(tab.session.snapshot).toMatchObject({ state: "active", changed: true, claims: { sub: "mallory" } });
   await here.run(TOKEN_LIFE_S * 1_000);
   expect(tab.session.snapshot.changed).toBe(true);
-  // The same user in a new session does not count as another user.
+  // If the same user signs in again, the session is new, but the user is not reported as changed.
   const other = here.open();
   await completed(here, other.session.accessToken());
   here.signIn();

@@ -28,7 +28,7 @@ type Tab = {
 };
 
 type World = {
-  /** How many sessions there have been. The cookie belongs to the last one if that one is live. */
+  /** How many sessions have been created. The browser's cookie belongs to the latest of them, unless that session has ended. */
   readonly begun: number;
   readonly over: readonly string[];
   readonly refreshes: number;
@@ -92,7 +92,7 @@ function* after(world: World, hinted: boolean): Generator<World> {
     if (world.begun + 1 < SESSIONS) {
       const next = { ...world, begun: world.begun + 1 };
       yield tell(withTab(next, index, { known: machine.begin(known) }), index, { type: "began" });
-      // A page without the kit changes the cookie. No message announces this to tabs.
+      // A page that does not contain the kit signs in, which changes the cookie. No message announces the new session to the tabs.
       yield next;
     }
     if (response === undefined && known.state !== "ended" && (sid === undefined || world.refreshes < REFRESHES)) {
@@ -116,15 +116,15 @@ function* after(world: World, hinted: boolean): Generator<World> {
   }
 }
 
-/** Returns which rule a step between two states violates; undefined if none. */
+/** Returns the rule that a step between two states violates; undefined if it violates none. */
 function wrong(before: World, now: World, hinted: boolean): string | undefined {
   for (const index of TABS) {
     const [was, is] = [before.tabs[index].known, now.tabs[index].known];
     if (was === is) continue;
     const [old, held] = [was.token?.claims, is.token?.claims];
     if (is.state === "ended" && was.state !== "ended" && old?.sid && !now.over.includes(old.sid)) {
-      // A page may learn that nobody is signed in from its own request or from the hint cookie. Then it may report the end although its
-      // session is live.
+      // A page may learn from its own request or from the hint cookie that nobody is signed in. The page may then report the end of its
+      // session, although the service has not ended that session.
       if (signedIn(now) !== undefined || now.begun === 0) return `a session ended that lives: ${old.sid}`;
     }
     if (held?.sid && held.sid === was.endedSid) return "an ended session came back";

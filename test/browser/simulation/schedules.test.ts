@@ -1,9 +1,10 @@
 /**
- * Random schedules of many tabs: opened, loaded again, frozen, cached, killed, hidden, offline, with sign-ins by script and by page,
- * cookies that are removed, clocks that are set and responses that are lost; with the hint cookie and without.
+ * Random schedules of many tabs. Tabs are opened, loaded again, frozen, cached, killed, hidden and taken offline. Users sign in by script
+ * and by page, cookies are removed, clocks are set, and responses are lost. Each schedule runs with the hint cookie or without it.
  *
- * It checks that no tab reports the end of a session that is live, every call completes, listeners receive the last state, each token
- * life has one refresh and at most one more for each event that may cause one, and `dispose` leaves no timer, listener or lock.
+ * The test checks that no tab reports the end of a session that is live, that every call completes, and that listeners receive the last
+ * state. Each token life has one refresh, and at most one more for each event that may cause a further one. After `dispose` no timer,
+ * listener or lock is left.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -12,10 +13,11 @@ import { type Network, type Tab, TOKEN_LIFE_S, World } from "./world.ts";
 
 const RUNS = Number(process.env.SCHEDULES ?? 200);
 /**
- * The longest duration of a call, without the time in which its tab was frozen: three waits for a lock, a request, and throttled timers.
+ * The longest duration of a call, in ms: three waits for a lock, a request, and throttled timers. The time in which the tab was frozen does
+ * not count.
  */
 const MAX_CALL_MS = 60_000;
-/** The earliest time of a refresh ahead of expiry, in ms. */
+/** The earliest time after the issue of a token at which a tab refreshes it, in ms. */
 const MIN_DUE_MS = 0.88 * TOKEN_LIFE_S * 1000;
 
 type Step =
@@ -76,7 +78,7 @@ class Schedule {
   readonly wrongEndings: string[] = [];
   readonly shown = new Map<Tab, Snapshot>();
   readonly pending = new Map<object, { readonly tab: Tab; readonly since: number }>();
-  /** The times of events after which one more refresh is allowed. */
+  /** The times of events that may cause one refresh more than the one that each token life has. */
   readonly costs: number[] = [];
   readonly #options: SessionOptions;
   /** Aborts the requests to a network that never responds, as if their callers gave up. */
@@ -95,7 +97,7 @@ class Schedule {
     this.open();
   }
 
-  /** Allows more refreshes from now on. @param times how many */
+  /** Allows `times` more refreshes than the one that each token life has, from the present time on. */
   cost(times = 1): void {
     for (let time = 0; time < times; time++) this.costs.push(this.world.nowMs);
   }
@@ -112,7 +114,7 @@ class Schedule {
     tab.session.subscribe(() => {
       const last = this.shown.get(tab);
       const now = tab.session.snapshot;
-      // The tab reports the end of a session although neither its session nor that of the cookie is over.
+      // The tab reports the end of its session, although that session is live and its cookie was not replaced.
       if (now.state === "ended" && last?.claims !== undefined && !this.world.over.has(last.claims.sid)) {
         this.wrongEndings.push(`tab ${tab.id}: ${last.claims.sid}`);
       }
@@ -151,7 +153,7 @@ class Schedule {
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();
-    // The further refreshes are allowed only here, so that their time is the one after the sleep.
+    // A step of time may cause further refreshes. They are allowed only after it, so that the time from which they count is the new one.
     this.cost();
     this.costOfEnd();
   }
@@ -223,8 +225,8 @@ class Schedule {
   async settle(): Promise<void> {
     const { world } = this;
     world.network = "up";
-    // If the session of a tab ended, the tab learns of a sign-in on another page as soon as some page has the new token. The page that
-    // signed in may be closed by now, so another one is opened.
+    // If the session of a tab has ended, the tab learns of a sign-in on another page as soon as some page has the new token. The page that
+    // signed in may be closed by now, so one more page is opened.
     this.cost();
     this.open();
     for (const tab of this.alive) {
@@ -236,7 +238,7 @@ class Schedule {
     }
     await world.run(MAX_CALL_MS);
     expect(this.wrongEndings).toEqual([]);
-    // A revocation elsewhere is seen with the next refresh, a token life later at most.
+    // If the session was revoked elsewhere, a tab learns of that by its next refresh, which is at most one token life later.
     await world.run(TOKEN_LIFE_S * 1000);
     const alive = this.alive;
     this.#leaving.abort();
@@ -258,8 +260,8 @@ class Schedule {
   }
 
   /**
-   * Checks the number of refreshes in the life of each token: one, and one more for each event that may cost one, within the time that a
-   * call takes.
+   * Checks the number of refreshes in the life of each token: one, and one more for each event that may cause a further refresh. Such an
+   * event counts if it happens during the life of the token, or at most the duration of two calls before that.
    */
   #boundRefreshes(): void {
     const { refreshedAtMs, failedAtMs } = this.world;

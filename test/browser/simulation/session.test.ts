@@ -69,7 +69,7 @@ describe("access tokens", () => {
       parts.push((here.nowMs - lastMs) / (TOKEN_LIFE_S * 1000));
       lastMs = here.nowMs;
     }
-    // The first value is left out, because it includes the time before all tabs were open.
+    // The first interval is left out, because it includes the time in which tabs were still being opened.
     const range = parts.slice(1);
     expect(Math.min(...range)).toBeGreaterThan(0.87);
     expect(Math.min(...range)).toBeLessThan(0.9);
@@ -206,7 +206,7 @@ describe("the end of a session", () => {
     await here.run(1_000);
     other.visible = false;
     await here.run(0.97 * TOKEN_LIFE_S * 1000);
-    // The token of the first tab is due for a refresh, so the new tab refreshes instead of taking that token over.
+    // The token of the tab that is already open is due for a refresh. The new tab therefore refreshes, and does not use that token.
     const opening = here.open();
     const asked = outcomeOf(opening.session.accessToken());
     here.latencyMs = 1_000;
@@ -323,7 +323,7 @@ describe("requests of the application", () => {
     caller.abort(new Error("left"));
     await here.run(0);
     expect(response.error).toEqual(new Error("left"));
-    // The refresh is shared by all callers, so it continues.
+    // A refresh is shared by all callers in a tab, so it continues when one caller aborts its request.
     const other = outcomeOf(tab.session.accessToken());
     await here.run(5_000);
     expect(other.value).toBeDefined();
@@ -355,7 +355,7 @@ describe("requests of the application", () => {
     expect(response.error).toEqual(new Error("left"));
   });
 
-  /** Sends a request with a token that is refused. Returns the outcome. */
+  /** Sends a request to an API that refuses the first token. Returns the outcome of the request, which the kit repeats with a new token. */
   async function sendRefused(send: (fetch: typeof globalThis.fetch) => Promise<Response>) {
     const here = world();
     const tab = here.open();
@@ -384,7 +384,7 @@ describe("requests of the application", () => {
     clone.mockRestore();
     const [first, second] = here.bodies.slice(-2);
     expect(second?.size).toBeGreaterThan(0);
-    // The boundaries of the two forms differ, but have the same length.
+    // Each time the form is sent, it gets another boundary of the same length, so only the sizes can be compared.
     expect(second?.size).toBe(first?.size);
     expect(second?.type.split("boundary=")[0]).toBe(first?.type.split("boundary=")[0]);
   });
@@ -497,7 +497,7 @@ describe("whose token it is", () => {
     await here.run(1_000);
     expect(asked.done).toBe(true);
     expect(after.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
-    // The other tab is notified.
+    // The tab that was already open has been notified of the new session.
     expect(before.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
   });
 
@@ -576,7 +576,8 @@ describe("waking and outages", () => {
 
   test.each([
     ["with the cookie", HINT, 1],
-    // The tab has missed messages, and does not know which.
+    // A page from the back/forward cache may have missed messages. Without the hint cookie, it has to ask the service whether its session
+    // is still live.
     ["without it", {}, 2],
   ])("a page from the back/forward cache sees a logout that it missed, %s", async (_, options, attempts) => {
     const here = world();
@@ -636,7 +637,7 @@ describe("waking and outages", () => {
     await here.run(0);
     expect(asked.value).toBeDefined();
     here.network = "up";
-    // A minute passes, and the token is due much later.
+    // A minute passes. The token is not due for a refresh until much later.
     await here.run(60_000);
     expect(tab.session.snapshot.state).toBe("ended");
   });
@@ -662,7 +663,7 @@ describe("waking and outages", () => {
     await here.run(1_000);
     here.refusedTokens.add(asked.value ?? "");
     void outcomeOf(failing.session.fetch("https://app.example/api"));
-    // The API has refused the token, but the refresh has not been sent yet.
+    // The API has refused the token, and the tab has not sent its refresh yet.
     await here.run(100);
     here.network = "offline";
     await here.run(2_000);

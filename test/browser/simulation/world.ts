@@ -1,6 +1,6 @@
 /**
- * Many tabs of one origin and their service, in virtual time: the kit's own code runs on a platform whose clock, network,
- * locks, channels and tab life are driven by the test.
+ * Simulates many tabs of one origin and their service, in virtual time. The kit's own code runs on a simulated platform. Its clock,
+ * network, locks, channels and the life of its tabs are controlled by the test.
  */
 import { createSession, type Realm, type Session } from "../../../src/browser/index.ts";
 
@@ -37,7 +37,7 @@ type Waiter = { readonly tab: Frame; readonly signal: AbortSignal; readonly gran
 export class World {
   nowMs = 0;
   wallOffsetMs = 1_800_000_000_000;
-  /** How long the device has slept, with the monotonic clock standing still. */
+  /** How long the device has slept so far. The monotonic clock does not count this time. */
   sleptMs = 0;
   network: Network = "up";
   /** How long responses take from now on. */
@@ -46,11 +46,11 @@ export class World {
   lagMs = 0;
   /** The session that the cookie names; undefined when nobody is signed in. */
   signedIn: string | undefined = "s0";
-  /** The size and the content type of each request to the API. The type has the boundary of a form. */
+  /** The size and the content type of each request to the API. For a form, the content type contains its boundary. */
   readonly bodies: { readonly size: number; readonly type: string }[] = [];
-  /** Returns whether a request never arrives. */
+  /** Returns whether a request is lost before it reaches the service. */
   blocks: (request: Request) => boolean = () => false;
-  /** The sessions that were signed out or revoked. */
+  /** The sessions whose end a tab may report: they were signed out or revoked, or lost their cookie. */
   readonly over = new Set<string | undefined>([undefined]);
   /** The subject that signs in next. */
   subject = "alice";
@@ -175,7 +175,7 @@ export class World {
     this.nowMs = end;
   }
 
-  /** Returns whether a service accepts a token: its session must be live. */
+  /** Returns whether the application's API accepts a token. It refuses only the tokens in `refusedTokens`. */
   accepts(authorization: string | null): boolean {
     const token = authorization?.slice("Bearer ".length) ?? "";
     return !this.refusedTokens.has(token);
@@ -286,7 +286,7 @@ export class World {
         this.schedule(1, tab, () => reject(new TypeError("failed to fetch")));
         return;
       }
-      // The service acts even if the tab that sent the request is frozen or closed.
+      // The service executes the request even if the tab that sent it is frozen or closed by now.
       this.schedule(LATENCY_MS, undefined, () => {
         const response = this.#serve(request);
         if (response) this.schedule(this.latencyMs, tab, () => resolve(response));
