@@ -14,7 +14,7 @@ const BUILT = join(ROOT, "dist/container");
 const NOT_READ = /(\.d\.[cm]?ts|\.d\.[cm]?ts\.map|\.[cm]?js\.map|\.css\.map|\.flow|\.tsbuildinfo)$|\.(md|markdown)$/i;
 const NOT_RUN = /^(tests?|__tests__|bench(marks?)?|examples?|docs?|\.github)$|\.(test|spec)\.[cm]?js$/;
 const LICENSE = /^(licen[cs]e|notice|copying)/i;
-/** Node does not load these parts of packages for the service: other forms of the same modules, and other pages. */
+/** Parts of packages that the service never loads, such as copies of the same modules in another module format. */
 const UNUSED: readonly (readonly [name: RegExp, path: RegExp])[] = [[/^@opentelemetry\//, /^build\/(esm|esnext)$/]];
 
 export type Manifest = {

@@ -1,4 +1,7 @@
-/** Ends with 0 when the service in this container responds. The image has no curl, and a certificate is not valid for 127.0.0.1. */
+/**
+ * Exits with 0 if the service in this container responds. The image has no curl for this. The certificate is not verified, because it is
+ * not valid for 127.0.0.1.
+ */
 const tls = (process.env.TLS_CERT_FILE ?? "") !== "";
 const { get } = await import(tls ? "node:https" : "node:http");
 const port = process.env.PORT || 8080;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the secrets of compose.yaml in a directory (by default beside it), once: .env and users.acl, the Redis user.
+# Creates the files with secrets that compose.yaml needs: .env, and users.acl with the Redis user. They are created once, in the directory
+# that the argument names, which is by default that of compose.yaml.
 set -eu
 directory=${1:-$(dirname "$0")}
 if [ -e "$directory/.env" ]; then

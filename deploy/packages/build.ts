@@ -81,7 +81,10 @@ export const typedSource = (entry: Entry): string => (typeof entry === "string" 
 /** Returns the path of a source file's compiled form, from the package's root. */
 const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
 
-/** Returns where a consumer of a package finds the declarations of its entry points. A package is compiled against them. */
+/**
+ * Returns the paths of the declarations of the libraries' entry points, by import name. Packages that import a library are compiled against
+ * them.
+ */
 function declarations(out: string): Record<string, readonly string[]> {
   const entries = [...LIBRARIES].flatMap(([name, folder]) =>
     Object.entries(entriesOf(folder).exports).map(([path, entry]) => [
@@ -92,7 +95,7 @@ function declarations(out: string): Record<string, readonly string[]> {
   return Object.fromEntries(entries);
 }
 
-/** Returns the sources of a package's entry points, from the root. */
+/** Returns the paths of the sources of a package's entry points, relative to the root. */
 function entriesOf(folder: string) {
   const { exports = {}, bin = {} } = readManifest(folder);
   const fromRoot = <Files extends Readonly<Record<string, string>>>(files: Files) =>
@@ -167,7 +170,7 @@ function dependencies(directory: string, root: RootManifest, peers: Readonly<Rec
   };
 }
 
-/** Writes the console's page: the bundle instead of its sources. */
+/** Writes the page of the console, with its script bundled instead of as separate sources. */
 function buildConsole(directory: string): void {
   const page = join(directory, "src/console/page");
   mkdirSync(page, { recursive: true });
@@ -178,7 +181,10 @@ function buildConsole(directory: string): void {
   writeFileSync(join(page, "main.js"), execFileSync(process.execPath, ["--input-type=module", "-e", script]));
 }
 
-/** Copies the files of the API's page. Their package is no dependency, because it runs a script that reports its installation. */
+/**
+ * Copies the files of Swagger UI, which displays the API. Its package is not a dependency, because it runs a script that reports each
+ * installation.
+ */
 function copySwaggerUi(directory: string): void {
   const files = ["swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.css", "LICENSE", "NOTICE"];
   for (const file of files) {

@@ -42,7 +42,10 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
   writeFileSync(join(directory, "NOTICE"), notice(output));
 }
 
-/** V8 stores a source with two bytes for each character as soon as one character needs them. */
+/**
+ * Escapes all characters outside ASCII, because V8 stores a source with two bytes for each character as soon as one character is outside
+ * Latin-1.
+ */
 const inAscii = (code: string) =>
   code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 

@@ -1,7 +1,7 @@
 /** @type {import("next").NextConfig} */
 export default {
-  // These packages open connections of their own, which a bundler would duplicate.
+  // A bundler would include these packages several times, and each copy would open its own connections.
   serverExternalPackages: ["@session-service/server", "@session-service/verifier"],
-  // `npm run typecheck` checks the types.
+  // The build does not check types, because `npm run typecheck` does.
   typescript: { ignoreBuildErrors: true },
 };

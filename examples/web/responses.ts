@@ -1,4 +1,4 @@
-/** Responses, and what all of them carry. */
+/** Sends responses with the headers that all of them have. */
 import type { ServerResponse } from "node:http";
 
 const SECURITY_HEADERS = {

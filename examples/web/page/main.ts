@@ -4,7 +4,7 @@ import { createSession, SessionError } from "../../../src/browser/index.ts";
 
 type Device = { sessionId: string; displayName?: string; lastRefreshTime: string; current?: boolean };
 
-/** The hint cookie shows whether somebody is signed in, so that a visitor who is not causes no request. */
+/** The hint cookie shows whether a user is signed in. Without the cookie, the page sends no request to the service. */
 const session = createSession({ hintCookie: "signed_in" });
 
 const find = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
