@@ -190,7 +190,7 @@ function addressOf(text: string): { host: string; port: number } {
   return { host: bracketed ?? (plain || "0.0.0.0"), port };
 }
 
-/** The longest delay of Node's timers, in ms. With a longer one they fire at once. */
+/** The largest value of an integer argument: the longest delay of Node's timers, in ms. A timer with a longer delay fires at once. */
 const MAX_INTEGER = 2 ** 31 - 1;
 
 function integer(name: string, text: string, min: number): number {

@@ -77,7 +77,7 @@ async function readiness(upstream: Upstream): Promise<Page> {
   return state.ready ? text(200, "ok") : text(503, state.reason);
 }
 
-/** The body has the format of the default failure encoder. */
+/** The body of the response to a request that names two hosts. It has the format in which the HTTP layer encodes failures by default. */
 const TWO_HOSTS = JSON.stringify({ code: 3, message: "the request names two hosts", details: [] });
 
 const refuseTwoHosts: Responder = (_request, response) =>

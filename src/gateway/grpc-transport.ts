@@ -30,8 +30,8 @@ export interface GrpcUpstreamOptions extends KeepAliveOptions {
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * Creates a transport for gRPC servers whose unary calls cost a third of those of `createGrpcTransport`: it has no interceptors and no
- * compression, and reads headers in place. Streams are those of `createGrpcTransport`.
+ * Creates a transport for gRPC servers. Its unary calls cost a third of those of `createGrpcTransport`, because it has no interceptors and
+ * no compression, and does not copy headers. Streaming calls go through `createGrpcTransport`.
  */
 export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   const { baseUrl, nodeOptions, readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
@@ -65,7 +65,7 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   };
 }
 
-/** Wraps the connections for the transport of streams, so that it gets responses whose status is repaired. */
+/** Wraps the connections, so that streaming calls receive responses whose gRPC status has been repaired. */
 function repairing(manager: SessionManager): SessionManager {
   return {
     authority: manager.authority,
