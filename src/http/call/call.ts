@@ -83,8 +83,8 @@ export class Call implements HandlerContext {
   }
 
   /**
-   * Prepares the call for its implementation, which may copy it: `signal` becomes an own property. A call that the gate refuses does not
-   * need that, and it would cost a hundredth of the refusal.
+   * Makes `signal` an own property, because the implementation may copy the call. The constructor does not do this, because a call that the
+   * gate refuses does not need it.
    */
   begin(): void {
     Object.defineProperty(this, "signal", lazySignal);

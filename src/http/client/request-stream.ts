@@ -6,7 +6,7 @@ import { type EncodedRequest, encodeRequest, type FetchBody } from "./encode.ts"
 export interface EncodedStream {
   readonly first: EncodedRequest;
   readonly body: FetchBody | undefined;
-  /** Holds the error that kept the messages from being sent: `fetch` reports only that it failed. */
+  /** Returns the error that kept the messages from being sent, because `fetch` reports only that it failed. */
   failure?(): { readonly reason: unknown } | undefined;
 }
 

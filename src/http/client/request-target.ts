@@ -69,7 +69,7 @@ function variableText(message: ReflectMessage, path: string): string {
   if (rest.length > 0 && field.fieldKind === "message") return variableText(message.get(field), rest.join("."));
   if (field.presence !== 2 && !message.isSet(field)) throw new NotCarried(`the field ${path} is not set`);
   if (field.scalar === 9) return message.get(field) as string;
-  // A message with only this field set, even if its value is the default.
+  // This message has only the one field set, even if the value of the field is the default.
   const alone = reflect(field.parent);
   alone.set(field, message.get(field) as never);
   const json = toJson(field.parent, alone.message, { alwaysEmitImplicit: true }) as JsonObject;

@@ -42,7 +42,7 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
   const known = new Map<string, Target>();
   const isRefused = refusal(options.refuseUnknown);
 
-  /** The value undefined means that the parameter is ignored. */
+  /** Returns undefined if the parameter is ignored. */
   function resolve(name: string): Target | undefined {
     const hit = known.get(name);
     if (hit !== undefined) return hit;

@@ -112,7 +112,8 @@ function fail<Source>(
   const translated = translateError?.(error, call);
   if (translated !== undefined) for (const [name, value] of translated.metadata) header.set(name, value);
   const sent = translated ?? error;
-  // The JSON options fit the messages of the service. The details of a translated error are other messages, so the defaults apply to them.
+  // The JSON options of the service are made for its own messages. A translated error may have details of other types, so the default
+  // options apply to it.
   const content = errorToJsonBytes(sent, translated === undefined ? jsonOptions : undefined);
   return { status: codeToHttpStatus(sent.code), content };
 }

@@ -18,7 +18,7 @@ const ACCEPT_ENCODING = "grpc-accept-encoding";
 
 /** Serves unary calls of gRPC and gRPC-Web. */
 interface GrpcHandler<Source> {
-  /** Serves a call. Returns false, without touching the request, if it is not such a call, or is compressed. */
+  /** Serves a call. Returns false, without touching the request, if it is not a unary call of gRPC or gRPC-Web, or if it is compressed. */
   serve(procedure: Procedure, exchange: TrailerExchange<Source>): boolean;
 }
 

@@ -199,7 +199,8 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
 
   onAbort(callback: (reason: unknown) => void): () => void {
     const response = this.#response;
-    // The request closes as soon as its body has been read, so the event of the response is used.
+    // The `close` event of the response reports a disconnect. That of the request cannot be used, because it is emitted as soon as the body
+    // has been read.
     const onClose = () => {
       if (!response.writableEnded) callback(clientDisconnected());
     };

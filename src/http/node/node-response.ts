@@ -73,7 +73,7 @@ export function sendWithTrailers(
   else response.end(content);
 }
 
-/** The compatibility API of HTTP/2 takes one value or one array per name. */
+/** Groups header lines by name, with one value or an array for each name, as the compatibility API of HTTP/2 requires. */
 function grouped(lines: readonly string[]): Map<string, string | string[]> {
   const fields = new Map<string, string | string[]>();
   for (let i = 0; i < lines.length; i += 2) {

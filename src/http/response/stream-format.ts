@@ -80,7 +80,7 @@ function delimited(chosen: ChosenCodec): StreamFormat {
 }
 
 /**
- * Chooses the format that an Accept header prefers; NDJSON if it names none of them.
+ * Chooses the format that an Accept header prefers; NDJSON if the header names no supported format.
  * @param codecs codecs of messages can be chosen, too
  * @param ofRequest the codec of the request, used if the header accepts any type
  */

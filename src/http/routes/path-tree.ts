@@ -84,7 +84,7 @@ export class PathTree {
   }
 
   /**
-   * Returns the route of a path without escapes, if it can be found without trying several ways.
+   * Returns the route of a path without escapes, if it can be found without backtracking.
    * @param path with a leading slash
    */
   findDirectly(path: string): Route | undefined | typeof UNDECIDED {
@@ -184,7 +184,7 @@ function literalChild(node: Node, decoded: string | undefined): Node | undefined
   return decoded === undefined ? undefined : node.literals.get(decoded);
 }
 
-/** The path has a verb or several ways lead on, so `find` must decide. */
+/** The path has a verb, or several branches of the tree may match it, so `find` must decide. */
 export const UNDECIDED: unique symbol = Symbol("undecided");
 
 /**
@@ -194,7 +194,7 @@ export const UNDECIDED: unique symbol = Symbol("undecided");
 export const segmentEnds: number[] = [];
 
 /**
- * Follows a path without escapes while only one way leads on.
+ * Walks down the tree along a path without escapes, while only one branch can match.
  * @param length the position at which the path ends and its verb starts
  */
 function follow(root: Node, path: string, length: number, verb: string): Route | undefined | typeof UNDECIDED {

@@ -21,7 +21,7 @@ export interface MetadataOptions {
 /** Connection headers (RFC 9110 section 7.6.1), and headers of HTTP, gRPC and Connect that belong to one hop. */
 const OF_ONE_HOP =
   /^(?::.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings|host|expect|content-.*|accept|accept-encoding|date|server|grpc-.*|connect-.*|x-server-timeout|x-http-method-override)$/;
-/** Headers that are built anew for the upstream. */
+/** The headers about the original request that are not copied, but written again for the upstream. */
 const FORWARDED = /^(?:forwarded|x-forwarded-(?:for|host|proto))$/;
 /** Only proxies may state these facts about a client: its address, its certificate, its identity. */
 const OF_PROXIES = /^(?:x-forwarded-.*|x-real-ip)$/;
@@ -101,7 +101,7 @@ function tokens(connection: string | null): readonly string[] {
   return connection === null ? [] : connection.split(",").map((token) => token.trim().toLowerCase());
 }
 
-/** Adds the headers or trailers of an upstream's response to those of the response. */
+/** Adds the headers or trailers of an upstream's response to the headers of the response to the client. */
 export function copyResponseMetadata(from: Headers, to: Headers, matcher = forwardResponseHeader): void {
   const add = (name: string, value: string) => {
     const decision = matcher(name);

@@ -36,7 +36,7 @@ export function fromUpstream(
   if (signal.aborted) return ConnectError.from(signal.reason, Code.Canceled);
   if (error.code === Code.DeadlineExceeded) return error;
   onUpstreamError?.(reason);
-  // connect-es reports a message that is cut off by this code, as if the client had sent it.
+  // connect-es reports a truncated response with the code `invalid_argument`, as if the client had sent the message.
   const isCut = isOfResponse && error.code === Code.InvalidArgument;
   if (error.code === Code.Unavailable || CONNECTION_CODES.has(error.code) || isCut) {
     return new ConnectError("the upstream is unavailable", Code.Unavailable, undefined, undefined, reason);
