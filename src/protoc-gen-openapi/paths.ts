@@ -1,7 +1,9 @@
 import type { Route, Variable } from "connect-http-routes";
 import { unique } from "./unique.ts";
 
-/** A wildcard of a path template. Each one becomes a parameter, because OpenAPI's values have no slashes. */
+/**
+ * A wildcard of a path template. Each one becomes a parameter of its own, because the value of a path parameter in OpenAPI has no slashes.
+ */
 export interface PathParameter {
   readonly name: string;
   /** Whether the wildcard takes any number of segments, which OpenAPI 3.1 cannot express. */

@@ -80,7 +80,7 @@ export class Schemas {
   element(field: DescField): Schema {
     if (field.message !== undefined) return this.message(field.message);
     if (field.enum !== undefined) return this.#enumeration(field.enum);
-    // The types of lists and maps do not narrow to scalar.
+    // TypeScript does not infer that the field is a scalar here, because the types of lists and maps are more complex.
     return field.scalar === undefined ? {} : scalarSchema(field.scalar);
   }
 
