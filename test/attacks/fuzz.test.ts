@@ -204,7 +204,7 @@ function overHttp2(url: string) {
     }
     try {
       const fields = Object.fromEntries(headers.filter(([name]) => name !== "te"));
-      // A GET is sent with its body at once. Otherwise Node would end the request before the body, and could read no response.
+      // `endStream: false` lets every request have a body. By default Node ends a GET with its headers.
       const stream = session.request({ ...fields, ":method": method, ":path": path }, { endStream: false });
       stream.on("error", () => {});
       stream.end(body);
@@ -215,7 +215,7 @@ function overHttp2(url: string) {
       await new Promise((resolve) => stream.once("close", resolve));
       return await status;
     } catch {
-      return 0; // The client itself refused to send that request.
+      return 0; // Node's HTTP/2 client refused to send the request.
     }
   };
 }

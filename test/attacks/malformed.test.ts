@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Sends the head and a part of the body, and resets the connection once the service has taken up the request. */
+/** Sends the head and a part of the body, and resets the connection once the service has started to process the request. */
 async function sendCut(url: string, { method, path, headers = {}, body = "", cutAfter }: Malformed): Promise<void> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname).on("error", () => {});

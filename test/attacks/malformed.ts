@@ -170,7 +170,7 @@ const streamForm: fc.Arbitrary<Form> = fc
   .tuple(fc.constantFrom(...STREAM_TYPES), fc.constantFrom(...CODECS))
   .chain(([protocol, codec]) => {
     const isConnect = protocol === "connect";
-    // A watch without a deadline would never end.
+    // Streaming RPCs that watch for changes would never end without a deadline.
     const deadline: Record<string, string> = isConnect ? { "connect-timeout-ms": "50" } : { "grpc-timeout": "50m" };
     return fc
       .record({

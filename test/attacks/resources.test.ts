@@ -25,7 +25,7 @@ const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 let service: Service;
 beforeAll(async () => {
   service = await startVictimAndControl({ REQUEST_TIMEOUT: "2s" });
-  // The first requests load and compile everything once, so that it does not count as growth.
+  // The first requests load and compile the code. They come before the measurement, so that this memory does not count as growth.
   for (let i = 0; i < 300; i++) {
     for (const path of [BUNDLE, "/openapi.json", "/v1/auth/sessions"]) await request(service.publicUrl, { path });
   }

@@ -1,4 +1,4 @@
-/** The service under attack: how much memory it takes, and how long others wait meanwhile. */
+/** Measures the service under attack: how much memory it takes, and how long other clients wait meanwhile. */
 import { readFileSync } from "node:fs";
 import { Agent, request as send } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -8,9 +8,9 @@ import { cookie, logIn } from "../support/sessions.ts";
 
 /** Whether the attacks run in their long form, as in `npm run test:attacks`. The short form runs with all tests. */
 export const LONG = process.env.ATTACKS === "long";
-/** How long the bystander pauses between requests, ms. */
+/** How long the honest client (the bystander) pauses between requests, in ms. */
 const BYSTANDER_PAUSE_MS = 5;
-/** The addresses of the attacker and of the bystander. Linux has the whole network 127.0.0.0/8 on its loopback. */
+/** The addresses of the attacker and of the honest client. Linux has the whole network 127.0.0.0/8 on its loopback interface. */
 export const ATTACKER = "127.0.0.1";
 const BYSTANDER = "127.0.0.9";
 
@@ -37,13 +37,13 @@ export type Attack = {
 };
 
 export const rows: Row[] = [];
-/** The number of the bystander's sessions. With so many, it stays far below the rate limit of each. */
+/** The number of sessions of the honest client. With this many, each session stays far below its rate limit. */
 const SESSIONS = 40;
 const refreshTokens = new Map<number, readonly string[]>();
 const controls = new Map<number, Service>();
 
 async function startVictim(env: Readonly<Record<string, string>> = {}): Promise<Service> {
-  // With the long reuse interval, the bystander may present each token any number of times.
+  // With the long reuse interval, the honest client may present each token any number of times.
   const service = await startService({ LOG_LEVEL: "info", DOCS: "true", REUSE_INTERVAL: "300s", ...env });
   const logins = await Promise.all(Array.from({ length: SESSIONS }, () => logIn(service)));
   refreshTokens.set(
@@ -106,8 +106,8 @@ function startBystander({ publicUrl, adminUrl }: Service, refreshTokens: readonl
 /** The greatest growth of resident memory during one attack, in MiB. */
 const MAX_GROWTH_MIB = 160;
 /**
- * How long the bystander's requests may take during an attack (99th percentile), in ms, beyond `BUSY_FACTOR` times their duration without
- * an attack.
+ * How long requests of the honest client may take during an attack (99th percentile), in ms, beyond `BUSY_FACTOR` times their duration
+ * without an attack.
  */
 const MAX_P99_MS = 500;
 const BUSY_FACTOR = 10;
@@ -122,7 +122,7 @@ export function expectWithinBounds(row: Row | undefined, maxGrowthMib = MAX_GROW
   expect(row.p99Ms).toBeLessThan(bound);
 }
 
-/** Runs an attack while a bystander refreshes sessions. @param sent what the attack sends, in words */
+/** Runs an attack while an honest client refreshes sessions. @param sent what the attack sends, in words */
 export async function underAttack(
   service: Service,
   attack: string,

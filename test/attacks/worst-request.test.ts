@@ -9,7 +9,10 @@ import { type Candidate, candidates, NUMBER } from "./requests.ts";
 import { LONG } from "./victim.ts";
 import { type Cost, costOf, overHttp1, overHttp2, type Sender, startFlood } from "./worst-request.ts";
 
-/** The machine's own address, whose HTTP/2 requests are not counted, because a proxy on it may send those of many clients. */
+/**
+ * An address of the machine itself. The service does not limit HTTP/2 requests from it, because a proxy on the machine may send those of
+ * many clients.
+ */
 const ITSELF = "127.0.0.1";
 const STRANGER = "127.0.0.8";
 const HONEST = "127.0.0.9";
@@ -65,7 +68,7 @@ test("no request of the search is a failure of the service", async () => {
   }
 });
 
-/** Refreshes sessions at a steady pace. */
+/** Refreshes sessions at a steady pace, as honest clients do. */
 async function honestRun(sender: Sender): Promise<{ readonly times: readonly number[]; readonly failed: number }> {
   const times: number[] = [];
   let failed = 0;

@@ -91,7 +91,7 @@ export async function costOf(
   candidate: Candidate,
   times: number,
 ): Promise<Cost> {
-  // The first request is not measured, because it pays for the connection and for HPACK's table.
+  // The first request is not measured, because it also opens the connection and fills HPACK's table.
   await sender.send(candidate);
   const [usBefore, bytesBefore] = [processorTimeUs(pid), sender.sentBytes()];
   let status = 0;

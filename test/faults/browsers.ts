@@ -23,7 +23,10 @@ type Login = {
   accessToken: string;
   /** Whether a logout has been sent for this login. */
   leaving: boolean;
-  /** A request of the login took longer than half of the reuse interval, so the promise of "no wrong logout" does not cover it. */
+  /**
+   * Whether a request of this login took longer than half of the reuse interval. Such a login may be refused wrongly: the guarantee of the
+   * service does not cover it.
+   */
   isBeyondPromise: boolean;
   /** The time at which a logout was acknowledged. */
   endedAt?: number;
@@ -44,7 +47,7 @@ const PAUSE_MS = [200, 1_200] as const;
 const LEAVES = 0.08;
 /** The number of sessions for the requests that are sent at a steady rate. */
 const SESSIONS = 20;
-/** The probability that a browser of this test presents a session that has ended. */
+/** The probability that a simulated browser presents a session that has ended. */
 const PRESENTS = 0.05;
 /** How old a verifier's knowledge may be, ms; after that it must refuse. */
 export const MAX_STALENESS_MS = 2_000;
@@ -185,7 +188,7 @@ export class Browsers {
     }
   }
 
-  /** Presents ended sessions while the browsers go on. */
+  /** Presents the credentials of ended sessions while the browsers continue to send requests. */
   async #presentEnded(): Promise<void> {
     while (!this.#isOver) {
       await sleep(50);
@@ -205,7 +208,8 @@ export class Browsers {
     const isOld = performance.now() - (login.endedAt ?? 0) > 2 * MAX_STALENESS_MS;
     const isAccepted = isOld && (await this.#verifier.verify(login.accessToken)).ok;
     if (isActive === true || isAccepted) this.tally.deadAccepted++;
-    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // Each such fault is counted only once.
+    // A session that was served after its end is counted only once.
+    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true;
   }
 
   #admin(url: string, method: string, message: unknown) {

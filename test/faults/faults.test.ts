@@ -11,8 +11,8 @@ import { tableHead, tableRow } from "./tally.ts";
 const PACE = { browsers: 4, instances: 1, beforeMs: 500, afterMs: 1_500 };
 const FAULTS = [killedWithAof, flushedAndKilled, heldBytes(1_000), repliesLost, rolling, serviceClockSteps(300)];
 /**
- * A refresh may wait in the service for a quarter of the reuse interval. A long interval lets it wait on a machine that does ten other
- * things.
+ * The reuse interval, in ms. A refresh may wait in the service for a quarter of it, so a long interval lets refreshes wait on a busy
+ * machine.
  */
 const reuseIntervalMs = 60_000;
 const NO_FAULTS = STORES.flatMap((store) => [

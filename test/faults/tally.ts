@@ -6,7 +6,7 @@ export type Tally = {
   /** How long a client waits before it gives up, in ms of the time in which this process was running. */
   readonly patienceMs: number;
   requests: number;
-  /** Requests with status 503 or without a response, so that the client cannot know whether they took effect. */
+  /** The number of requests with status 503 or without a response. The client cannot know whether they took effect. */
   unavailable: number;
   /**
    * The time, by `performance.now()`, until which the service may refuse requests that waited. `stalled` counts such refusals instead of
@@ -14,13 +14,13 @@ export type Tally = {
    */
   stallUntilMs: number;
   stalled: number;
-  /** Live sessions that were refused. */
+  /** The number of live sessions that were refused. */
   wrong401: number;
   /** The number of wrong 401 responses to requests that took longer than half of the reuse interval, for which nothing is promised. */
   late401: number;
-  /** Tokens of ended sessions that were accepted, by introspection or by a verifier. */
+  /** The number of tokens of ended sessions that were accepted, by introspection or by a verifier. */
   deadAccepted: number;
-  /** Sessions that were refreshed after their logout had been acknowledged. */
+  /** The number of sessions that were refreshed after their logout had been acknowledged. */
   undone: number;
   slowestMs: number;
 };

@@ -44,12 +44,13 @@ export type Fault<T> = {
   readonly reuseIntervalMs?: number;
   /** The environment of the services. */
   readonly env?: Env;
-  /** The losses that docs/faults.md allows. */
+  /** The reason in docs/faults.md why some requests may fail under this fault. */
   readonly allowed?: string;
   /** Whether the machine is only busy and nothing fails, so that every request must be served. */
   readonly isNoFault?: boolean;
   /**
-   * Requests are sent at this rate as soon as the service is ready, and wait without a limit. By default browsers are simulated instead.
+   * The rate at which requests are sent as soon as the service is ready. These requests have no timeout. By default browsers are simulated
+   * instead.
    */
   readonly requestsPerSecond?: number;
 };
