@@ -1,6 +1,6 @@
 /**
- * Real processes that share one file of tokens are never signed out: with a proof of possession at any time, and without one while every
- * request takes less than half of the reuse interval (R).
+ * Real processes that share one file of tokens are never signed out. With a proof of possession this always holds; without a proof it holds
+ * while every request takes less than half of the reuse interval (R).
  */
 import { expect, test } from "vitest";
 import { play } from "./client-processes/play.ts";
@@ -25,6 +25,6 @@ test("without one, by the client, while no request takes longer than R/2", async
   const R = long ? 10_000 : 2_000;
   const outcome = await play({ ...SIZE, tokenLifeMs: 1.2 * R, reuseIntervalMs: R, proves: false });
   expect(outcome.served).toBeGreaterThan(0);
-  // On a busy machine a process may be suspended for longer than half of the reuse interval (R/2), and then the client promises nothing.
+  // On a busy machine a process may be suspended for longer than half of the reuse interval (R/2). The client then guarantees nothing.
   if (outcome.longestMs <= R / 2) expect(outcome).toMatchObject({ wrongLogouts: 0, isLive: true });
 });

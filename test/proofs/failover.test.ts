@@ -57,7 +57,7 @@ function clientsOf(services: readonly Service[], adminToken: string) {
     if (outcome === undefined && !response.ok) expect(response.code).toBe("E503_UNAVAILABLE");
     return outcome;
   };
-  /** Logs users out until one logout is acknowledged. Returns its user. */
+  /** Logs users out until one logout is acknowledged. Returns the user of that logout. */
   const acknowledgedLogout = async (service: Service): Promise<LoggedIn> => {
     for (;;) {
       const user = await newUser(service);

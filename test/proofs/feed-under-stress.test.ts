@@ -46,7 +46,7 @@ test("200 watchers cost Redis no more than one", async () => {
   const one = watch(deployment, first(deployment));
   await one.until(({ caughtUp }) => caughtUp);
 
-  /** Returns how many commands the service sends during one revocation and some heartbeats. */
+  /** Returns how many commands the service sends to Redis during one revocation and some heartbeats. */
   const cost = async () => {
     await redis.admin.config("RESETSTAT");
     const sid = await revokeOne(deployment);

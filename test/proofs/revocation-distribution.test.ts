@@ -165,7 +165,7 @@ async function whilst(work: Promise<void>, again: (ended: Promise<void>) => Prom
   const done = work.finally(() => {
     over = true;
   });
-  done.catch(() => {}); // The result is awaited below.
+  done.catch(() => {}); // A rejection is handled where the result is awaited below.
   do await again(done);
   while (!over);
   await done;

@@ -1,6 +1,6 @@
 /**
- * Two holders of one stolen token. Each presents the newest token that it received, and any two requests are more than the reuse interval
- * (R) apart. Service passes at most twice from one holder to the other; a third time, the session must have ended.
+ * Simulates two holders of one stolen token. Each presents the newest token that it received, and any two requests are more than the reuse
+ * interval (R) apart. The holder whose requests succeed may change twice; at the third change, the session must have ended.
  */
 
 import type { SessionId } from "../../src/session/model.ts";

@@ -14,7 +14,7 @@ export const ISSUER = "https://issuer.example";
 type Env = Readonly<Record<string, string>>;
 
 export type Deployment = {
-  /** The processes that are running. A restart replaces its entry. */
+  /** The processes that are running. The restart of a service replaces its entry. */
   readonly services: Service[];
   readonly adminToken: string;
   readonly keysFile: string;
@@ -25,7 +25,7 @@ export type Deployment = {
 /** Settings that prevent responses with 503 on a busy machine. Tests of these limits override them. */
 const PATIENT: Env = { REDIS_COMMAND_TIMEOUT: "10s", OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" };
 
-/** Starts `count` services. All have the environment `env`, and each also its `own`. They end with the test. */
+/** Starts `count` services. All have the environment `env`, and each also its `own`. The services stop at the end of the test. */
 export async function deploy(count: number, env: Env, own: (at: number) => Env = () => ({})): Promise<Deployment> {
   const directory = scratch();
   const adminToken = randomBytes(32).toString("base64url");
