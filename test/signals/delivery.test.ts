@@ -89,7 +89,7 @@ test("a signal that the receiver refuses holds up its own session only, and a cr
   const refused = store.append(0);
   const behind = store.append(0);
   world.behaviour = ({ id }) => (id === refused.id ? 400 : "accept");
-  // These signals are in the same partition as the refused one.
+  // These signals are in the same partition as the signal that the receiver refuses.
   const others = Array.from({ length: 100 }, (_, at) => store.append(2 * at + 2));
   await passTime(world, instance, 2_000, 500);
   const ids = () => world.receipts.map(({ id }) => id);

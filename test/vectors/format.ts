@@ -70,7 +70,7 @@ export const CLAIMS = {
 };
 
 export const raw = (text: string | Uint8Array) => Buffer.from(text as string).toString("base64url");
-/** Returns the signed texts of a file, whose signatures are used again. */
+/** Returns the tokens and proofs of all cases. Their signatures are used again. */
 export const signedTexts = (cases: readonly VectorCase[]) =>
   cases.flatMap(({ token, requests = [] }) => [token, ...requests.map(({ proof }) => proof)]);
 export const json = (value: unknown) => raw(JSON.stringify(value));

@@ -31,7 +31,9 @@ export function createEdKey(kid: string): VectorKey {
   return { kid, alg: "EdDSA", privateJwk: privateKey.export({ format: "jwk" }) as Jwk, privateKey };
 }
 
-/** The key that signs. The others are its published successor, a key of the other algorithm, and two keys outside the key set. */
+/**
+ * The key that signs by default. The other keys are its published successor, a key of another algorithm, and two keys outside the key set.
+ */
 export const MAIN = createEcKey("es256-signing");
 export const NEXT = createEcKey("es256-next");
 export const EDWARDS = createEdKey("eddsa");

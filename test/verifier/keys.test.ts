@@ -105,7 +105,8 @@ describe("keys", () => {
     issuer.setRing(revoke(issuer.state.ring, signingKid(issuer.state.ring), generate, Date.now()));
     await eventually(async () => (await verdictOf(token)) === "revoked_key");
     moved.monotonic += 1000;
-    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // The token is signed by the successor, which was already published.
+    // The key that signs after the revocation was already published, so the verifier knows it.
+    expect(await verdictOf(issuer.issue().token)).toBe("ok");
     issuer.state.jwksBody = undefined;
     expect(await verdictOf(token)).toBe("revoked_key");
   });

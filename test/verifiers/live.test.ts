@@ -11,7 +11,7 @@ import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../
 
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
-/** The maximum staleness is longer than any pause of this machine, so that feeds become stale only in tests of that. */
+/** The maximum staleness is longer than any pause of this machine, so that feeds become stale only in the tests of staleness. */
 const PATIENT = { policy: "refuse", maxStalenessMs: 600_000 } as const;
 
 let commands: readonly (readonly [string, ...string[]])[] = [];
