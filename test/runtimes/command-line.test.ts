@@ -9,7 +9,7 @@ import { describeRuntime } from "./must-hold.ts";
 
 const COMMAND_LINE = join(import.meta.dirname, "command-line.ts");
 
-/** Starts the suite in a runtime. Each command is a line of its input, and each result a line of its output. */
+/** Starts the tests of suite.ts in a runtime. Each command is a line of its input, and each result a line of its output. */
 function startCommandLine(program: string, ...args: readonly string[]): Running {
   const child = spawn(program, [...args, COMMAND_LINE], { stdio: ["pipe", "pipe", "inherit"] });
   onExit(() => child.kill("SIGKILL"));

@@ -1,4 +1,4 @@
-/** The suite as a program for Node, Deno and Bun: it reads commands as lines, and writes a line for each result. */
+/** The tests of suite.ts as a program for Node, Deno and Bun: it reads commands as lines, and writes a line for each result. */
 import { run } from "./commands.ts";
 
 let text = "";

@@ -1,4 +1,4 @@
-/** The suite as commands, with input and output in JSON. */
+/** The tests of suite.ts as commands, with input and output in JSON. */
 import type { Verifier } from "@session-service/verifier";
 import type { VectorFile } from "../vectors/format.ts";
 import { callRoutes, createLiveVerifier, isNodeVerifier, type Live, wrongVerdicts } from "./suite.ts";
@@ -23,7 +23,7 @@ const COMMANDS = {
 
 export type Command = keyof typeof COMMANDS;
 
-/** A runtime that runs the commands of the suite. */
+/** A runtime that runs the commands of this file. */
 export type Running = {
   run(command: Command, input?: unknown): Promise<unknown>;
   stop(): Promise<unknown>;

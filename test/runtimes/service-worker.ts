@@ -1,4 +1,4 @@
-/** The suite as a service worker, which receives commands as messages and posts the results. */
+/** The tests of suite.ts as a service worker, which receives commands as messages and posts the results. */
 import { createSession } from "../../src/browser/index.ts";
 import { run } from "./commands.ts";
 

@@ -1,4 +1,4 @@
-/** The suite as a Worker, which receives commands as requests and responds with the results. */
+/** The tests of suite.ts as a Worker, which receives commands as requests and responds with the results. */
 import { createVerifier } from "@session-service/verifier";
 import { run } from "./commands.ts";
 

@@ -1,4 +1,4 @@
-/** Starts the suite in workerd, the runtime of Cloudflare's Workers. */
+/** Starts the tests of suite.ts in workerd, the runtime of Cloudflare's Workers. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startProgram, whileRunning } from "../support/processes.ts";

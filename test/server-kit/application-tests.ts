@@ -15,7 +15,7 @@ import { navigations } from "./navigations.ts";
 import { startRelay } from "./relay.ts";
 import { COOKIES } from "./world.ts";
 
-/** How long requests share a response: a quarter of the reuse interval. */
+/** How long the requests of a browser share one response of the service, in ms: a quarter of the reuse interval. */
 const SHARED_MS = 2_500;
 /** The time limit of the setup, because compiling takes long on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
@@ -115,7 +115,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       });
       expect(pages.filter((html) => html.includes("Account of"))).toHaveLength(20);
       expect(counter.tokens.size).toBe(tokens + 1);
-      // If a busy machine takes longer to begin all requests, those that begin later share further responses.
+      // On a busy machine some of the requests may begin too late to share the first refresh, and cause further ones.
       const laterFlights = Math.floor((performance.now() - began) / SHARED_MS);
       expect(counter.refreshes - before).toBeLessThanOrEqual(1 + laterFlights);
       expect((await context.cookies()).map(({ name }) => name).sort()).toEqual(["access_token", "refresh_token"]);

@@ -1,4 +1,4 @@
-/** Pages of a session that is bound to a device key, as its own browser gets them and as a thief with copied cookies does. */
+/** Pages of a session that is bound to a device key, requested by its own browser and by an attacker who has copied its cookies. */
 import { expect, test } from "vitest";
 import type { ServerSessions } from "../../src/server-kit/index.ts";
 import { BOUND, Device } from "../support/device.ts";
@@ -25,7 +25,7 @@ async function view(sessions: ServerSessions, { jar }: Device) {
   return (await sessions.authenticate({ method: "GET", url: "/", headers }, "192.0.2.7")).user.state;
 }
 
-/** Returns a thief with copies of all cookies, but with a device cookie that the service has not issued. */
+/** Returns an attacker with copies of all cookies, but with a device cookie that the service has not issued. */
 function thiefOf(browser: Device): Device {
   const thief = browser.copied();
   thief.jar.set("refresh_token_device", "forged");

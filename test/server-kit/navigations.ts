@@ -108,7 +108,7 @@ export function navigations(parts: () => { readonly built: Built; readonly brows
       await redis?.stop();
     });
 
-    /** Navigates in all tabs until the time or the number is reached, and the tokens have expired often enough. */
+    /** Navigates in all tabs until `goesOn`, which receives the number of navigations, returns false. */
     async function browse(tabs: readonly Page[], seen: Seen, goesOn: (done: number) => boolean): Promise<void> {
       let navigations = 0;
       const inTab = async (tab: Page) => {

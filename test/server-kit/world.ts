@@ -52,7 +52,7 @@ export async function signIn(service: Service, subject = somebody()): Promise<Ja
   return jar;
 }
 
-/** Creates the sessions of one process of an application, and counts its calls of the service. */
+/** Creates the server kit of one process of an application, and counts its calls of the service. */
 export function aServer(service: Service, verifier: Verifier, options: Partial<ServerSessionsOptions> = {}) {
   const calls: { readonly path: string; readonly headers: Headers }[] = [];
   const sessions = createServerSessions({
