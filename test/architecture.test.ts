@@ -27,7 +27,7 @@ const WALLS: Record<string, readonly string[]> = {
     "config/cookie.ts",
     "verifier/bearer-token.ts",
     "verifier/dpop",
-    // The function that writes an OpenAPI document, here that of the admin API.
+    // This module writes OpenAPI documents, such as that of the admin API.
     "protoc-gen-openapi/document.ts",
   ],
   observability: ["session"],
@@ -209,9 +209,9 @@ test("no wall lets through what nobody imports", () => {
 });
 
 /**
- * The largest number of pairs of rooms of which one imports the other. `server` and `main` do not count, because they import all rooms.
- * Four pairs belong to forward-auth, one to the client library, one to the workers, three to the signals, two to the status lists, nine
- * to the relay, and one to the server kit.
+ * The largest number of pairs of rooms (folders of `src/`) of which one imports the other. `server` and `main` do not count, because they
+ * import all rooms. Four pairs belong to forward-auth, one to the client library, one to the workers, three to the signals, two to the
+ * status lists, nine to the relay, and one to the server kit.
  */
 const MAX_ARROWS = 83;
 
@@ -239,7 +239,7 @@ test("the composition root composes, and stays small", () => {
 const MAX_FILE_LINES = 250;
 const MAX_FUNCTION_LINES = 70;
 
-/** The files that may exceed the limit. Each consists of a single class. */
+/** Files that may have more than `MAX_FILE_LINES` lines. Each must consist of a single class. */
 const LONG_FILES: readonly string[] = [];
 
 test("no source file is too long", () => {

@@ -48,7 +48,8 @@ test("generating again changes nothing", () => {
   const copy = scratch();
   for (const name of ["proto", "buf.yaml", "buf.gen.yaml", "package.json"])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
-  // The plugins are links, because they import gen/ of this repository.
+  // The code generators in src/ import generated code by relative paths. A link to src/ lets them find gen/ of this repository, because the
+  // copy has no gen/ yet.
   for (const name of ["src", "node_modules"]) symlinkSync(join(ROOT, name), join(copy, name));
   buf(copy, "generate");
   const [fresh, committed] = [contents(join(copy, "gen")), contents(join(ROOT, "gen"))];
@@ -63,7 +64,7 @@ test.each([
   ["a git repository", (theirs: string) => `${gitCopy(join(theirs, "upstream"))}#branch=main`],
 ])("another team generates stubs from %s, of the public contracts alone", async (_, input) => {
   const theirs = scratch();
-  // The other team has the code generators that this project has.
+  // The other team's project has installed the code generators of this project.
   symlinkSync(join(ROOT, "node_modules"), join(theirs, "node_modules"));
   writeFileSync(join(theirs, "package.json"), '{"type":"module"}');
   mkdirSync(join(theirs, "stubs"));

@@ -18,7 +18,7 @@ test("a credential in a log line or in a response is found, also a part of one",
     response("POST", "/v1/auth/refresh").setHeader("set-cookie", "refresh_token=${token}; Path=/");
     console.log("the token ended with ${token.slice(-24)}");
     response("GET", "/metrics").end("clean_total 1\\nleaky_total{token=\\"${token}\\"} 1\\n");`;
-  // DATA_DIR is the empty directory, because the default one may hold the data of a service that a developer runs.
+  // DATA_DIR is an empty directory, because the default one may hold the data of a service that a developer runs.
   const env = { ...process.env, EMISSIONS_DIR: place, DATA_DIR: place };
   execFileSync(process.execPath, [...recording().options, "--input-type=module", "--eval", code], { env });
   expect(readEmissions(place)).toMatchObject({

@@ -61,7 +61,8 @@ describe("the configuration table", () => {
     const value = unquoted(byDefault) ?? "";
     expect(value).not.toBe("");
     const config = readConfig({ [name]: value });
-    // Without COOKIE_PATH the cookie's name determines its path, so only setting the stated default sets `path`.
+    // Without COOKIE_PATH the path of the cookie follows from its name, and the configuration has no `path`. So `path` is expected only if
+    // the variable is set.
     const path = name === "COOKIE_PATH" ? { cookie: { ...readConfig({}).cookie, path: value } } : {};
     expect(config).toEqual({ ...readConfig({}), ...path });
   });
@@ -100,7 +101,7 @@ test.each(readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry)
       .flatMap((file) =>
         [...read(join("src", room, file)).matchAll(/(?:from |import\()"(\.[^"]+|connect-http-routes[^"]*)"/g)].map(
           ([, specifier = ""]) =>
-            // An import that is not relative is the HTTP layer, which other rooms import by the name of its package.
+            // An import that is not relative names the package of the HTTP layer, which is src/http.
             specifier.startsWith(".") ? join("src", room, dirname(file), specifier).replace(/^src\//, "") : "http/",
         ),
       )

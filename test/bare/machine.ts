@@ -21,7 +21,7 @@ export type Machine = {
   readonly root: string;
   /** Clones the last commit of this repository into a new directory of the user. @returns the directory, as a path inside the machine */
   clone(user: User): Promise<string>;
-  /** Starts a command in a directory of the machine, as a user. Its processes end with it. */
+  /** Starts a command in a directory of the machine, as a user. All processes that the command has started end with it. */
   start(user: User, directory: string, command: string, env?: Readonly<Record<string, string>>): Program;
   /** Removes the files of the machine. They take gigabytes, so removing them at the exit of the process would take too long. */
   remove(): Promise<void>;
@@ -76,7 +76,7 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
   };
 }
 
-/** Gives the bare machine the settings with which this machine reaches its registries. @returns variables for npm */
+/** Gives the bare machine the settings with which this machine reaches package registries. @returns variables for npm */
 async function joinNetwork(root: string): Promise<Readonly<Record<string, string>>> {
   for (const name of ["resolv.conf", "hosts"]) await copyFile(`/etc/${name}`, join(root, "etc", name));
   const [registry = "", authorities = "null"] = await Promise.all(["registry", "cafile"].map(npmConfig));

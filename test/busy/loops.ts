@@ -12,7 +12,7 @@ const LOOP = `
 
 export type BusyLoops = {
   readonly pids: readonly number[];
-  /** Ends exactly these processes. */
+  /** Ends the processes that were started, and no others. */
   stop(): Promise<void>;
 };
 

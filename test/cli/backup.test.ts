@@ -196,7 +196,7 @@ test("a service does not start on a store with a trigger", async () => {
   expect([code, stderr]).toEqual([1, expect.stringContaining("it has a trigger that this service did not make: stay")]);
 });
 
-// Only root can give a directory to another user. `npm test` as another user leaves these out; CI runs as root.
+// Only root can give a directory to another user. `npm test` as another user leaves these tests out; CI runs as root.
 describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
   const OTHER = 12_345;
   const refused = (path: string) =>

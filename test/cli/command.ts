@@ -25,7 +25,7 @@ export function startCommand(args: readonly string[], { env = {}, input = "", cw
       text[name] += chunk;
     });
   }
-  child.stdin.on("error", () => {}).end(input); // A command that reads nothing may have ended already.
+  child.stdin.on("error", () => {}).end(input); // Writing the input fails if the command has ended without reading it.
   const ended = new Promise<Ended>((resolve) => {
     child.once("close", (code) => resolve({ code, out: text.stdout, err: text.stderr }));
   });

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { parseRing, type Ring, type RingKey } from "../../src/tokens/ring.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
 
-/** The command line of the key ring, as a process of its own. */
+/** The directory of the key ring on which a test runs the command `keys`, as a separate process. */
 let directory = "";
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "keys-"));

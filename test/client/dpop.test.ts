@@ -1,4 +1,4 @@
-/** The client library with a key (DPoP) against the real service: clocks, nonces, `fetch`, Connect, other processes, a thief. */
+/** The client library with a key (DPoP) against the real service: clocks, nonces, `fetch`, Connect, other processes, an attacker. */
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The client library against the real service: refresh, fetch, Connect, outages, the end. */
+/** The client library against the real service: refresh, fetch, Connect, outages, and the end of the session. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -68,7 +68,8 @@ test("a refresh token is not spent while its successor could not be stored", asy
     requests.push(url);
     return fetch(url, init);
   };
-  // The temporary file beside it has a longer name, which no file system allows, so the file can be read but not replaced.
+  // The name of the file is almost as long as file systems allow. The temporary file that would replace it has a longer name, which is not
+  // allowed, so the file can be read but not replaced.
   const path = join(directory, "s".repeat(240));
   writeFileSync(path, JSON.stringify({ refreshToken: user.refreshToken }));
   const options = { service: service.publicUrl, clientId: "cli", requestTimeoutMs: PATIENCE_MS, fetch: noted };

@@ -1,4 +1,4 @@
-/** Turns on the real event loop, which the tests block at times. */
+/** Tests turns, the unit in which a process measures the time it has run, on the real event loop. The tests block the loop at times. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
@@ -120,7 +120,7 @@ test("turns are counted while there are followers", async () => {
   expect([calls, turns.ranMs()]).toEqual([ended, ran]);
 });
 
-/** Tests turns with a model of the event loop, which iterates only when the test calls it. */
+/** Creates turns on a model of the event loop, which iterates only when the test calls it. */
 function modelled() {
   const loop = new Loop();
   const turns = new Turns(loop);

@@ -162,7 +162,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   await page.getByText("No live sessions of this user").waitFor();
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
 
-  // The service writes events a moment later, so the page reads them again without being asked to.
+  // The service writes events with a delay, so the page reads them again without a click of the user.
   await expect.poll(() => page.locator(".timeline li").count()).toBe(6);
   await expect.poll(() => reads).toBeGreaterThan(1);
   const timeline = page.locator(".timeline");
@@ -373,13 +373,13 @@ test("the live page reads no more once it is left", async () => {
     expect(await page.evaluate("fetch('/healthz').then(({ status }) => status)")).toBe(200);
   };
   await signIn(FULL, "#/live");
-  // The page is left while it waits for the time of the next reading.
+  // The user leaves the page while it waits for the time of its next request.
   await page.getByRole("heading", { name: "Key ring" }).waitFor();
   await leave();
   const before = readings;
   await later();
   expect(readings).toBe(before);
-  // The page is left while a reading is under way.
+  // The user leaves the page while a request is in flight.
   held = Promise.withResolvers<void>();
   await page.getByRole("link", { name: "Live" }).click();
   await expect.poll(() => readings).toBe(before + 1);
@@ -458,7 +458,7 @@ test("it is used by keyboard alone, on a phone, in the dark", async () => {
   await page.getByRole("dialog").waitFor();
   await screenshot("phone-confirm");
   await page.keyboard.press("Escape");
-  // The dialog is located by its element. A closed dialog has no role, but its `close` event may still be outstanding.
+  // The dialog is located by its element, because it has no role once it is closed, while its `close` event may still be outstanding.
   await page.locator("dialog").waitFor({ state: "detached" });
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();

@@ -27,7 +27,7 @@ export type ImageConfig = {
 export type Image = {
   readonly root: string;
   readonly config: ImageConfig;
-  /** The root of the base image, if there is one. */
+  /** The root directory of the base image. Undefined in the short form, which uses this machine as the base. */
   readonly baseRoot?: string;
 };
 

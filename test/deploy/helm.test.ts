@@ -7,7 +7,7 @@ import { faultsOf, helm, helmTemplate, kustomize, type Manifest } from "./kubern
 const CHART = "deploy/helm/session-service";
 const rendered = helmTemplate("session-service", CHART);
 
-/** Fields that only the chart or only the manifests write: labels of the release, marks of a changed configuration, defaults. */
+/** Fields that only the chart or only the manifests write: labels of the release, checksums of the configuration, defaults. */
 const OWN = ["app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart", "checksum/config"];
 const DEFAULTS = new Set(["namespace", "imagePullPolicy", ...OWN]);
 

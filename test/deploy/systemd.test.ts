@@ -53,8 +53,8 @@ function callsOf(group: string): string[] {
 }
 
 /**
- * System calls that the filter refuses and the service does not need. Only as root does SQLite give its files to the database's owner by
- * fchown.
+ * System calls that the filter refuses and the service does not need. SQLite calls fchown only if it runs as root, to give its files to the
+ * owner of the database.
  */
 const DISPENSABLE = ["fchown"];
 

@@ -13,7 +13,7 @@ import { RelayService } from "../http/gen/relay/v1/relay_pb.ts";
 import { openHttp1 } from "../http/support/servers.ts";
 
 const HEAD = { ":status": 200, "content-type": "application/grpc+proto" };
-/** An item whose name is `a`, in its envelope. */
+/** The message of gRPC for an item whose name is `a`, with its prefix of five bytes. */
 const MESSAGE = Buffer.from([0, 0, 0, 0, 3, 0x0a, 1, 0x61]);
 const UNAVAILABLE = { code: 14, message: "the upstream is unavailable", details: [] };
 

@@ -119,7 +119,7 @@ test("checks at the same time share one probe", async () => {
   const { client } = await serve({ probe: () => new Promise<void>((resolve) => probes.push(resolve)) });
   const checks = [client.check(""), client.check("acme.v1.Other")];
   await until(async () => expect(probes).toHaveLength(1));
-  await client.check("acme.v1.Nothing"); // The checks before this one have arrived when it returns.
+  await client.check("acme.v1.Nothing"); // When this check returns, the server has also received the earlier checks.
   expect(probes).toHaveLength(1);
   probes[0]?.();
   expect(await Promise.all(checks)).toEqual(["SERVING", "SERVING"]);

@@ -168,7 +168,7 @@ describe("a store that replies slowly", () => {
     admission.hear(begun);
     expect(admission.accept()).toBeUndefined();
     ticks(1);
-    admission.hear(begun); // The same read of the log is reported again when it is complete.
+    admission.hear(begun); // The end of a read of the revocation log is reported. Its beginning was reported above.
     expect(admission.accept()).toBeUndefined();
   });
 

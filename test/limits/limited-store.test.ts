@@ -6,7 +6,7 @@ import { type SessionStore, StoreBusy, StoreUnavailable } from "../../src/sessio
 
 const sid = "A".repeat(23) as SessionId;
 
-/** Returns a store whose calls wait until the test settles them. */
+/** Returns a store whose calls stay pending until the test resolves or rejects them. */
 function aStore(maxWaiting: number) {
   const pending: { verb: string; resolve: (value: unknown) => void; reject: (error: Error) => void }[] = [];
   const store = new Proxy({} as SessionStore, {

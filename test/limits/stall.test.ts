@@ -16,8 +16,8 @@ const TOLERANCE_MS = stallTolerances(R).rotationMs;
 /** The longest duration of a step of the loop that is not blocked, in ms. */
 const SHORT_MS = 5;
 /**
- * How much longer than tolerated the first request of a connection may have waited, in ms: shorter waits for a connection are not
- * recorded.
+ * How much longer than tolerated the first request of a connection may have waited, in ms. The listener does not record shorter waits for a
+ * connection.
  */
 const PROMPT_MS = TOLERANCE_MS / 4;
 

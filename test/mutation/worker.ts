@@ -66,7 +66,7 @@ export function openWorker(root: string, maxStages: number) {
   const copy = copyTree(root);
   const tests = openTests(copy);
 
-  /** Runs `act` while the mutant is written into its file. */
+  /** Runs `act` while the file contains the mutant. */
   async function mutated<T>(mutant: Mutant, act: () => Promise<T>): Promise<T> {
     const path = join(copy, mutant.file);
     const original = readFileSync(path, "utf8");

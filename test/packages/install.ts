@@ -28,14 +28,14 @@ export type PackageJson = {
 export type Directory = {
   readonly path: string;
   write(files: Readonly<Record<string, string>>): Promise<void>;
-  /** Runs a command. Its path has the executables of the directory, then those of this repository. */
+  /** Runs a command. PATH has the executables of this directory first, and then those of this repository. */
   run(command: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }>;
   remove(): Promise<void>;
 };
 
 /**
- * Packs a built package, unpacks it and links the dependencies that it declares, and no other package. `alsoLinked` are
- * the consumer's own dependencies. `built` is where the packages are.
+ * Packs a built package, unpacks it and links the dependencies that it declares, and no other package. `alsoLinked` are the consumer's own
+ * dependencies. `built` is the directory that contains the built packages.
  */
 export async function installPacked(
   folder: string,

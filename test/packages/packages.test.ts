@@ -219,7 +219,7 @@ export const wrong = () => library.getBook({ name: 1 });
 
 describe("the example of docs/http-layer.md", () => {
   const page = readFileSync("docs/http-layer.md", "utf8");
-  /** The commands of the page, and the output that the page shows for them. */
+  /** The commands in docs/http-layer.md, and the output that the page prints for them. */
   const [, commands = "", output = ""] = /^```sh\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
   let directory: Directory;
   beforeAll(async () => {
@@ -323,7 +323,7 @@ export const interceptor: Interceptor = session.interceptor;
 export const useIt = (): Snapshot => useSession(session);
 // @ts-expect-error The declarations are there, and they are strict.
 export const wrong = () => createSession({ baseUrl: 1 });
-// A server that renders may import it: nothing happens, and nothing keeps the process alive.
+// A server that renders pages may import the package. Creating a session there sends nothing, and does not keep the process alive.
 const { state } = session.snapshot;
 session.dispose();
 await session.accessToken().catch((error: unknown) => console.log(state, error instanceof SessionError && error.reason));

@@ -90,7 +90,7 @@ export const service = (option: string, fields = "string name = 1; string other 
   service Shelf { rpc Get(M) returns (M) { option (google.api.http) = {${option}}; } }
   message M { ${fields} message Inner { string id = 1; Deep deep = 2; } message Deep { int64 n = 1; M m = 2; } }`;
 
-/** The only operation of `service`. */
+/** Describes the file that `service` makes, and returns its only operation. */
 export const get = (option: string, fields?: string, parameter?: string) =>
   operation(describeText(service(option, fields), parameter), "Shelf_Get");
 

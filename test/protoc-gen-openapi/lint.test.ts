@@ -48,7 +48,7 @@ async function lint(name: string, document: object): Promise<Finding[]> {
     "json",
   ];
   const output = await new Promise<string>((resolve) => {
-    // The linter exits with 1 if there are errors.
+    // The linter exits with 1 if there are errors. That is not a failure here, so the exit code is ignored.
     execFile(process.execPath, [...args, "--max-problems", "1000"], { env, maxBuffer: 2 ** 26 }, (_, stdout) =>
       resolve(stdout),
     );

@@ -11,7 +11,7 @@ const document = describeDirectory("test/http/proto");
 const check = schemaChecker(document);
 const problems = (type: DescMessage, value: unknown) => check({ $ref: `#/components/schemas/${type.typeName}` }, value);
 
-/** Removes enum values without a name, which the schemas do not list. */
+/** Accepts only fields that are no enums. Random values of enums may have no name, and the schemas list only values with names. */
 const named = (field: DescField) => field.fieldKind !== "enum";
 
 const written = (type: DescMessage, message: Message, alwaysEmitImplicit: boolean) =>

@@ -24,7 +24,7 @@ let service: Service;
 let program: Program;
 let provider: Server;
 let origin: string;
-/** The same application behind a proxy with TLS. */
+/** A second process of the application, behind a proxy with TLS. */
 let secured: Program;
 let securedUrl: string;
 const SECURED = "https://app.example";

@@ -16,7 +16,7 @@ function startReady(): ChildProcess {
   return worker;
 }
 
-/** Starts two workers. `next.start` is the function that starts further ones. */
+/** Starts two workers. `next.start` is the function that starts further workers. */
 async function startTwo() {
   const workers: ChildProcess[] = [];
   const lines: Line[] = [];
@@ -79,7 +79,8 @@ test("a report that arrives after the end of its worker adds nothing to the metr
   victim?.emit("message", { type: "metrics", id: 1, values: [] });
   const exited = asking && once(asking, "exit");
   asking?.send({ type: "ask" });
-  // The exit code of this worker is the number of reports: the sum of ended workers, its own, and that of the new worker if it is ready.
+  // The worker exits with the number of reports as its code. There are two (the sum of all ended workers, and its own), and a third if the
+  // new worker is ready.
   const [code] = (await exited) ?? [];
   expect([2, 3]).toContain(code);
 });
