@@ -165,7 +165,8 @@ describe("when the file of the authorities changes", () => {
     const agent = new Agent({ ...prometheus, maxCachedSessions: 10 });
     expect(await metricsBy(agent)).toEqual([200, false]);
     writeFileSync(path("clients.pem"), strangers.cert);
-    // The name in the certificate has no scope for metrics (403). If its authority were not trusted, the status would be 401.
+    // This certificate was signed by the new authority, but its name has no scope for metrics (403). With an authority that is not trusted,
+    // the status would be 401.
     await until(async () => expect(await status(foreign)).toBe(403));
     expect(await status(prometheus)).toBe(401);
     expect(await metricsBy(agent)).toEqual([401, false]);

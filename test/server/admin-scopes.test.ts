@@ -143,7 +143,8 @@ test("the log names the admin who created and ended a session, and who was refus
     { event: "session_created", by: "sessions:create" },
     { event: "session_ended", by: "ADMIN_TOKENS[0]" },
   ]);
-  // The call is repeated, because the log is limited to some refusals per second, and earlier tests may have used these up.
+  // The call is repeated until its log line appears. The log accepts only some refusals per second, and earlier tests may have used these
+  // up.
   await until(async () => {
     await caller.call(admin.revokeSession, { sessionId }, bearer(tokenOf("watch")));
     const refused = { event: "authz_failed", operation: "RevokeSession", by: "watch", scope: "sessions:revoke" };

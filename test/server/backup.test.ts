@@ -50,7 +50,8 @@ async function expectRestored(
   service: Service,
   { loggedOut, newer }: { readonly loggedOut: string; readonly newer: string },
 ): Promise<void> {
-  // As the documentation warns, the logout after the backup is undone. The refreshes are not.
+  // The logout happened after the backup, so restoring the backup has undone it, as the documentation warns. The refreshes after the backup
+  // are still valid.
   expect((await refresh(service, loggedOut)).status).toBe(200);
   expect((await refresh(service, newer)).status).toBe(200);
   paste(REVOKE_ALL, { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken });
@@ -60,7 +61,7 @@ async function expectRestored(
   expect((await refresh(service, refreshToken)).status).toBe(200);
 }
 
-/** Uses the sessions after the backup: one is logged out, and the other one is refreshed twice. */
+/** Uses two sessions after the backup: one is logged out, and the other one is refreshed twice. Returns a token of each. */
 async function goOn(
   service: Service,
   alice: Awaited<ReturnType<typeof logIn>>,

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop();
   expect(service.stderr()).not.toMatch(/"bug"|"level":"error"/);
-  // A library that prints something itself would break the format of the log.
+  // Every line of the log is JSON. A library that prints something itself would break this format.
   const lines = service.stderr().split("\n").slice(0, -1);
   expect(lines.filter((line) => !line.startsWith("{"))).toEqual([]);
 });
@@ -131,7 +131,7 @@ describe.each([
   ])("a message for %s is read up to its length, one byte more is too large", async (__, path, most) => {
     const isGrpc = type.startsWith("application/grpc");
     const send = async (length: number) => {
-      // The message consists of an unknown field, whose bytes are read and ignored.
+      // The message contains only a field that the schema does not have. The service reads its bytes and ignores them.
       const data = isGrpc
         ? Buffer.concat([Buffer.from([0xfa, 0x01, ...varint(length - 5)]), Buffer.alloc(length - 5)])
         : Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);

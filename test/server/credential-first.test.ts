@@ -26,7 +26,10 @@ beforeAll(async () => {
   bad = [["absent", {}], ...cookies, ...bearers];
 });
 
-/** The RPCs that refuse credentials that are not authentic. RenewDevice is missing: it responds that there is nothing to renew. */
+/**
+ * The RPCs that refuse a credential that is not authentic. `RenewDevice` is not among them: it responds with success that there is nothing
+ * to renew.
+ */
 const RPCS = SessionService.methods.filter(({ name }) => name !== "RenewDevice").map(({ name }) => name);
 const TYPES = [
   ...["application/json", "application/proto", "application/grpc+proto", "application/grpc+json"],

@@ -40,7 +40,7 @@ const claimsOf = async (response: Response) => {
   return JSON.parse(Buffer.from(data.accessToken.split(".")[1] ?? "", "base64url").toString());
 };
 
-// This test of the log comes first, because the log accepts only ten lines of a kind per second.
+// This test reads log lines. It comes first, because the log accepts only ten lines of a kind per second, which later tests use up.
 test("every step is recorded, without a token", async () => {
   const user = await logIn(service);
   const { sid, subject } = user;
@@ -157,7 +157,7 @@ describe("the protocol", () => {
     const other = await bound.send(RENEW, { "sec-secure-session-id": "A".repeat(23) });
     const nobody = await new Device(service.publicUrl, "").send(RENEW);
     await bound.copied().send("/v1/auth/logout");
-    const asked = await unbound.send(RENEW); // The first request has no proof.
+    const asked = await unbound.send(RENEW); // A request for a renewal without a proof, as browsers send it first.
     for (const response of [await unbound.renew(challenge), await bound.renew(next), other, nobody, asked]) {
       expect(response.status).toBe(200);
       expect(await response.json()).toMatchObject({ continue: false });
@@ -252,7 +252,9 @@ test("the routes have no rate limit, and a doubled proof is none", async () => {
   expect([...statuses]).toEqual([401]);
 });
 
-/** Returns a browser with all cookies of another one, renamed to the names without prefixes that an earlier deployment used. */
+/**
+ * Returns a copy of a browser with the same cookies, but without the prefix `__Host-` in their names, as an earlier deployment set them.
+ */
 function withPlainNames({ url, jar, key }: Device): Device {
   const device = new Device(url, "", key);
   for (const [name, value] of jar) device.jar.set(name.replace("__Host-", ""), value);

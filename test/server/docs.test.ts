@@ -87,7 +87,8 @@ test("the admin API has a document and a page of its own, which the public API h
   const { info, paths } = JSON.parse(document.body) as { info: { version: string }; paths: object };
   expect(info.version).toBe(manifest.version);
   expect(Object.keys(paths)).toContain("/auth.admin.v1.SessionAdminService/ListSessionEvents");
-  expect(Object.keys(paths).join()).not.toContain("WatchRevocations"); // The RPC is a stream, which JSON calls cannot carry.
+  // `WatchRevocations` is a stream, which JSON calls cannot carry.
+  expect(Object.keys(paths).join()).not.toContain("WatchRevocations");
   expect((await request(open.adminUrl, { path: "/docs" })).body).toContain("Admin API");
   expect((await get("/openapi.json")).body).not.toContain("SessionAdminService");
 });

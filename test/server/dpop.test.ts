@@ -245,7 +245,8 @@ describe.each(STORES)("on the %s store", (store) => {
     expect((await byCookie(next)).status).toBe(401);
     expect((await byCookie(next, proofFor(key, REVOKE))).status).toBe(400);
     expect((await byCookie(next, proofFor(key, path))).status).toBe(200);
-    // Pages that use the kit cannot prove a key. So a script in a page must not be able to bind the session of the page to a key.
+    // Pages that use the browser kit send no proofs. If a script in a page could bind the session to a key, every later refresh of the page
+    // would be refused.
     const page = await signIn();
     const unbound = await byCookie(page.refreshToken, proofFor(key, path));
     expect((await byCookie(successor(unbound) ?? "")).status).toBe(200);

@@ -1,4 +1,4 @@
-/** What callers can rely on exactly: times to the second, and texts to the letter. */
+/** Exact values on which callers may rely: times to the second, and texts to the letter. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { RPC_PROTOCOLS } from "../support/clients.ts";

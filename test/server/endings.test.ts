@@ -55,7 +55,7 @@ async function revokeByToken(service: Service, kind: "accessToken" | "refreshTok
 
 const asAdmin = (service: Service) => bearer(service.adminToken);
 
-/** The ways to end sessions, by reason. If a reason has none, this does not compile. */
+/** The ways to end sessions, by reason. The type requires at least an entry for each reason, so that none can be forgotten. */
 const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = {
   logout: {
     async "by bearer token"(service) {

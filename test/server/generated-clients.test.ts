@@ -39,7 +39,10 @@ function tool(path: string): string {
   return file;
 }
 
-/** The steps of a program with either client, using the calls `create`, `refresh`, `list` and `logout`. */
+/**
+ * The code of a program that logs a user in, refreshes and logs out. It calls `create`, `refresh`, `list` and `logout`, which each
+ * generated client provides in its own way.
+ */
 const STEPS = `
   const login = await create({ subject, client: { displayName: "generated" } });
   const cookie = login.setCookie.split(";")[0] ?? "";

@@ -73,7 +73,7 @@ test("requests that never come whole take neither listener down where few files 
   const head = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
   const slow = Array.from({ length: 200 }, () => dial(ready.public));
   for (const { socket } of slow) socket.write(head);
-  await Promise.any(slow.map(({ closed }) => closed)); // The listener closes one connection when it has too many.
+  await Promise.any(slow.map(({ closed }) => closed)); // The listener closes a connection when too many are open.
   expect(await statusFrom(ready.public, "127.0.0.2")).toBe("200");
   expect(await statusFrom(ready.admin, "127.0.0.1")).toBe("200");
   child.kill("SIGKILL");
@@ -85,7 +85,7 @@ test.each([
   ["HTTP/1.1, a body in pieces that never ends", "Transfer-Encoding: chunked", "1\r\n{\r\n"],
 ])("a request takes no longer than REQUEST_TIMEOUT over %s", async (_, length, body) => {
   const service = await startService({ REQUEST_TIMEOUT: "1s" });
-  // Without a credential, the service does not wait for a body.
+  // The request has a valid credential, because without one the service refuses it and does not wait for its body.
   const credential = `Cookie: refresh_token=${(await logIn(service)).refreshToken}\r\n`;
   const { socket, closed } = dial(service.publicUrl);
   socket.write(`POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n${credential}${length}\r\n\r\n${body}`);

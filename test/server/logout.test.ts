@@ -63,7 +63,8 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         const variants = malleated(user.accessToken);
         const mirrored = variants.at(-1)?.[1] ?? "";
-        // The token must be accepted before the logout, because otherwise its refusal below would prove nothing.
+        // This other encoding of the access token must be accepted before the logout. Otherwise its refusal after the logout would prove
+        // nothing.
         message(await caller.call(listSessions, {}, bearer(mirrored)));
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         for (const [what, text] of variants) {

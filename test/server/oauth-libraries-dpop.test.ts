@@ -81,11 +81,12 @@ describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
     const second = await client.refreshTokenGrant(config, first.refresh_token ?? "", undefined, { DPoP });
     expect(second.token_type).toBe("dpop");
     expect(claims(second.access_token).cnf).toEqual({ jkt: await DPoP.calculateThumbprint() });
-    // The refresh token was replaced long ago, but with a proof it is still accepted.
+    // This refresh token was replaced by two later refreshes. With a proof of the key it is still accepted.
     await client.refreshTokenGrant(config, refreshToken, undefined, { DPoP });
     const failure = await client.refreshTokenGrant(config, second.refresh_token ?? "").catch((error: unknown) => error);
     expect(failure).toMatchObject({ status: 400, error: "invalid_dpop_proof" });
-    // The library sends no proof with a revocation, but it sends one with requests to resources, such as these two.
+    // The library sends no proof with its revocation call. It does send one with requests to protected resources, so this function calls
+    // the service in that way.
     const call = (method: string, path: string) =>
       client.fetchProtectedResource(
         config,

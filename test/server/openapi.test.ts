@@ -20,7 +20,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** The document, changed so that objects must not have members that their schemas do not declare. */
+/** The OpenAPI document, changed so that a response with a member that its schema does not declare is invalid. */
 const closed: Document = structuredClone(generated);
 for (const schema of Object.values(closed.components.schemas)) Object.assign(schema, { additionalProperties: false });
 const check = schemaChecker(closed);
@@ -50,7 +50,7 @@ function ask({ method, path, operation }: Place, who: LoggedIn | undefined, chan
   });
 }
 
-/** Checks a response against the description of its status; `default` describes all other statuses. */
+/** Checks a response against its description in the document: that of its status, or `default` if there is none. */
 function expectAsDescribed({ operation }: Place, response: RawResponse, status: number) {
   expect(response.status, response.body).toBe(status);
   expect(Object.keys(operation.responses)).toContain(String(status));
@@ -137,7 +137,7 @@ test.each(titled.filter(([, place]) => isOptional(place)))("%s needs no credenti
 
 test("the admin API asks for the body of each operation, if only an empty message", async () => {
   const document = JSON.parse(readFileSync("gen/openapi-admin.json", "utf8")) as Document;
-  // The OAuth routes accept an empty request as an empty message.
+  // Only RPCs are called here. The OAuth routes accept an empty request as an empty message.
   const rpcs = operationsOf(document).filter(({ operation }) => operation.tags[0] === "SessionAdminService");
   for (const { path, operation } of rpcs) {
     const response = await request(service.adminUrl, { method: "POST", path, headers: bearer(service.adminToken) });

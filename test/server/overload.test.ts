@@ -73,7 +73,7 @@ describe("while Redis is stalled", () => {
         return given;
       });
     });
-    // Redis is paused, so the responses so far are refusals without a command to Redis.
+    // Redis is paused, so no refresh can be served. The responses that have arrived by now are refusals that needed no command to Redis.
     await until(async () => {
       if (early < REQUESTS - MAX_WAITING) throw new Error("not yet");
     });
@@ -93,7 +93,7 @@ describe("while Redis is stalled", () => {
     const replies = await Promise.all(all);
     message(await loggedOut);
     const statuses = replies.map(({ status }) => status);
-    // The refreshes that were already waiting when the logout came are served.
+    // The refreshes whose commands were waiting when the logout was sent are served, because Redis executes their commands first.
     expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_WAITING);
     expect(statuses.filter((status) => status === 503)).toHaveLength(REQUESTS - MAX_WAITING);
     expect(new Set(replies.filter(({ status }) => status === 503).map(({ retryAfter }) => retryAfter))).toEqual(
@@ -170,7 +170,7 @@ describe("while the event loop is kept busy", () => {
     await flood;
     expect([...counts.keys()].sort()).toEqual([200, 503]);
     expect(refused(await metrics(service), "event_loop")).toBeGreaterThanOrEqual(500);
-    // The refusals end with the next turn of the event loop that is on time. On a busy machine that may take several turns.
+    // The service refuses calls until a turn of the event loop is on time again. On a busy machine that may take several turns.
     await until(async () => {
       if ((await send(service, user.refreshToken, agent)).status !== 200) throw new Error("still refused");
     });

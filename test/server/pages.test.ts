@@ -46,7 +46,7 @@ test("metrics are on the admin API alone", async () => {
   await logIn(service);
   const read = () => request(service.adminUrl, { path: "/metrics" });
   expect((await read()).headers.get("content-type")).toMatch(/^text\/plain/);
-  // A session is counted when its creation is recorded. After the process was stopped for a moment, that is later than the response.
+  // A session is counted when its creation is written to the log. That may happen after the response to CreateSession.
   await expect.poll(async () => (await read()).body).toMatch(/^session_created_total [1-9]/m);
 });
 

@@ -170,7 +170,7 @@ describe("stop", () => {
     await Promise.all(watches.map(({ batches }) => batches.next()));
     const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nCookie: refresh_token=${user.refreshToken}\r\n`;
     const { socket, received } = await connected(service.publicUrl, `${head}Content-Length: 2\r\n\r\n{`);
-    // The response to a later request shows that the head has arrived.
+    // The service has responded to a later request, so it has received the head of the incomplete one.
     await request(service.publicUrl, { path: "/healthz" });
     service.kill("SIGTERM");
     for (const { batches } of watches) {
@@ -211,7 +211,8 @@ describe("what outlives the process", () => {
     const listener = openPublic(after);
     const again = await listener.call(refresh, {}, cookie(successor(refreshed) ?? ""));
     message(again);
-    // The issuer contains the port, which has changed, so access tokens from before are not tested.
+    // The issuer contains the port of the service, which has changed. Access tokens from before the restart are therefore invalid, and are
+    // not tested.
     const live = message(
       await openAdmin(after).call(admin.getSession, { sessionId: user.sid }, bearer(after.adminToken)),
     );
@@ -246,7 +247,7 @@ test("the service survives the end of the process that reads its standard output
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-/** Starts the service with its output to a pipe, as in `npm start | head -1`, whose reader exits before it has read anything. */
+/** Starts the service with its output to a pipe whose reader exits before it has read anything, as in `npm start | true`. */
 async function startUnread() {
   const holder = createServer().listen(0, "127.0.0.1");
   await once(holder, "listening");

@@ -90,7 +90,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         const address = from(anAddress());
-        // The test makes one refresh less than the limit of the session. The limit also counts refreshes after the session has ended.
+        // The limit of the session still counts refreshes after the session has ended. The refreshes in this loop do not exceed that limit.
         for (let time = 0; time < LIMIT; time++) {
           const ended = await caller.call(refresh, {}, { ...cookie(user.refreshToken), ...address });
           expect(ended).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });
@@ -175,8 +175,8 @@ describe("with every limit off", () => {
 });
 
 describe("by default", () => {
-  // The reuse interval is long, because a very busy machine delays requests, and the service refuses those that waited for a quarter of
-  // it.
+  // The service refuses requests that have waited for a quarter of the reuse interval. The interval is long, so that the delays of a very
+  // busy machine cause no refusals.
   const service = aService({ REUSE_INTERVAL: "60s" });
   test("a hundred tabs that all wake up, three times in a row, are served", async () => {
     const user = await logIn(service);
@@ -199,7 +199,7 @@ describe("by default", () => {
       minted += responses.filter((response) => response.ok).length;
     }
     expect(minted).toBeGreaterThanOrEqual(300);
-    // On a busy machine a window may end during the test, and further requests are then allowed.
+    // On a busy machine a window of the rate limit may end during the test. Further requests are then allowed.
     const windows = 1 + Math.floor((performance.now() - start) / 30_000);
     expect(minted).toBeLessThanOrEqual(332 * windows);
   });

@@ -23,7 +23,10 @@ import { quietMs } from "../support/slowness.ts";
 const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
 const ADMIN_TOKEN = "admin".repeat(8);
 const COMMAND_TIMEOUT_MS = 500;
-/** How long all calls together may take beyond one command timeout, in ms. If calls waited for a second timeout, they would take longer. */
+/**
+ * All calls are sent at once, and each may wait for one command timeout. This is how long they may take beyond that, in ms. Calls that
+ * waited for a second timeout would take longer.
+ */
 const MAX_QUIET_MS = 300;
 const UNAVAILABLE = { ok: false, code: "E503_UNAVAILABLE", text: "temporarily unavailable, try again" };
 
@@ -89,7 +92,7 @@ describe("while Redis does not respond, no credential is refused", () => {
             expect(response.headers.get("retry-after")).toBe("1");
             expect(response.headers.getSetCookie()).toEqual([]);
           }
-          // Responses that do not depend on the store are the same as without an outage.
+          // Requests whose response does not depend on the store get it during the outage as well.
           expect(await publicListener.call(refresh, {}, cookie("x"))).toMatchObject({ code: "E001_AUTH_FAILURE" });
           publicListener.close();
           adminListener.close();
@@ -104,7 +107,8 @@ describe("while Redis does not respond, no credential is refused", () => {
       for (const [at, kind] of PUBLIC_PROTOCOLS.entries()) {
         const listener = kind.open(service.publicUrl);
         const user = users[at] as LoggedIn;
-        // After a stall Redis executes the commands that it received before, including the logouts.
+        // If Redis was only stalled, it now executes the commands that it had received, which include the logouts. If it was lost, the
+        // sessions are still live.
         if (lost) message(await listener.call(refresh, {}, cookie(user.refreshToken)));
         const fresh = await logIn(service);
         message(await listener.call(refresh, {}, cookie(fresh.refreshToken)));
@@ -120,7 +124,7 @@ test("watchers hear nothing while Redis is away, and again when it is back", asy
   const caller = (RPC_PROTOCOLS[3] as ProtocolClient).open(service.adminUrl);
   const watch = () => caller.stream(admin.watchRevocations, {}, bearer(ADMIN_TOKEN))[Symbol.asyncIterator]();
   let batches = watch();
-  // The feed works again as soon as it sends a heartbeat after the outage.
+  // Opens the feed of revocations until it sends a message, such as a heartbeat. That shows that the feed works after the outage.
   for (let silent = true; silent; batches = silent ? watch() : batches) {
     silent = await batches.next().then(
       () => false,

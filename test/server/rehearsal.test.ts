@@ -14,8 +14,8 @@ import { scratch, startService } from "../support/service.ts";
 const ADMIN = "/auth.admin.v1.SessionAdminService";
 const REFRESH = "/v1/auth/refresh";
 /**
- * The steps of the rehearsal: a login, two refreshes, the calls of a page and of a service, and a logout, after which a refresh is
- * refused.
+ * The requests that the service sends to itself before it is ready (the rehearsal): a login, two refreshes, the calls of a page and of an
+ * internal service, a logout, and a refresh that is refused because of the logout.
  */
 const STEPS = [
   ...[`${ADMIN}/CreateSession`, REFRESH, REFRESH, "/v1/auth/sessions", `${ADMIN}/IntrospectToken`],

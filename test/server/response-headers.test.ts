@@ -74,7 +74,7 @@ describe("every response of the public API", () => {
       request(proxied.publicUrl, { ...wanted, headers: { "x-forwarded-proto": scheme, ...wanted.headers } });
     expect(fields((await via("https")).headers)).toEqual(["nosniff", "same-origin", "max-age=31536000"]);
     expect(fields((await via("http")).headers)).toEqual(["nosniff", "same-origin", null]);
-    // The proxy appends its own entry, so only the last one is trusted.
+    // A proxy appends the scheme that it has seen to those that the client sent, so only the last one is trusted.
     expect(fields((await via("https, http")).headers)).toEqual(["nosniff", "same-origin", null]);
     expect(fields((await request(proxied.publicUrl, wanted)).headers)).toEqual(["nosniff", "same-origin", null]);
   });

@@ -111,10 +111,10 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = { ...early, accessToken, refreshToken: successor(refreshed) ?? "" };
         const revoke = async (issuedBefore: { seconds: bigint; nanos: number }) =>
           message(await caller.call(admin.revokeAllSessions, { issuedBefore }, header()));
-        await revoke(timestampFromMs(created)); // The session was created exactly at this time, which is excluded.
+        await revoke(timestampFromMs(created)); // This excludes the session, which was created exactly at this time.
         expect(await taken(service, user)).toEqual(ALL);
         const moment = timestampFromMs(created);
-        // This time is one nanosecond later, so the session is included.
+        // A time that is one nanosecond later includes the session.
         await revoke({ ...moment, nanos: moment.nanos + 1 });
         expect(await taken(service, user)).toEqual(NONE);
       });
@@ -183,7 +183,7 @@ test("after a restore from a backup it ends what had been ended since", async ()
   onTestFinished(() => restored.stop().then(() => {}));
   const active = async (token: string) =>
     message(await openAdmin(restored).call(admin.introspectToken, { token }, bearer(restored.adminToken))).active;
-  expect(await active(user.refreshToken)).toBe(true); // A restored store may contain sessions that had ended since the backup.
+  expect(await active(user.refreshToken)).toBe(true); // The session was logged out after the backup, and is live again.
   message(await openAdmin(restored).call(admin.revokeAllSessions, {}, bearer(restored.adminToken)));
   expect(await active(user.refreshToken)).toBe(false);
 });

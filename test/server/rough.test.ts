@@ -19,7 +19,7 @@ const PATHS = [
 ] as const;
 const urlOf = (listener: "public" | "admin") => (listener === "public" ? service.publicUrl : service.adminUrl);
 
-/** Sends bytes, and optionally the end of the stream. Returns what was received until the connection was closed. */
+/** Sends bytes, and half-closes the connection afterwards if `last` is set. Returns what was received until the connection was closed. */
 async function exchange(url: string, bytes: Buffer, last = false): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

@@ -25,7 +25,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const client = { userAgent: "curl/8", ipAddress: "192.0.2.1", displayName: "Ådas laptop" };
         const [one, two] = await threeOf();
         const mine = await logIn(service, { subject: one.subject, client });
-        await logIn(service); // The session of another user must not be listed.
+        await logIn(service); // A session of another user, which must not be listed.
         const response = await caller.call(listSessions, {}, bearer(mine.accessToken));
         const { data } = message(response);
         expect(data?.sessions).toHaveLength(4);

@@ -34,7 +34,7 @@ describe.each(STORES)("on the %s store", (store) => {
     (caller) => {
       test("of one session the newest token counts, in any order", async () => {
         const user = await logIn(service);
-        // The newest token is two generations ahead, so a request with only the first token would count as reuse.
+        // Two refreshes follow the first token, so a request with the first token alone would count as reuse.
         let newest = user.refreshToken;
         for (let time = 0; time < 2; time++) {
           newest = successor(await caller.call(refresh, {}, cookie(newest))) ?? "";
@@ -64,7 +64,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const newer = await logIn(service, { subject });
         const [headers = {}] = orders(older.refreshToken, newer.refreshToken);
         expect(sidOf(message(await caller.call(refresh, {}, headers)).data?.accessToken)).toBe(newer.sid);
-        // The response sets the cookie of the newer session in place of both, and the older session is ended.
+        // The newer session is served, and the older one is ended. The response sets the cookie of the newer session.
         expect([await isLive(older), await isLive(newer)]).toEqual([false, true]);
         const newest = await logIn(service, { subject });
         await openAdmin(service).call(admin.revokeSession, { sessionId: newest.sid }, bearer(service.adminToken));
@@ -93,7 +93,8 @@ describe.each(STORES)("on the %s store", (store) => {
             await caller.call(logoutByCookie, {}, headers),
           ]) {
             expect(response).toMatchObject(REFUSED);
-            // The response removes the cookies of all scopes except the current one, so the browser keeps one of the two.
+            // The response removes the cookies of all earlier scopes, but not that of the present scope. The browser then has one of the
+            // two tokens left.
             const lines = response.headers.getSetCookie();
             expect(lines.every((line) => /^refresh_token=;.*; Max-Age=0$/.test(line))).toBe(true);
             expect(lines.map((line) => /Path=([^;]*)/.exec(line)?.[1]).sort()).toEqual(["/", "/v1"]);

@@ -1,4 +1,7 @@
-/** An instance whose clock differs from the store's. It verifies tokens by the store's clock, by which their times were set. */
+/**
+ * An instance whose wall clock differs from that of the store. The times in tokens are set by the store's clock, so the instance also
+ * verifies them by the store's clock.
+ */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { BOUND, challengeIn, Device, offerIn } from "../support/device.ts";

@@ -77,7 +77,7 @@ describe("the order of a stop", () => {
       onDrained: () => step("drained"),
       onClosed: () => step("closed"),
     });
-    /** Ends `count` steps, the oldest first. Returns the steps that have begun up to then. */
+    /** Ends `count` steps, the oldest first. Returns the names of the steps that have begun since the last call. */
     const end = async (count: number) => {
       await expect.poll(() => open.length).toBeGreaterThanOrEqual(count);
       for (const resolve of open.splice(0, count)) resolve();

@@ -36,7 +36,7 @@ afterAll(async () => {
 test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the store nothing", async (kind) => {
   const user = await logIn(recorded);
   const caller = kind.open(recorded.publicUrl);
-  message(await caller.call(refresh, {}, cookie(user.refreshToken))); // From now on Redis has the script cached.
+  message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis now has the script cached.
   await loginIsRecorded(user.sid);
   proxy.take();
   for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
@@ -58,10 +58,10 @@ test("a refresh of a bound session is one command, and so is one that is refused
   const user = await logIn(recorded);
   const device = new Device(recorded.publicUrl, user.refreshToken);
   const challenge = challengeIn(await device.bind()) ?? "";
-  await device.renew(challenge); // From now on Redis has the script cached.
+  await device.renew(challenge); // Redis now has the script cached.
   const thief = device.copied();
   thief.forgetDeviceCookie();
-  // The recorder writes events a moment later, independently of requests.
+  // The service writes the events of sessions to Redis later than the response. The commands for that are not counted.
   const isEvent = (words: readonly string[]) => words.some((word) => word.startsWith('{"t":'));
   const ofSession = () => proxy.take().filter((words) => words.includes(user.sid) && !isEvent(words)).length;
   ofSession();
@@ -78,7 +78,7 @@ test("a refresh of a bound session is one command, and so is one that is refused
   expect(ofSession()).toBe(1);
 });
 
-/** Resolves when the event of the login has been written, which happens a moment later. */
+/** Resolves when the event of a login has been written to Redis, which may happen after the response to the login. */
 async function loginIsRecorded(sessionId: string): Promise<void> {
   await until(async () => {
     const response = await openAdmin(recorded).call(
@@ -90,5 +90,8 @@ async function loginIsRecorded(sessionId: string): Promise<void> {
   });
 }
 
-/** Returns whether a command contains the id of a session. Those of the feed, of health checks and of clock synchronization do not. */
+/**
+ * Returns whether a command contains the id of a session. The commands of the feed, of health checks and of clock synchronization contain
+ * none.
+ */
 const isOfSession = (words: readonly string[]) => words.some((word) => /^[\w-]{23}$/.test(word));

@@ -13,7 +13,7 @@ const page = readFileSync(join(import.meta.dirname, "../../docs/browser.md"), "u
 
 type Proxy = string | { readonly target: string; readonly changeOrigin: boolean };
 
-/** Refreshes as a page of the development server does. Returns the response. */
+/** Starts Vite's development server with this proxy setting, and sends it the refresh of a page. Returns the response. */
 async function refreshThrough(proxy: Proxy) {
   const root = mkdtempSync(join(tmpdir(), "vite-proxy-"));
   const vite = await createViteServer({

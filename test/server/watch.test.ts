@@ -127,7 +127,8 @@ describe.each(STORES)("on the %s store", (store) => {
     const tookMs = await quietMs(3 * HEARTBEAT_INTERVAL_MS, async () => {
       expect(await Promise.all(RPC_PROTOCOLS.map(beats))).toEqual(RPC_PROTOCOLS.map(() => [0, 0]));
     });
-    // feed.test.ts tests the interval of heartbeats with a clock. This test only checks that heartbeats come without revocations.
+    // The exact interval of heartbeats is tested with a simulated clock (feed.test.ts). This test only checks that heartbeats come although
+    // nothing is revoked.
     expect(tookMs).toBeLessThan(1_000);
   });
 
@@ -181,7 +182,8 @@ describe.each(STORES)("on the %s store", (store) => {
         async () => {
           const subject = somebody();
           const oldest = await logIn(service, { subject });
-          // Sessions are ordered by their time of creation, which has a precision of 1 ms, so the next ones must be created later.
+          // The oldest session is ended when the limit is exceeded. Times of creation have a precision of 1 ms, so the other sessions must
+          // be created later.
           for (const start = Date.now(); Date.now() <= start + 1; );
           for (let i = 0; i < 3; i++) await logIn(service, { subject });
           return oldest.sid;

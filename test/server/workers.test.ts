@@ -13,7 +13,7 @@ import { bearer, logIn } from "../support/sessions.ts";
 
 const WORKERS = 2;
 
-/** A module that each process loads first. It blocks every worker but the first. */
+/** A module that each process loads first. It blocks every worker except the first one before it accepts connections. */
 const FIRST_WORKER_ALONE = `data:text/javascript,${encodeURIComponent(`
 if (process.env.SESSION_SERVICE_WORKER === "next") await new Promise(() => setInterval(() => {}, 1e9));
 `)}`;
@@ -70,7 +70,7 @@ test("all workers serve the ports of one ready line, and their metrics are one",
   await waitFor(running, () => (running.stderr().includes('"workers_ready"') ? true : undefined));
   for (let created = 1; created <= 4; created++) {
     await logIn(running);
-    // Workers report their counts to the supervisor, which may happen a moment later.
+    // Workers report their counts to the supervisor, which may have a count only a moment after the response.
     await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
   }
   expect(await running.stop()).toEqual({ code: 0, signal: null });
@@ -107,8 +107,8 @@ test("a worker that is killed under load costs the requests in flight alone, and
   await more(10);
   await Promise.all(loads.map((load) => load.stop()));
   const failures = loads.flatMap((load) => load.failures);
-  // All failures are lost connections, and no session is lost. Each client had one request in flight, and may also have opened a
-  // connection while the system was closing the worker's listener.
+  // All failures are connections that were lost when a worker was killed, and no session is lost. Each client had at most one request in
+  // flight. It may also have opened one connection while the system was closing the worker's listener.
   expect(failures.filter((failure) => !/: (?:ECONNRESET|EPIPE)$/.test(failure))).toEqual([]);
   expect(failures.length).toBeLessThanOrEqual(2 * clients * ways.length);
   await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
