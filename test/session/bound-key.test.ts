@@ -75,7 +75,7 @@ test("the first proof is recorded once, with the thumbprint of its key", async (
   ]);
 });
 
-/** Returns a rate limit that allows each key once. */
+/** Returns a rate limit that allows one request for each key under which requests are counted. */
 function once(): RateLimit {
   const taken = new Set<string>();
   return { take: (key) => (taken.has(key) ? 1000 : void taken.add(key)), giveBack() {} };

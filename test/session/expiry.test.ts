@@ -11,7 +11,7 @@ import { type ExpireOutcome, StoreUnavailable } from "../../src/session/ports.ts
 const A = { sid: "a" as SessionId, subject: "alice" };
 const B = { sid: "b" as SessionId };
 
-/** @param replies the successive replies of the store, after which no session has expired */
+/** @param replies what the store returns or throws at successive calls. After them it returns that no session has expired */
 function open(...replies: (ExpireOutcome | Error)[]) {
   const events: AuditEvent[] = [];
   const errors: unknown[] = [];

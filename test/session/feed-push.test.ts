@@ -10,7 +10,10 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-/** Returns a watch that has received its first batch. For each further one, `hold` decides what the function returns or throws. */
+/**
+ * Opens a watch that passes its batches to a function, and reads its first batch. `hold` decides what the function returns or throws for
+ * each later batch.
+ */
 async function push(feed: RevocationFeed, hold: TakeBatch = () => undefined) {
   await open(feed);
   const abort = new AbortController();
@@ -36,7 +39,9 @@ async function push(feed: RevocationFeed, hold: TakeBatch = () => undefined) {
   return { first, taken, until, end, stop: () => abort.abort() };
 }
 
-/** Delays the watcher at the first batch with a revocation. A heartbeat may come before that one. */
+/**
+ * Returns a function for `hold` that delays the watcher at the first batch with a revocation. Heartbeats before that batch are not delayed.
+ */
 const heldUp =
   (held: Promise<void>): TakeBatch =>
   ({ revocations }) =>

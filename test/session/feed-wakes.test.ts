@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { FeedWakes } from "../../src/session/feed-wakes.ts";
 
-/** @param costMs how much the clock advances each time a watcher is woken */
+/** Creates a list of watchers that counts how often they are notified. @param costMs how much the clock advances at each notification */
 function wakesWith(watchers: number, costMs: number) {
   let nowMs = 0;
   const wakes = new FeedWakes(() => nowMs);
@@ -13,7 +13,7 @@ function wakesWith(watchers: number, costMs: number) {
       woken.push(i);
       onWoken();
     });
-  /** Resolves when `count` watchers have been woken in all. */
+  /** Resolves when `count` notifications of watchers have been sent in all. */
   const until = (count: number) =>
     new Promise<void>((resolve) => {
       onWoken = () => woken.length >= count && resolve();

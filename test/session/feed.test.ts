@@ -80,7 +80,7 @@ test("what has expired is not delivered any more", async () => {
   await open(feed);
   world.advance(MARKER_LIFE + 1);
   const reads = world.reads;
-  // After two more reads of the log, the feed has processed the first notification of the store.
+  // After two more reads of the log, the feed has processed the notification that the store sent at the beginning.
   while (world.reads < reads + 2) await new Promise(setImmediate);
   const fresh = await world.end();
   const { first, watch } = await open(feed);
@@ -93,7 +93,7 @@ test("a watch that stays open while revocations expire delivers the next one", a
   const { watch } = await open(world.follow());
   world.advance(MARKER_LIFE + 1);
   const taken = world.reads + 2;
-  // The watcher keeps reading batches, so that it is not closed for being late.
+  // The watcher keeps reading batches, because the feed closes watchers that are too slow.
   while (world.reads < taken) await next(watch);
   const fresh = await world.end();
   expect((await until(watch, fresh)).revocations.map((r) => r.sid)).toEqual([fresh]);
@@ -135,13 +135,14 @@ test("a session that is ended again is delivered again, with its later expiry, a
   entries.push(lost);
   const { watch, first } = await open(feed);
   expect(first.revocations).toEqual([lost]);
-  // A failover has lost the end of the session, which is therefore ended once more.
+  // A failover has lost the end of the session, so the session is ended a second time.
   world.advance(5000);
   const second = ending();
   entries.splice(0, 1, second);
   hint([second]);
   expect((await until(watch, sid)).revocations).toEqual([second]);
-  // The first entry has expired by now, but the second one is still known, and is not delivered again.
+  // The first of two log entries about this session has expired by now. The second one has not expired and was already delivered, so it is
+  // not delivered again.
   world.advance(MARKER_LIFE - 4000);
   const later = { ...ending(), sid: random.sessionId("alice") };
   entries.push(later);
@@ -193,7 +194,7 @@ test("in an outage news is delivered, and no batch claims to be complete", async
   world.down = true;
   const reads = world.reads;
   while (world.reads < reads + 2) {
-    feed.wakeWatchers(); // The service wakes the watchers in this way when a key is revoked.
+    feed.wakeWatchers(); // When a key is revoked, the service calls this function.
     await next(watch);
     await new Promise(setImmediate);
   }
@@ -218,7 +219,7 @@ test("no batch claims to be complete once the store has been silent for two seco
   world.stalled = true;
   while (!world.isReading) await new Promise(setImmediate);
   expect((await open(feed)).first.caughtUp).toBe(true);
-  world.advanceProcess(2001); // The read of the store is still waiting, because the timeout of commands may be longer than 2 s.
+  world.advanceProcess(2001); // The read of the store has neither succeeded nor failed yet.
   const { watch, first } = await open(feed);
   expect(first.caughtUp).toBe(false);
   world.stalled = false;

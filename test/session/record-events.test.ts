@@ -91,7 +91,7 @@ test("events that the store does not take are written later, and beyond a bound 
 
 test("endings beyond what can wait have no line yet: their due records stay, and are found later", async () => {
   const { written, lines, lost, recorder } = setUp();
-  // The loop stands for the end of all other sessions of a subject, within one turn of the event loop.
+  // This many sessions end within one turn of the event loop, as when a subject with very many sessions logs out of all of them.
   for (let at = 0; at < 9_999; at++) recorder.audit(ended, UNKNOWN_REQUESTER);
   await vi.advanceTimersByTimeAsync(100);
   expect(written.flat()).toHaveLength(5_000);
@@ -148,7 +148,7 @@ test("while the store has not replied nothing else is sent to it, and at the end
   expect(lost).toEqual([4]);
 });
 
-/** Creates a store that has an event to write, and a recorder. */
+/** Creates a store with an event that is due to be written, and a recorder that writes events. */
 function withDue() {
   const left: DueRecord = {
     key: sid,

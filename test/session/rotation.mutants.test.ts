@@ -10,9 +10,9 @@ import { grid } from "./rotation-search/time.ts";
 
 const time = grid(2);
 const asked = (rule: typeof decide) => [
-  // Here the reuse interval (R) since the creation of the current successor is not over when the victim presents its token.
+  // The victim presents its token when the current successor token is younger than one reuse interval (R).
   keepsAsking(rule, 1.001 * R, 9, R / 2),
-  keepsAsking(rule, 2.1 * R, 1, 30 * R), // Here the victim presents its token slightly later than a superseded token is accepted.
+  keepsAsking(rule, 2.1 * R, 1, 30 * R), // The victim is too late for a superseded token.
 ];
 const setBack = (rule: typeof decide) => play(rule, "vv", 0, -R - 1);
 

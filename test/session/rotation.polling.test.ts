@@ -44,12 +44,15 @@ function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn,
  */
 const IRREGULAR_LINE = 7;
 
-/** Intervals of polling just below and above those from which the service responds differently, in reuse intervals (R). */
+/**
+ * Intervals of polling, in reuse intervals (R). They are just below and just above the intervals at which the responses of the service
+ * change.
+ */
 const EDGES = [0.05, 0.9, 0.999, 1, 1.01, 1.9, 1.99, 2];
 
 /**
- * Returns how many of `lives` thieves with irregular intervals of up to two reuse intervals (2 R) are still undetected after a refresh of a
- * victim that refreshes every `pause` R.
+ * Simulates `lives` thieves, which poll at irregular intervals of up to two reuse intervals (2 R), and a victim that refreshes every
+ * `pause` R. Returns how many thieves are still undetected after a refresh of the victim.
  */
 function outlasting(thief: Habit, pause: number, lives: number): number {
   let found = 0;

@@ -87,7 +87,7 @@ describe("a clock of the day that is set while requests are in flight", () => {
 
 describe("the limits of that", () => {
   test("R/2 is exact: requests that take ever so little longer may end the session", () => {
-    // In dense time, one tick more than half of the reuse interval (R/2) stands for any longer time, however small the difference is.
+    // In dense time, one tick more than half of the reuse interval (R/2) represents any longer time, however small the difference is.
     const { counterexample } = search({ time: DENSE, flight: DENSE.half + 1, inFlight: 1 });
     expect(counterexample.at(-1)).toMatch(/reuse$/);
   });

@@ -21,7 +21,7 @@ const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
   .map((name) => name.replaceAll("\\", "/"));
 const filesWith = (word: RegExp) => files.filter((file) => word.test(readFileSync(join(SRC, file), "utf8"))).sort();
 
-/** Stores may convert times as well, because they know both clocks. */
+/** The list of files includes those of the stores. They may convert times, because a store knows both clocks. */
 test("times are converted where tokens are signed and checked, and where times are shown or given", () => {
   const conversions = filesWith(/\bto(?:WallClock|StoreTime)\(/);
   expect(conversions).toEqual([

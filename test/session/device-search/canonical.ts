@@ -1,8 +1,8 @@
 /**
  * Reduces the states of the model in world.ts, so that states with the same future become equal. The rules compare the present time with
- * `since` and with the issue time of a cookie, and check whether a token was issued at most two reuse intervals (2 R) after the first use
- * of the key. So the issue time of a token is reduced to early or late, and all times before the longest of these periods become equal.
- * With a replica, tokens are compared with two stored states, so the distances between times are kept.
+ * `since` and with the issue time of a cookie. They also check whether a token was issued at most two reuse intervals (2 R) after the first
+ * use of the key. So the issue time of a token is reduced to early or late, and all times that are too old to affect any of these
+ * comparisons become equal. With a replica, tokens are compared with two stored states, so the distances between times are kept.
  */
 import { drawnTogether } from "../rotation-search/time.ts";
 import { type Cookie, type Device, type Jar, type Key, LIFE, NEVER_FRESH, R, THIEF, type World } from "./state.ts";
@@ -27,7 +27,7 @@ export function canonical(world: World, exact: boolean): { readonly key: string;
 
 const NAMES = Array.from("abcdefghijklmnopqrstuvwxyz");
 
-/** Returns the keys of the browser to which any part of the world refers, in a fixed order. */
+/** Returns the keys of the browser to which any part of the world refers. The order depends only on where the keys occur. */
 function keysOf({ device, jar, key, refreshes, call, thief, replica }: World): Key[] {
   const cookies = [jar.cookie, ...refreshes.map(({ cookie }) => cookie), thief?.cookie];
   const keys = [
@@ -50,7 +50,7 @@ export function freshKey(world: World): Key {
   return free;
 }
 
-/** Returns the world with its keys renamed in a fixed order, because rules do not depend on the names. */
+/** Returns the world with its keys renamed in the order in which they occur, because the rules do not depend on the names of keys. */
 function renamed(world: World): World {
   const names = new Map(keysOf(world).map((key, at) => [key, NAMES[at] ?? key]));
   const name = (key: Key) => names.get(key) ?? key;

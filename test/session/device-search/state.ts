@@ -6,10 +6,13 @@ export const R = 2;
 export const FLIGHT = 1;
 /** The time for which a device cookie is valid, in ticks. */
 export const LIFE = 6;
-/** The issue time of a mark, an authentic cookie that names the key of the device and is never fresh. */
+/**
+ * The issue time of the longer-lived cookie that names the key of the device (`mark`). It is so early that this cookie never counts as a
+ * fresh proof.
+ */
 export const NEVER_FRESH = -1000;
 
-/** The name of a key. The keys of the browser have letters as names, reused once nothing refers to the key any more. */
+/** The name of a key. Each key of the browser has a letter as its name. A name is used again when nothing refers to its key any more. */
 export type Key = string;
 export const THIEF: Key = "thief";
 export type Cookie = { readonly key: Key; readonly issuedAt: number };
@@ -26,7 +29,7 @@ export type Refresh = {
   readonly offers: boolean;
 };
 
-/** A registration or a renewal. */
+/** A request to the service that registers a key, or renews the device cookie. */
 export type Call = {
   readonly kind: "register" | "renew";
   readonly key: Key;

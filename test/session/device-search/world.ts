@@ -38,7 +38,10 @@ import {
   type World,
 } from "./state.ts";
 
-/** A browser drops a device cookie early enough that no request arrives with an expired one. */
+/**
+ * The time for which a browser keeps a device cookie. It drops the cookie so early that the cookie does not expire while a request is in
+ * flight.
+ */
 const KEPT = LIFE - FLIGHT;
 
 /** An instance with device binding switched off. It offers no registration, and must otherwise act like the other instances. */
@@ -59,7 +62,10 @@ export type Assumptions = {
   readonly failover?: boolean;
   /** If set, requests may also reach an instance with device binding switched off. */
   readonly off?: OffInstance;
-  /** Whether the model keeps the exact issue times of tokens. Mutants of the rules need them, because they compare other times. */
+  /**
+   * Whether the model keeps the exact issue times of tokens. Mutants of the rules need them, because they may compare times that the
+   * original rules do not compare.
+   */
   readonly exact?: boolean;
 };
 
@@ -142,7 +148,10 @@ function timePasses(world: World, { slow, registers }: Assumptions): Step<World>
   };
 }
 
-/** Returns the cookie by which a request names its device: the device cookie if the jar has one, otherwise the longer-lived mark. */
+/**
+ * Returns the cookie by which a request names its device: the device cookie if the jar has one, otherwise the longer-lived cookie that
+ * names the key.
+ */
 const evidenceOf = ({ cookie, mark }: Jar): Cookie | undefined =>
   cookie ?? (mark === undefined ? undefined : { key: mark, issuedAt: NEVER_FRESH });
 
@@ -192,7 +201,10 @@ function served(world: World, verdict: DeviceVerdict): World {
   };
 }
 
-/** Yields the verdicts on a refresh by each instance that it may reach. */
+/**
+ * Yields the verdict on a refresh by each kind of instance that the refresh may reach: with device binding, and without it if such
+ * instances are assumed.
+ */
 function* judgedByAll(world: World, assumptions: Assumptions, ...presented: Presented) {
   const { judge, off } = assumptions;
   yield { at: "", offers: true, verdict: judged(world, judge, ...presented) };

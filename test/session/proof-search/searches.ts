@@ -12,7 +12,7 @@ const SMALL = { inFlight: 1, stale: 1, forgets: true } as const;
 /** The session is bound to the client's key from the start. Processes may have old copies of the file, and a thief has every token. */
 export const CREATED_BOUND: Search = { ...SMALL, bound: "at creation", thief: true, inFlight: 2 };
 
-/** As in CREATED_BOUND, but the store may also fall back to earlier states. */
+/** The session is bound to the client's key from the start, a thief has every token, and the store may fall back to earlier states. */
 export const CREATED_BOUND_FAILOVER: Search = { ...SMALL, bound: "at creation", thief: true, failover: true };
 
 /** The first request with a proof binds the session. There is no thief. */

@@ -14,7 +14,7 @@ export type Key = { readonly owner: Owner; readonly since: number };
 
 export type Request = {
   readonly token: Token;
-  /** The nonce that the store's script gives to a new token. It is the same however often the script runs for this request. */
+  /** The nonce that the store's script gives to a new token. All runs of the script for one request use the same nonce. */
   readonly nonce: string;
   /** The token in the response, if the response arrives. */
   readonly response: Token;
@@ -24,13 +24,13 @@ export type World = {
   readonly state: RotationState;
   readonly key: Key | undefined;
   readonly file: Token;
-  /** Tokens that were in the file at an earlier time, and are now held by a process that read the file then, or by a backup. */
+  /** Tokens that were in the client's file earlier. A process that read the file at that time, or a backup of the file, still has them. */
   readonly stale: readonly Token[];
   readonly requests: readonly Request[];
-  /** Tokens that the service has returned to the thief. Once a thief has come, it also has all tokens of the client. */
+  /** Tokens that the service has returned to the thief. The thief also has all tokens of the client. */
   readonly loot: readonly Token[];
   readonly hasThief: boolean;
-  /** The state of the replica, which is that of the master when the replica stopped following. */
+  /** The state of the replica, which is that of the master at the time when replication stopped. */
   readonly replica: RotationState | undefined;
 };
 
@@ -98,8 +98,8 @@ export function aged(world: World): World {
 }
 
 /**
- * Reduces a world. Distances of more than four generations, or of more than two reuse intervals (2 R), shrink to these, because no rule
- * distinguishes them, and nonces are renamed. With `forgets`, facts about a bound session that no rule uses are removed.
+ * Reduces a world. No rule distinguishes distances of more than four generations, or of more than two reuse intervals (2 R). Longer
+ * distances are shortened to these, and nonces are renamed. With `forgets`, facts about a bound session that no rule uses are removed.
  */
 export function canonical(world: World, forgets: boolean): { readonly key: string; readonly world: World } {
   const plain = forgets ? plainest(world) : world;
@@ -139,10 +139,13 @@ function placesOf(generations: readonly number[]): Map<number, number> {
   return places;
 }
 
-/** Whether the session stays bound even after a failover: the replica has a binding from the creation, but may lack a later one. */
+/**
+ * Returns whether the session stays bound even after a failover. A binding at the creation is also in the replica, but a later binding may
+ * be missing there.
+ */
 const isBoundForGood = ({ key, replica }: World) => replica === undefined || (key?.since ?? 0) <= CREATED;
 
-/** The time that stands for every binding after the creation. */
+/** The time that replaces the times of all bindings after the creation, because rules do not distinguish them. */
 const BOUND = storeMs(-5 * R);
 
 /**

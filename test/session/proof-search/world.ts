@@ -60,11 +60,16 @@ export type Assumptions = Rules & {
   /** Whether the client has a key. Even without one, it must be protected from a thief that binds the session. */
   readonly proves?: boolean;
   readonly thief: boolean;
-  /** How many requests may be under way at once. `stale` is how many earlier tokens there may be besides that of the file. */
+  /**
+   * How many requests may be under way at once. `stale` is how many earlier tokens of the client may exist besides the token in its file.
+   */
   readonly inFlight: number;
   readonly stale: number;
   readonly failover?: boolean;
-  /** Whether states are reduced to the facts that the service's rules use. This is wrong for mutants, which may use others. */
+  /**
+   * Whether states are reduced to the facts that the service's rules use. That would be wrong for mutants of the rules, which may use other
+   * facts.
+   */
   readonly forgets?: boolean;
 };
 
@@ -134,7 +139,10 @@ function run(
   return { verdict: "served", outcome, state: next, key };
 }
 
-/** Returns whether this refusal of the client, or end of its session, is the allowed detection of a thief that has bound the session. */
+/**
+ * Returns whether a refusal of the client, or the end of its session, is allowed. It is allowed if a thief has bound the session, because
+ * the session must end when the client's next request reveals the theft.
+ */
 function isDetection(world: World, { bound }: Assumptions, verdict: "refused" | "ended"): boolean {
   if (!world.hasThief || bound === "at creation" || world.key?.owner === "client") return false;
   return verdict === "ended";
@@ -164,7 +172,7 @@ function* clientActs(world: World, assumptions: Assumptions): Iterable<Step<Worl
     const reached = after(ran, (response) => [...others, { ...request, response }]);
     if (reached === "over") continue;
     yield { label, world: reached };
-    // Alternatively the response of an earlier run of the store's script arrives.
+    // Alternatively, this run of the store's script has no response, and the response of an earlier run arrives.
     if (reached !== undefined) yield { label, world: { ...reached, requests: world.requests } };
   }
 }
@@ -175,7 +183,7 @@ function* responsesArrive(world: World, { stale }: Assumptions): Iterable<Step<W
     yield { label: () => "a response is lost, or its process killed", world: { ...world, requests } };
     const label = () => `${named(response, world)} goes into the file`;
     yield { label, world: { ...world, requests, file: response } };
-    // Alternatively a process still has the token that was in the file before.
+    // Alternatively, the response overwrites the file, and a process that read the file before keeps the previous token.
     if (world.stale.length < stale) {
       yield { label, world: { ...world, requests, file: response, stale: [...world.stale, world.file] } };
     }
@@ -198,7 +206,7 @@ function* storeFails(world: World): Iterable<Step<World>> {
   yield { label: () => "FAILOVER to the replica", world: { ...world, state: replica, replica: undefined } };
 }
 
-/** How many of the tokens that it received from the service the thief keeps. */
+/** The greatest number of tokens from the service that the thief keeps. */
 const LOOT = 1;
 
 function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World>> {

@@ -82,7 +82,7 @@ function mapped(world: World, stored: (s: RotationState) => RotationState, token
 const isConfirmed = (t: Token, { generation, nonce, siblingsSince }: RotationState) =>
   t.generation === generation && (t.nonce === nonce || t.issuedAt >= siblingsSince);
 
-/** Returns which times rules may still use. */
+/** Returns which of the world's times the rules may still compare. */
 function asked({ state, ...world }: World, { half }: Time) {
   const R = 2 * half;
   const tokens = tokensOf({ state, ...world });
@@ -109,7 +109,7 @@ function asked({ state, ...world }: World, { half }: Time) {
   };
 }
 
-/** Returns the times that a rule may still compare. */
+/** Returns the times in the world that a rule may still compare. */
 export function clocks(world: World, time: Time): number[] {
   const { minted, served, since, issued } = asked(world, time);
   const { childMintedAt, childServedAt, siblingsSince } = world.state;
@@ -135,8 +135,8 @@ function forgotten(world: World, time: Time): World {
   const interval = 4 * time.half;
 
   /**
-   * Reduces the issue time of a successor token (child) to whether the token is outdated, or may become outdated. Tokens of later
-   * generations may become successors.
+   * Replaces the issue time of a successor token (child) by one that only tells whether the token is outdated, or may become outdated.
+   * Tokens of later generations are treated in the same way, because they may become successors.
    */
   function childIssued(token: Token): StoreMs {
     if (token.generation > state.generation + 1) return issued(token) ? region(token.issuedAt) : storeMs(-interval - 1);

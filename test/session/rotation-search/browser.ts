@@ -31,7 +31,10 @@ import { longAgo, NOW, type Time, untilNextMoment } from "./time.ts";
 export type Request = {
   readonly token: Token;
   readonly sentAt: number;
-  /** The nonce that the store's script gives to a new token. It is the same in every run of the script, and empty before the first run. */
+  /**
+   * The nonce that the store's script gives to a new token. All runs of the script for one request use the same nonce. It is empty before
+   * the script first runs.
+   */
   readonly nonce: string;
   /** The token in the response, if it arrives; undefined before the first run. */
   readonly response: Token | undefined;
@@ -40,10 +43,13 @@ export type Request = {
 export type World = {
   readonly state: RotationState;
   readonly jar: Token;
-  /** A second cookie, if there are two scopes: the one with the same name in the other scope. */
+  /**
+   * The token in a second cookie of the same name, which was set in another scope (`COOKIE_DOMAIN` or `COOKIE_PATH`). There is none if all
+   * cookies have one scope.
+   */
   readonly spare: Token | undefined;
   readonly requests: readonly Request[];
-  /** The state of the replica, which is that of the master when the replica stopped following. */
+  /** The state of the replica, which is that of the master at the time when replication stopped. */
   readonly replica: RotationState | undefined;
   /** The token of a command whose caller has given up, and that has not run yet. */
   readonly stuck: Token | undefined;
@@ -61,8 +67,8 @@ export type Assumptions = {
   /** The effect of a command that runs after its deadline; undefined if commands never run so late. */
   readonly late?: "acts" | "does nothing";
   /**
-   * If set, the wall clock may be set forward by three reuse intervals (3 R) at any time, and either the store's time follows or it does
-   * not.
+   * If set, the wall clock may be set forward by three reuse intervals (3 R) at any time. The value says whether the store's time then
+   * changes as well.
    */
   readonly clockIsSet?: "time follows" | "time goes on as before";
   /** Compares two cookies, of which the service uses the newest; undefined if there is only one scope. */
@@ -129,8 +135,8 @@ function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "
 }
 
 /**
- * Returns the tokens that a request may present. The reduction (browser-canonical.ts) drops the order of tokens that no rule
- * distinguishes, so either of them may be the newest.
+ * Returns the tokens that the service may use from a request with two cookies. It uses the newest one. The reduction in
+ * browser-canonical.ts drops the order of tokens that no rule distinguishes, so either token may be the newest.
  */
 function presented({ jar, spare }: World, { scopes }: Assumptions): readonly Token[] {
   if (spare === undefined || scopes === undefined) return [jar];
@@ -192,7 +198,7 @@ function* responsesArrive(world: World, assumptions: Assumptions): Iterable<Step
   }
 }
 
-/** Returns the possible cookies after a response, depending on the scope in which it sets its cookie. */
+/** Returns the cookies that the jar may have after a response. They depend on the scope in which the response sets its cookie. */
 function jarsAfter({ jar, spare }: World, response: Token, { scopes }: Assumptions) {
   const alone = ["", { jar: response, spare: undefined }] as const;
   if (scopes === undefined) return [alone];
@@ -221,7 +227,8 @@ function shifted({ state, jar, spare, requests, replica, stuck }: World, by: num
   const token = (t: Token): Token => ({ ...t, issuedAt: later(t.issuedAt, -by) });
   const stored = (s: RotationState): RotationState => ({
     ...s,
-    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stands for no time, so it does not age.
+    // NEVER, the only value above 0, means that there is no time. It is not shifted.
+    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by),
     childMintedAt: later(s.childMintedAt, -by),
     childServedAt: later(s.childServedAt, -by),
   });

@@ -51,7 +51,7 @@ export function explore<World>(model: Model<World>, bound = Number.POSITIVE_INFI
   return { states: index.size, depth, fixpoint: frontier.length === 0, counterexample: [] };
 }
 
-/** Repeats the steps from the start to the state with the number `at`, and collects their descriptions. */
+/** Repeats the steps that lead from the start to the state with the number `at`, and returns their descriptions. */
 function retrace<World>(model: Model<World>, index: Map<string, number>, parents: readonly number[], at: number) {
   const path: number[] = [];
   for (let state = at; state > 0; state = parents[state] ?? 0) path.unshift(state);

@@ -91,7 +91,8 @@ export function aged(state: RotationState, wait: number): RotationState {
   const { siblingsSince, childMintedAt, childServedAt } = state;
   return {
     ...state,
-    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // NEVER stands for no time, so it does not age.
+    // NEVER, the only value above 0, means that there is no time. It is not shifted.
+    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait),
     childMintedAt: later(childMintedAt, -wait),
     childServedAt: later(childServedAt, -wait),
   };

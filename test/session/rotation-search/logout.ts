@@ -1,9 +1,9 @@
 /**
  * A model of a logout during refreshes. Searches look for a refresh that is served after the logout was acknowledged.
  *
- * Up to four refreshes are in flight, with any token that the session may still accept. The script of each, and of the logout, may run at
- * any time and repeatedly; the logout is acknowledged after it has run. A store that is `atomic` decides and writes in one step. One that
- * needs two steps has a race, which the search must find.
+ * Up to four refreshes are in flight, with any token that the session may still accept. The store's scripts for the refreshes and for the
+ * logout may run at any time and repeatedly. The logout is acknowledged after its script has run. A store that is `atomic` decides and
+ * writes in one step. A store that needs two steps has a race, which the search must find.
  */
 import { type decide, firstState, type RotationState } from "../../../src/session/rotation.ts";
 import { storeMs } from "../../../src/session/time.ts";
@@ -12,7 +12,10 @@ import { NOW } from "./time.ts";
 
 type Refresh = {
   readonly ahead: number;
-  /** In a store with two steps: the state that the first step has read. The second step writes by this state. */
+  /**
+   * The state that the refresh has read, in a store that reads in one step and writes in a second one. The second step decides by this
+   * state.
+   */
   readonly read: RotationState | undefined;
 };
 
@@ -28,7 +31,8 @@ const LONG_AGO = storeMs(-2 * R);
 
 export function logout(rule: typeof decide, store: "atomic" | "in two steps"): Model<Logout> {
   /**
-   * Serves `refresh` from the state that was read. This breaks the property if the logout was acknowledged, or if it recreates the session.
+   * Serves `refresh` from the state that was read earlier. The property is broken if the logout was acknowledged, or if the write creates
+   * the session again.
    */
   function served(world: Logout, read: RotationState, refresh: Refresh, others: readonly Refresh[]): Step<Logout> {
     const { ahead } = refresh;

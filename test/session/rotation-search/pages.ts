@@ -49,7 +49,7 @@ export type PagesAssumptions = {
   readonly processes: number;
   /** For how long after a call of the service a process reuses its result, in ticks. */
   readonly share: number;
-  /** Which of the navigations that share a response get its cookies. Without them a navigation does not change the jar. */
+  /** Which of the navigations that share a response get its cookies. A navigation without these cookies does not change the jar. */
   readonly cookiesFor: "the first" | "all";
   /** The longest time in flight of a navigation and of a request of the kit, in ticks. The default is half of the reuse interval (R/2). */
   readonly flight?: number;
@@ -140,7 +140,8 @@ function shifted(world: Pages, by: number): Pages {
     world,
     (s) => ({
       ...s,
-      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stands for no time, so it does not age.
+      // NEVER, the only value above 0, means that there is no time. It is not shifted.
+      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by),
       childMintedAt: later(s.childMintedAt, -by),
       childServedAt: later(s.childServedAt, -by),
     }),

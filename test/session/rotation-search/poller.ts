@@ -24,9 +24,12 @@ export type Polling = {
   readonly thief: readonly Token[];
   readonly sinceVictim: number;
   readonly sinceThief: number;
-  /** Whether the thief may still meet the victim's last refresh. */
+  /**
+   * Whether the thief may still present a token close enough to the victim's last refresh: it has not done so yet, and that refresh is at
+   * most one reuse interval (R) ago.
+   */
   readonly open: boolean;
-  /** How many refreshes in a row the thief has missed. */
+  /** How many refreshes of the victim in a row the thief has missed: it presented no token within one reuse interval (R) of them. */
   readonly missed: number;
 };
 

@@ -40,8 +40,8 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   }
   const stolen = childOf(state);
   let victim = present(stolen) ?? stolen;
-  // Watchful and punctual thieves begin with the first successor token, which they got by presenting the stolen token in time. Then they
-  // wait.
+  // Watchful and punctual thieves present the stolen token at once, and begin with the successor token that they get. They send their next
+  // request only later.
   const waits = thief === "watchful" || thief === "punctual";
   let held = waits ? victim : stolen;
   let newest = victim;

@@ -12,7 +12,10 @@ import { type StoreMs, storeMs } from "../../../src/session/time.ts";
 
 export type Time = {
   readonly dense: boolean;
-  /** Half of the reuse interval (R/2), in ticks. In dense time it is even, and more than twice the number of times in a state, plus one. */
+  /**
+   * Half of the reuse interval (R/2), in ticks. In dense time this number must be even. It must also be large enough to distinguish the
+   * fractional parts of all times in a state: more than twice the number of times, plus one.
+   */
   readonly half: number;
 };
 
@@ -25,10 +28,13 @@ export const longAgo = ({ half }: Time): StoreMs => storeMs(-5 * half);
 /** The present time in every world: all other times are relative to it. */
 export const NOW = storeMs(0);
 
-/** Returns the fractional part of the age, which is `-time`. */
+/** Returns the fractional part of the age of `time`, in units of `half`. The present is 0, so the age is `-time`. */
 const fraction = (time: number, half: number) => -time % half;
 
-/** Returns how long it takes until a comparison may change its result. */
+/**
+ * Returns how long it takes, in ticks, until the comparison of an age with a multiple of R/2 may change its result. R is the reuse
+ * interval.
+ */
 export function untilNextMoment(times: readonly number[], { dense, half }: Time): number {
   if (!dense) return 1;
   const fractions = times.map((time) => fraction(time, half));
@@ -51,8 +57,8 @@ export function representative(times: readonly number[], { dense, half }: Time):
 }
 
 /**
- * Returns a function that moves past times closer together. It keeps their order and every distance up to `limit`, that to the present
- * included.
+ * Returns a function that moves past times closer together. It keeps their order. It also keeps every distance up to `limit` between two
+ * times, or between a time and the present.
  */
 export function drawnTogether(times: readonly number[], limit: number): (time: number) => StoreMs {
   const places = new Map([[0, 0]]);
