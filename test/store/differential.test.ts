@@ -25,12 +25,15 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
 
-/** Selects the item that a step uses, counted from the newest. The last items are preferred, because most of them are live. */
+/**
+ * Selects one of the sessions or tokens so far for a step, as a number that counts back from the newest. The newest ones are preferred,
+ * because most of them are live.
+ */
 const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(12) });
 const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
 const R = REUSE_INTERVAL;
 const IDLE = 240 * SECOND;
-/** The life of a device cookie. */
+/** The life of a device cookie, in ms. */
 const LIFE = 3 * R;
 
 const step = fc.oneof(
@@ -115,7 +118,10 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 type Device = Extract<Step, { does: "rotate" }>["device"];
 
-/** Returns the device data of a request: the cookie of one of two keys, or none. */
+/**
+ * Returns the device data of a request: a device cookie for one of two keys, no cookie, or the data of a client that sends its refresh
+ * token without a cookie.
+ */
 function presentation(
   device: Device,
   keys: readonly DeviceKey[],
@@ -133,13 +139,16 @@ function presentation(
   return { lifeMs: LIFE, cookie, skipped: device.skipped, ...proof };
 }
 
-/** Returns the proof of a device key, or of the key of a client. */
+/** Returns a proof: of one of the device keys, or of a key that belongs to a client. */
 function proofOf(proof: number | null, keys: readonly DeviceKey[]): { readonly proof?: KeyProof } {
   if (proof === null) return {};
   return { proof: keys[proof] ? { thumbprint: thumbprintOf({ key: keys[proof] }) } : someProof(proof) };
 }
 
-/** Maps the reasons `idle` and `expired` to `unknown`. A store may still know why a session ended, but the model never does. */
+/**
+ * Maps the reasons `idle` and `expired` to `unknown`. After a session has expired, a store may still know the reason for a while, but the
+ * model never does.
+ */
 function gone(result: RotateOutcome): RotateOutcome {
   return !result.ok && (result.reason === "idle" || result.reason === "expired")
     ? { ok: false, reason: "unknown" }
@@ -149,8 +158,8 @@ function gone(result: RotateOutcome): RotateOutcome {
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
   const start = backends.map((backend) => backend.now());
-  // Sets all clocks to the same time, a second later than any store's. After an end of all sessions, a store dates later logins up to a
-  // millisecond ahead of its clock.
+  // Sets the clocks of all stores and of the model to one time, which is a second later than the latest of them. This exceeds the
+  // millisecond by which a store may date logins ahead of its clock after all sessions were ended.
   model.now = storeMs(Math.max(...start) + SECOND);
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
 

@@ -117,7 +117,7 @@ describe.each([
     expect(found.map(({ sid }) => sid).toSorted()).toEqual(sids.toSorted());
   });
 
-  // The embedded store needs no lease, because each step is a transaction.
+  // The embedded store has no leases, because each of its steps is a transaction.
   if (name !== "embedded") {
     test("while an instance holds the partitions, another one looks at none", async () => {
       await backend.advance(TAKEOVER);
@@ -163,7 +163,8 @@ describe.each([
     await backend.endPart(user);
     await backend.advance(SHORT);
     await expireAll();
-    await store.endAll(user, "revoked_subject", { origin: {} }); // This end comes after the one that stopped half-way.
+    // The first call was left half-way. This one ends the remaining sessions.
+    await store.endAll(user, "revoked_subject", { origin: {} });
     await expireAll();
     const { revocations } = await store.revocations(undefined);
     const logged = revocations.filter(({ sid }) => sids.includes(sid));

@@ -1,6 +1,6 @@
 /**
- * Random histories in which the end of many sessions stops half-way. Whatever happens between its parts, and whichever instance completes
- * it, every store gives the same results as the model, which ends all sessions in one step.
+ * Random histories in which a logout of many sessions stops after some of them have ended. Whatever happens before the rest have ended, and
+ * whichever instance ends them, every store gives the same results as the model, which ends all sessions in one step.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -52,16 +52,17 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 /**
- * Reduces an outcome to the parts that must be equal in all stores. The order within a millisecond differs, as does whether another
- * instance did a part.
+ * Reduces an outcome to the parts that must be equal in all stores. Two things may differ: the order of sessions of one millisecond, and
+ * whether another instance has ended some of the sessions.
  */
 function counted(outcome: EndAllOutcome) {
   return outcome.ok ? outcome.count : outcome.reason;
 }
 
 /**
- * Plays a history. Each end is followed by a new millisecond. A login in the same millisecond would be dated a millisecond later, and the
- * time of an end of all sessions would depend on whether the store has already deleted that login.
+ * Plays a history. The clocks advance by a millisecond after each step that ends all sessions. Otherwise a login in the same millisecond
+ * would be dated a millisecond later, and the time of a later end of all sessions would depend on whether the store has already deleted
+ * that login.
  */
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
@@ -96,7 +97,7 @@ async function play(history: readonly Step[]): Promise<void> {
     switch (step.does) {
       case "begin": {
         const live = model.list(user).length;
-        if (isUnderWay || live < 140) break; // The end of fewer sessions is completed in one step, so it cannot stop half-way.
+        if (isUnderWay || live < 140) break; // Fewer sessions would be ended in one step, which cannot stop half-way.
         const except = maybe(step.except);
         const options = except === undefined ? {} : { except };
         model.endAll(user, step.reason, options);

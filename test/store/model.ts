@@ -175,7 +175,7 @@ export class ModelStore {
     return { ok: true, ended, count: ended.length };
   }
 
-  /** Ends all existing sessions. Sessions that are created afterwards get a later time of creation. */
+  /** Ends all sessions that exist now. Sessions that are created later get a later time of creation, by which they are distinguished. */
   revokeAll(createdBefore?: StoreMs): StoreMs {
     const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
     const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));

@@ -46,12 +46,14 @@ function random(seed: number): () => number {
 
 const lost = () => new StoreUnavailable("the reply was lost");
 
-/** The greatest number of successive failures. An instance that cannot write for longer counts as dead. */
+/** The greatest number of calls that fail one after the other. An instance whose calls fail for longer would count as dead. */
 const MAX_FAILURES = 3;
 
 type RecordLog = SessionEventLog & Pick<SessionStore, "shiftMs">;
 
-/** Returns the methods of a store for records. Their calls fail at random, before or after they take effect. */
+/**
+ * Returns the methods by which the recorder reads and writes event records. Their calls fail at random, before or after they take effect.
+ */
 function unreliable(log: RecordLog, draw: () => number): RecordLog {
   let failures = 0;
   const cut = async <T>(act: () => Promise<T>): Promise<T> => {
@@ -142,13 +144,13 @@ const toolsOf = ({ store }: Deps) => {
   return { accessTokens, refreshTokens: { mint: () => "" }, random: { nonce }, refreshLimit: noLimit, device };
 };
 
-/** Presents a token of the first generation that does not belong to the session. */
+/** Presents a forged token of the first generation. The session counts as stolen and is ended. */
 async function reuse(deps: Deps, { a }: Known, requester: Requester) {
   const token: RefreshToken = { sid: a, generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
   return refresh({ ...deps, ...toolsOf(deps) }, [token], requester);
 }
 
-/** Returns a token of the session `a`, which the step ends. */
+/** Returns a token of the session `a`. */
 const oldToken = ({ a }: Known): RefreshToken => ({ sid: a, generation: 1, nonce: "", issuedAt: storeMs(0) });
 
 /** Refreshes with the cookies of two sessions, as after a new login. The older session is ended. */
@@ -232,7 +234,10 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   const dead: Instance[] = [];
   const cutOff: Instance[] = [];
   const created = new Set<SessionId>();
-  /** The events that may have two log lines, because their instance was cut off after it wrote the line and before it stored the record. */
+  /**
+   * The events that may have two lines in the log. Their instance wrote the line, and was cut off before it stored that in the record.
+   * Another instance then wrote the line again.
+   */
   const twice = new Set<string>();
   const sessions: SessionId[] = [];
 
@@ -284,7 +289,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
     await step({ store: seen, audit: retrying.recorder.audit }, known, requester);
   }
 
-  // The instances that still run must write the remaining events.
+  // The instances that are neither dead nor cut off must write all remaining events.
   let isDone = false;
   for (let round = 0; round < MAX_ROUNDS && !isDone; round++) {
     await backend.advance(ROUND_MS);

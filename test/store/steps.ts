@@ -20,7 +20,7 @@ export type SteppingBackend = {
   open(): Promise<SessionStore>;
   /** Makes time pass. */
   advance(ms: number): Promise<void>;
-  /** Sets the wall clock. */
+  /** Sets the wall clock forward or back by this time. The monotonic clock is not changed. */
   step(ms: number): Promise<void>;
   /** Returns the time of the wall clock. */
   now(): number;
@@ -59,7 +59,8 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       const { child } = await present(sid, first);
       await backend.advance(R / 4);
       await backend.step(ms);
-      expect((await present(sid, first, other)).child).toEqual(child); // Another tab's request with the same token was already under way.
+      // The request of another tab, which was under way with the first token.
+      expect((await present(sid, first, other)).child).toEqual(child);
       const second = await present(sid, child);
       expect(second).toMatchObject({ outcome: "repeat", child });
       await backend.advance(R);
@@ -124,7 +125,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
     test.each(STEPS)(
       "by %d ms and back, the end of all is that of the sessions of before, and of no other",
       async (ms) => {
-        // Returns whether a verifier would consider a session as ended, by the feed.
+        // Returns whether a verifier that follows the feed would consider a session as ended.
         const ended = async (by: SessionStore, { createdAt }: Session) =>
           createdAt <= (await by.revocations(undefined)).revokedUntil;
         const create = async () => (await store.create(newSession(subject()), nonce(), 10)).session;
@@ -141,7 +142,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
         await backend.advance(SECOND);
         const late = await create();
         for (const open of [() => store, () => other, () => backend.open()]) {
-          const by = await open(); // A new instance learns from the store that the clock was set.
+          const by = await open(); // An instance that starts now learns from the store that the clock was set.
           for (const session of [early, before]) {
             expect(await by.find(session.sid)).toEqual({ ok: false, reason: "revoked" });
             expect(await ended(by, session)).toBe(true);

@@ -48,7 +48,7 @@ export function deviceCookiesContract(context: () => Context): void {
         "device_proof_missing",
       );
       expect(await present(context().store, sid, next.child, withCookie(key, 0))).toBe("device_proof_missing");
-      // The call comes from an instance that does not support device binding.
+      // This call has no device data, as from an instance that does not support device binding.
       expect(await present(context().store, sid, next.child)).toBe("device_proof_missing");
       expect({ ...(await store.find(sid)) }).toEqual(before);
     });
@@ -121,7 +121,7 @@ export function deviceCookiesContract(context: () => Context): void {
       await store.unbind(sid);
       expect(await store.find(sid)).toMatchObject({ session: { deviceRequired: true } });
       expect(await present(context().store, sid, served.child, WITHOUT)).toBe("device_required");
-      // An instance with device binding switched off makes calls without a device cookie.
+      // This call has no device data, as from an instance on which device binding is switched off.
       expect(await present(context().store, sid, served.child)).toBe("repeat");
     });
   });

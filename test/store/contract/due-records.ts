@@ -44,7 +44,7 @@ export function dueRecordsContract(context: () => Context): void {
     expect(found).toHaveLength(3);
     for (const event of expected)
       expect(found.find(({ event: { sid } }) => sid === event.sid)).toMatchObject({ event, ids: IDS });
-    await store.create(session, nonce(), 1, a.sid, ORIGIN); // The second call is a repetition, as after a lost reply.
+    await store.create(session, nonce(), 1, a.sid, ORIGIN); // This repeats an earlier call, as after a lost reply.
     expect(await dueOf(store, a.sid, b.sid, session.sid)).toEqual(found);
   });
 
@@ -114,7 +114,8 @@ export function dueRecordsContract(context: () => Context): void {
     const ended = await loginWith(store, subject());
     await store.end(ended.sid, "logout");
     await store.end(ended.sid, "logout", { ...ORIGIN, subject: user });
-    expect(await dueOf(store, ended.sid)).toEqual([]); // The first call had no origin, and the second ended nothing.
+    // There is no record: the call that ended the session had no origin, and the call with an origin ended nothing.
+    expect(await dueOf(store, ended.sid)).toEqual([]);
   });
 
   test("the end of all leaves one record, until it is written", async () => {

@@ -27,7 +27,7 @@ export function elevateContract(context: () => Context): void {
           ok: true,
           session: { ...created, authentication: second },
         });
-        // The second call is a repetition, as after a lost reply.
+        // This repeats an earlier call, as after a lost reply.
         expect(await store.elevate(session.sid, second)).toMatchObject({ ok: true });
         const found = await store.find(session.sid);
         expect(found).toMatchObject({

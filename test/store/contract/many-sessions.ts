@@ -64,7 +64,8 @@ export function manySessionsContract(context: () => Context): void {
     expect(await next()).toEqual([]);
     for (let at = 0; at < 3; at++) {
       const [oldest] = await next();
-      expect(sidsOf(created.slice(0, 50))).toContain(oldest); // Sessions of one millisecond have no order.
+      // Sessions that were created in the same millisecond have no order.
+      expect(sidsOf(created.slice(0, 50))).toContain(oldest);
       expect(await store.find(oldest as SessionId)).toEqual({ ok: false, reason: "revoked" });
     }
     expect(await listed(user, 100)).toHaveLength(MANY);
@@ -151,7 +152,9 @@ export function manySessionsContract(context: () => Context): void {
     const other = subject();
     const others = sidsOf(await logins(other, 150));
     await backend.beginEndAll(other, "revoked_subject", { origin: {} });
-    await store.end(others[0] as SessionId, "logout"); // The next call of the store completes the end.
+    // So far, only some of the sessions have been ended. The next call of the store ends the rest, for the reason of the first call and not
+    // for its own.
+    await store.end(others[0] as SessionId, "logout");
     expect((await due(others)).every(({ event }) => event.reason === "revoked_subject")).toBe(true);
     expect(await record(others)).toEqual([...others].sort());
   });
@@ -190,7 +193,8 @@ export function manySessionsContract(context: () => Context): void {
       expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await store.rotate(sid, first, nonce())).toEqual({ ok: false, reason: "revoked" });
     }
-    const fresh = await login(user); // The session is created in the millisecond in which the end began, and is not part of that end.
+    // This session is created in the millisecond in which the logout of the other sessions began, and is not ended with them.
+    const fresh = await login(user);
     expect(await listed(user, 10)).toEqual([fresh.sid, spared.sid]);
 
     const mine = new Set(sidsOf(created));

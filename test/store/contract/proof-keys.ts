@@ -135,7 +135,7 @@ export function proofKeysContract(context: () => Context): void {
       expect(await store.find(sid)).toEqual({ ...before, now: backend.now() });
       const own = { ...withOwn, clientId };
       expect(await store.rotate(sid, first, nonce(), own)).toMatchObject({ ok: true, device: "first_use" });
-      // The store accepts the proof with any client id, because its caller has compared the client.
+      // With a proof of the bound key, the store does not compare the client id, because its caller has already done so.
       expect(await present(store, sid, first, { ...withOwn, clientId: "x" })).toBe("repeat");
     },
   );

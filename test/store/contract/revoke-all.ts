@@ -49,7 +49,8 @@ export function revokeAllContract(context: () => Context): void {
     test("of a time, those that were created before it end, to the millisecond, whenever they were refreshed", async () => {
       const { backend, store, login, refresh } = context();
       const [a, b, c] = [subject(), subject(), subject()];
-      await backend.advance(SECOND); // The logins below come after the logout of the previous test.
+      // An earlier test has ended all sessions at the present time. The logins of this test must come later.
+      await backend.advance(SECOND);
       const early = await login(a);
       await backend.advance(1);
       const time = backend.now();
@@ -61,7 +62,8 @@ export function revokeAllContract(context: () => Context): void {
       expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
       expect((await store.find(onTime.sid)).ok).toBe(true);
       expect((await store.find(late.sid)).ok).toBe(true);
-      const nothingMore = await store.revokeAll(storeMs(time - 500)); // An earlier time does not make ended sessions live again.
+      // This second time is earlier, which makes no session live again.
+      const nothingMore = await store.revokeAll(storeMs(time - 500));
       expect(nothingMore).toBe(time - 501);
       expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
     });
@@ -91,7 +93,7 @@ export function revokeAllContract(context: () => Context): void {
       const { backend, store, login } = context();
       const until = await store.revokeAll(undefined);
       await backend.advance(2 * MARKER_LIFE);
-      // The end of a session in each partition trims the log.
+      // Expired entries of a partition's log are removed when a session of that partition ends. So one session of each partition is ended.
       for (const user of subjectsOfPartitions()) await store.end((await login(user)).sid, "logout");
       const other = await backend.open();
       expect((await other.revocations(undefined)).revokedUntil).toBe(until);
@@ -112,7 +114,7 @@ export function revokeAllContract(context: () => Context): void {
   });
 }
 
-/** Returns a subject of each partition of the store. */
+/** Returns subjects, one for each partition of the store. */
 function subjectsOfPartitions(): Iterable<string> {
   const subjects = new Map<number, string>();
   while (subjects.size < 256) {

@@ -285,7 +285,7 @@ function readersContract(context: () => Context): void {
       expect(await leaseOf(sid, one)).toBeUndefined();
       if (second !== undefined) await log.release([second]);
       expect((await leaseOf(sid, one))?.fence).toBeGreaterThan(second?.fence ?? 0);
-      // Although the first instance holds a lease again, calls with its former lease are refused.
+      // The instance that held the first lease now holds a newer one. Calls with its former lease are refused nevertheless.
       if (first === undefined) throw new Error("no lease");
       expect(await log.advance(first, id, await cursorOf(id, sid), NONE)).toEqual({ ok: false, reason: "lost" });
     });
@@ -334,7 +334,7 @@ function readersContract(context: () => Context): void {
       await store.end(one.sid, "logout");
       await backend.advance(SECOND);
       await store.end(two.sid, "logout");
-      await store.end((await login(subject())).sid, "logout"); // Another subject is in another partition.
+      await store.end((await login(subject())).sid, "logout"); // A session in another partition.
       expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first });
       const lease = await leaseOf(one.sid, newHolder());
       const [read] = await readAll(one.sid, await cursorOf(quick, one.sid));

@@ -9,7 +9,7 @@ import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, outcomeOf, subject } from "../../support/store/sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
-// Without a reuse interval, a token counts as reused as soon as its successor has been used.
+// The store has no reuse interval, so a token counts as reused as soon as its successor has been used.
 let now = Date.now();
 const clock = () => wallMs(now);
 const store = createEmbeddedStore({ path, clock, steady: clock, reuseIntervalMs: 0, markerLifeMs: MARKER_LIFE });

@@ -1,6 +1,6 @@
 /**
- * The work of the embedded store is limited however many sessions there are: refreshes do not write new times of expiry, and each step
- * processes a limited number of sessions.
+ * The embedded store examines sessions periodically to find the expired ones. This work is limited, however many sessions there are:
+ * refreshes do not write new times of expiry, and each step examines a limited number of sessions.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +44,7 @@ async function login() {
 
 const tokenOf = (first: string) => ({ generation: 1, nonce: first, issuedAt: storeMs(0) });
 
-/** Runs steps until nothing is left to do. Returns the sessions that each of them has ended. */
+/** Searches for expired sessions, step by step, until none is left. Returns the sessions that each step has ended. */
 async function steps(): Promise<SessionId[][]> {
   const ended: SessionId[][] = [];
   for (let isDone = false; !isDone; ) {
@@ -55,7 +55,7 @@ async function steps(): Promise<SessionId[][]> {
   return ended;
 }
 
-/** Returns how many sessions are to be examined up to a time. */
+/** Returns how many sessions will be examined for expiry up to a time. */
 function toExamine(until: number): number {
   const db = new DatabaseSync(path, { readOnly: true });
   const count = db.prepare("SELECT count(*) AS count FROM sessions WHERE examined_at <= ?").get(until)?.count;

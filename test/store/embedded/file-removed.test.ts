@@ -75,7 +75,7 @@ describe.each(REMOVALS)("without %s", (_, remove) => {
     remove();
     const removed = performance.now();
     const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(NOW) };
-    // The store notices the removal within a tenth of a second, and refuses every step that begins later.
+    // The store notices the removal of its file within a tenth of a second. It then refuses every step.
     for (const verb of [
       () => store.rotate(session.sid, token, nonce()),
       () => store.find(session.sid),

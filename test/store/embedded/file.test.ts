@@ -146,7 +146,7 @@ describe("is unavailable", () => {
     await open().close();
     const holder = new DatabaseSync(path);
     holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
-    // The store waits between attempts to open the file. During the second wait the other process releases its lock.
+    // The store waits between attempts to open the file. During its second wait, the process that has locked the file releases the lock.
     let waits = 0;
     const between = vi.spyOn(Atomics, "wait").mockImplementation(() => {
       if (++waits === 2) holder.close();
@@ -171,7 +171,7 @@ describe("is unavailable", () => {
     await store.close();
     const page = 4096;
     const size = statSync(path).size;
-    // The schema and the data are overwritten. They do not extend to the last page of the file.
+    // This overwrites the schema and the data of the file. Its last page contains neither, so it is left as it is.
     writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" });
     expect(open).toThrow(StoreUnavailable);
   });

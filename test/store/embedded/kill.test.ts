@@ -66,7 +66,7 @@ async function expectKept(facts: readonly Fact[]): Promise<void> {
   for (const { created, refreshed, child } of facts) {
     if (created !== undefined) {
       const found = await store.find(created);
-      // The session may have ended although the acknowledgement was not reported any more.
+      // The process may have ended this session and been killed before it reported that.
       if (ended.has(created)) expect(found).toEqual({ ok: false, reason: "revoked" });
       else expect(found.ok || logged.has(created)).toBe(true);
       if (ended.has(created)) expect(logged).toContain(created);

@@ -15,7 +15,10 @@ const store = createEmbeddedStore({
   reuseIntervalMs: REUSE_INTERVAL,
   markerLifeMs: MARKER_LIFE,
 });
-/** Prints an acknowledged write before the next one begins, so that what was not printed was not acknowledged. */
+/**
+ * Prints an acknowledged write. The next write begins only after that, so each acknowledged write has been printed, except for the last
+ * one.
+ */
 const acknowledge = (fact: object) => writeSync(1, `${JSON.stringify(fact)}\n`);
 
 for (let round = 0; ; round++) {

@@ -31,7 +31,10 @@ const THOUSANDS = 3_000;
 const CAP = 10_000;
 /** The greatest number of entries of the log that a script returns. */
 const MOST_ENTRIES = 500;
-/** The greatest number of sessions that a script processes, and of commands and arguments that it uses for each of them. */
+/**
+ * The greatest number of elements that a script may read from an index by one command: the 128 sessions that one run processes, and one
+ * that shows whether there are more. `MOST_WORDS` limits the commands of one run and their arguments: 40 for each of these elements.
+ */
 const MOST = 128 + 1;
 const MOST_WORDS = MOST * 40;
 
@@ -39,7 +42,10 @@ const names = new Map(Object.entries(loadScripts()).map(([name, { sha }]) => [sh
 
 type Work = { commands: number; words: number };
 
-/** Opens a connection that monitors Redis. It tries again if ioredis fails because a command is reported together with the confirmation. */
+/**
+ * Opens a connection that monitors Redis. If Redis reports a command together with the confirmation of MONITOR, ioredis fails. The
+ * connection is then opened again.
+ */
 function openMonitor(): Promise<Redis> {
   // The client itself never connects. It only creates the monitoring connection.
   const never = { enableReadyCheck: false, lazyConnect: true };

@@ -56,7 +56,7 @@ test("an instance whose machine was stopped does not turn back the time of the o
   const next = await awake.rotate(session.sid, rotated.child, nonce());
   expect(next).toMatchObject({ outcome: "rotate", now: wall });
   await awake.ping();
-  // The machine of `sleeper` wakes up. It was suspended during the steps above.
+  // The machine of the instance `sleeper` was suspended during the steps above, and now continues.
   frozen += 1;
   expect(await sleeper.rotate(session.sid, rotated.child, nonce())).toMatchObject({ outcome: "repeat", now: wall });
   const { child } = next as typeof rotated;

@@ -45,7 +45,7 @@ function node(at: number): RedisServer {
   return server;
 }
 
-/** Returns the node that serves a slot, and the next one. */
+/** Returns the node of the cluster that serves a slot, and a second node. */
 function around(slot: number): [RedisServer, RedisServer] {
   const at = slot < 5461 ? 0 : slot < 10923 ? 1 : 2;
   return [node(at), node((at + 1) % 3)];

@@ -39,7 +39,10 @@ async function logged(store: SessionStore, sids: readonly SessionId[]): Promise<
   return (await store.revocations(undefined)).revocations.map(({ sid }) => sid).filter((sid) => mine.has(sid));
 }
 
-/** Runs scripts of the store. For each run, `after` decides whether the reply is lost. */
+/**
+ * Returns the operations that end the sessions of a subject. `after` is called after each run of a script, and may throw, as if the reply
+ * had been lost.
+ */
 async function ends(redis: RedisServer, after: (verb: string) => Promise<void>): Promise<SubjectEnds> {
   const link = new Link(redisOptions(redis.url, PATIENT));
   onTestFinished(() => link.close());

@@ -17,8 +17,8 @@ describe("an outage", () => {
     const store = await open(redis.url);
     const { sid, first } = await login(store);
     redis.pause();
-    await expectUnavailable(store); // The first call of each method fails by its timeout.
-    await expectUnavailable(store); // Later calls fail because the connection was given up.
+    await expectUnavailable(store); // Each call fails by its timeout.
+    await expectUnavailable(store); // Each call fails at once, because the connection was given up.
     await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
     redis.resume();
     await until(() => store.ping());
@@ -88,7 +88,7 @@ describe("an outage", () => {
     const store = await open(redis.url);
     const { sid, first } = await login(store);
     const result = store.rotate(sid, first, nonce());
-    await new Promise(setImmediate); // The command has been sent, and now the process is blocked.
+    await new Promise(setImmediate); // The command is sent before this process is blocked.
     for (const resume = performance.now() + 700; performance.now() < resume; );
     expect(outcomeOf(await result)).toBe("rotate");
   });
@@ -96,7 +96,7 @@ describe("an outage", () => {
   test("a process that was held up at its start does not take Redis for away", async () => {
     const redis = await server();
     const opening = openEarly(redis.url, { commandTimeoutMs: 2_000 });
-    await new Promise(setImmediate); // The client has begun to connect, and now the process is blocked.
+    await new Promise(setImmediate); // The client begins to connect before this process is blocked.
     for (const resume = performance.now() + 2_500; performance.now() < resume; );
     await login(await opening);
   });
@@ -168,7 +168,7 @@ describe("a Redis that refuses", () => {
     process.on("warning", note);
     onTestFinished(() => void process.off("warning", note));
     await redis.admin.replicaof("127.0.0.1", master.port);
-    redis.pause(); // While Redis is paused, commands wait. Afterwards all their replies arrive together.
+    redis.pause(); // Commands wait until Redis resumes. Then all their replies arrive together.
     const logins = Array.from({ length: 20 }, () => login(store).catch((error: unknown) => error));
     redis.resume();
     for (const error of await Promise.all(logins)) expect(error).toBeInstanceOf(StoreUnavailable);
@@ -180,7 +180,7 @@ describe("a Redis that refuses", () => {
   test("a script that blocks Redis", async () => {
     const redis = await server("--busy-reply-threshold", "10");
     const store = await open(redis.url);
-    await redis.admin.ping(); // The connection is opened now, so that it can kill the script below.
+    await redis.admin.ping(); // This opens the connection that kills the script below.
     const endless = redis.admin.duplicate().on("error", () => {});
     const killed = endless.eval("while true do end", 0).catch(String);
     await until(async () => expect(await redis.admin.get("x").catch(String)).toContain("BUSY"));
@@ -227,7 +227,8 @@ test("a refresh is one command", async () => {
   for (let at = 0; at < 100; at++) await store.rotate(sid, first, nonce());
   const after = await commands();
   expect((after.get("evalsha") ?? 0) - (before.get("evalsha") ?? 0)).toBe(100);
-  // The other commands ran inside scripts, checked whether Redis may be used, or were sent by this test.
+  // The store sends one script for each refresh and nothing else. The commands in this list run inside scripts, check whether Redis may be
+  // used, or are sent by this test.
   const inScripts = new Set(["evalsha", "info", "eval", "time", "get", "mget", "set"]);
   const others = [...after].filter(([name, calls]) => !inScripts.has(`${name}`) && calls !== before.get(name));
   expect(others).toEqual([]);

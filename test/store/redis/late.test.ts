@@ -11,7 +11,10 @@ import { someKey } from "../../support/store/device.ts";
 import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
 
-/** A short reuse interval (R), because the stalls in these tests are longer than 2 R. Only the ratio matters. */
+/**
+ * The reuse interval (R), in ms. It is short, because Redis stalls for longer than 2 R in these tests. Only the ratio of these times
+ * matters.
+ */
 const R = 600;
 const TIMEOUT = 150;
 
@@ -40,7 +43,9 @@ async function server(): Promise<RedisServer> {
   return redis;
 }
 
-/** Returns a session whose browser has the successor token in its jar, and the earlier token that other tabs may still send. */
+/**
+ * Returns a new session with two tokens: the current one, which its browser has, and the replaced one, which another tab may still send.
+ */
 async function browser(store: SessionStore) {
   const first = nonce();
   const session = newSession(subject());
@@ -54,7 +59,7 @@ async function browser(store: SessionStore) {
 const passed = (since: number, ms: number) => until(async () => expect(performance.now() - since).toBeGreaterThan(ms));
 const many = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: 20 }, make));
 
-/** Another tab's request is under way when the stall begins, and its caller gets an error before the stall ends. */
+/** Sends refreshes with the replaced tokens of other tabs while Redis is stalled. Their callers get an error before the stall ends. */
 async function refreshLate(store: SessionStore, stall: () => void, resume: () => void): Promise<string[]> {
   const browsers = await many(() => browser(store));
   const begun = performance.now();

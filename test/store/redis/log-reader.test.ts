@@ -1,6 +1,6 @@
 /**
- * A reader of the log misses no entry, and gets hardly any twice, although clocks differ, small clock steps go unnoticed, and nodes that
- * lack the last entries take over. The real scripts run on a real Redis.
+ * A reader of the revocation log misses no entry, and gets hardly any entry twice. This holds although clocks differ, small steps of a
+ * clock are not noticed, and a failover leads to nodes that lack the last entries. The real scripts run on a real Redis.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -103,7 +103,7 @@ test("a node that has taken over without the last ending gives what it was given
   await redis.admin.zrem(`${tag}l`, lost);
   await setClock(now - 500);
   const after = await end();
-  expect((await log()).length).toBe(2); // The log has the same number of entries as before, but one of them is new.
+  expect((await log()).length).toBe(2); // The log still has two entries, one of which is new.
   expect(await read()).toEqual([kept, after]);
   expect(await read()).toEqual([]);
 });
@@ -184,7 +184,7 @@ test("in any order of endings, readings, set clocks and failovers all that the l
         if (step.kind === "end") for (let left = step.count; left > 0; left--) await end();
         if (step.kind === "clock") {
           await setClock(now + step.by);
-          mayRepeat ||= step.by < 0; // Entries with a time in the future are read again until that time.
+          mayRepeat ||= step.by < 0; // Entries may now have a time in the future. They are read again until that time.
         }
         if (step.kind === "drop") await setClock(now + MARKER_LIFE);
         if (step.kind === "takeover") {

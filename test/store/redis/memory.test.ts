@@ -55,7 +55,10 @@ async function cost(count: number, userAgent = ""): Promise<number> {
   return ((await usedMemory()) - before) / count;
 }
 
-/** The memory that each of the 256 partitions takes without sessions, in bytes. It hardly matters with more than ten thousand sessions. */
+/**
+ * The memory that each of the 256 partitions takes apart from its sessions, in bytes. It hardly counts if there are more than ten thousand
+ * sessions.
+ */
 const PARTITION = 1_024;
 
 // With 34,000 keys Redis has just doubled its hash tables, so that each key takes the most memory.

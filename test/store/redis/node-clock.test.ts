@@ -10,8 +10,8 @@ test("while nothing is known no command may act", () => {
 });
 
 /**
- * A reading of a node's clock: the time since the last reading, the delays of request and reply, and a step of that clock before it, in
- * ms.
+ * One reading of a node's clock, in ms: the time since the last reading, the delays of the request (`there`) and of the reply (`back`), and
+ * a step by which the clock was set before the reading.
  */
 const sample = fc.record({
   wait: fc.nat(5_000),
@@ -34,7 +34,7 @@ test("a command's time is over by the node's clock when it is by ours, or earlie
         now += there + back;
         masked ||= step !== 0;
         if (clock.step !== 0) {
-          // The step was noticed. Until all instances have agreed on the new time, no command may take effect.
+          // The step of the clock was noticed. No command may take effect until all instances have agreed on the new time.
           expect(masked).toBe(true);
           expect(clock.window(now).from).toBeGreaterThan(clock.window(now).until);
           clock.settle(0);
@@ -42,8 +42,8 @@ test("a command's time is over by the node's clock when it is by ours, or earlie
         }
         const { from, until } = clock.window(now);
         const truth = now + ahead;
-        // A step of the clock that looks like a delayed reply is not noticed. It extends the time of a command by no more than such a delay
-        // would.
+        // If a step of the clock looks like a delayed reply, it is not noticed. Commands may then take effect for longer, but by no more
+        // than such a delay.
         expect(until).toBeLessThanOrEqual(truth + TIMEOUT + (masked ? there : 0));
         expect(until - from).toBe(2 * TIMEOUT);
       }

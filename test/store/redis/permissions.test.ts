@@ -19,8 +19,8 @@ afterEach(async () => {
 
 const OPERATIONS = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
 /**
- * The permissions in the `ACL SETUSER` line of docs/operations.md. `MORE` has those for a cluster, for REDIS_WAIT_REPLICAS and for another
- * database.
+ * The permissions in the `ACL SETUSER` line of docs/operations.md. `MORE` has further permissions: those for a cluster, for
+ * REDIS_WAIT_REPLICAS and for another database.
  */
 const LINE = (/`ACL SETUSER ([^`]+)`/.exec(OPERATIONS)?.[1] ?? "").split(" ");
 const NAME = LINE[0] ?? "";

@@ -5,12 +5,15 @@ import { deviceArguments, encodeBody, versionOf } from "../../../src/store/redis
 import { someProof } from "../../support/store/device.ts";
 import { newSession } from "../../support/store/sessions.ts";
 
-/** The size of a key: the time of the binding, the thumbprint, a time and a length that older versions read, and the kind of the key. */
+/**
+ * The size of a client's key in a record, in bytes: the time of the binding, the thumbprint, a time and a length that only older versions
+ * read, and the kind of the key.
+ */
 const KEY_BYTES = 6 + 32 + 6 + 2 + 1;
 
 /**
- * Returns the size of the texts of a record: the subject with two bytes for its length, and five texts with one byte each. There are no
- * claims.
+ * Returns the size of the texts of a record, in bytes. The length of the subject takes two bytes, and the lengths of five further texts
+ * take one byte each. There are no claims.
  */
 const textBytes = ({ subject, clientId, audience, client }: NewSession) =>
   2 + subject.length + 5 + [clientId, audience, ...Object.values(client)].join("").length;

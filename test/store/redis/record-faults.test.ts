@@ -1,6 +1,6 @@
 /**
- * The event records that are due to be written after steps whose outcome the caller never learns, because of real faults: suspended
- * replicas and lost replies.
+ * Event records after steps whose caller never learns the outcome, because replicas are suspended or replies are lost. The records are due,
+ * and are written nevertheless.
  */
 import { expect, onTestFinished, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../../src/session/admin.ts";

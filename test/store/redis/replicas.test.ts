@@ -44,9 +44,9 @@ type Known = { readonly user: string; readonly a: SessionId; readonly b: Session
 const VERBS: readonly {
   readonly name: string;
   run(store: SessionStore, known: Known): Promise<unknown>;
-  /** Returns the sessions that are marked as ended afterwards. */
+  /** Returns the sessions for which the store keeps a marker that they have ended. */
   gone(known: Known): SessionId[];
-  /** Returns the sessions that have ended without such a mark. */
+  /** Returns the sessions that have ended without leaving such a marker in the store, as after an end of all sessions. */
   ended?(known: Known): SessionId[];
 }[] = [
   { name: "an ending", run: (store, { a }) => store.end(a, "logout"), gone: ({ a }) => [a] },
@@ -92,11 +92,12 @@ const VERBS: readonly {
 async function twoSessions(master: RedisServer): Promise<Known> {
   const store = await open(master.url, 0);
   const { user, sid: a, first } = await logIn(store);
-  await store.rotate(a, first, nonce()); // After this rotation, any other token of the first generation is invalid.
+  // After this refresh, any token of the first generation except `first` counts as stolen.
+  await store.rotate(a, first, nonce());
   return { user, a, b: (await logIn(store, user)).sid };
 }
 
-/** Starts servers for the tests of a `describe`. */
+/** Starts servers before the tests of a `describe`, and stops them after these tests. Returns a function that returns the servers. */
 function servers<T extends readonly RedisServer[]>(start: () => Promise<T>): () => T {
   let started: T | undefined;
   beforeAll(async () => {
@@ -147,7 +148,8 @@ describe("with the replicas of another master, which never got it", () => {
     onTestFinished(() => way.stop());
     const store = await open(`redis://127.0.0.1:${way.port}`);
     await store.end(sidOf(subject()), "logout");
-    // Only the connection for WAIT is cut, and reconnects to the new master. The one for commands still leads to the old master.
+    // Only the connection on which the store sends WAIT is cut. It is opened again to the new master. The connection for other commands
+    // still leads to the old master.
     way.target = promoted.port;
     const [, waiting = ""] = /^id=(\d+) .* cmd=wait /m.exec(String(await old.admin.client("LIST"))) ?? [];
     await old.admin.client("KILL", "ID", waiting);

@@ -18,7 +18,10 @@ import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../docs/redis-schema.md"), "utf8");
 const RETENTION = 600 * SECOND;
 const DAYS_32 = 32 * 86_400 * SECOND;
-/** The longest time between a write and the check of its key, in ms. */
+/**
+ * How much shorter the remaining life of a key may be than the documented one, in ms. Some time passes between a write and the check of its
+ * key.
+ */
 const PATIENCE = 120 * SECOND;
 const MANY = 130;
 
@@ -50,7 +53,10 @@ function pattern(text: string): RegExp {
   return new RegExp(`^${parts.join("")}$`);
 }
 
-/** The lives of keys in the words of the page, each with the time until a key expires that was just written, in ms; undefined for none. */
+/**
+ * The lives of keys, as docs/redis-schema.md describes them in words. Each value is the time after which a key that was just written
+ * expires, in ms; undefined if it does not expire.
+ */
 const LIVES: Readonly<Record<string, number | undefined>> = {
   "until the session's expiry, plus a sixteenth of its idle timeout, plus two minutes": IDLE + IDLE / 16 + 120 * SECOND,
   "until the last absolute expiry of a session in it, plus a sixteenth of the idle timeout, plus two minutes":
@@ -123,8 +129,8 @@ async function useEveryVerb(): Promise<SessionId> {
 }
 
 /**
- * Prepares three subjects with many sessions: one with more sessions than its cap, one whose sessions have ended, and one whose end is
- * under way.
+ * Prepares three subjects with many sessions: one that had more sessions than its cap, one whose sessions have all been ended, and one of
+ * whose sessions only some have been ended so far.
  */
 async function endOfMany(): Promise<void> {
   const users = [subject(), subject(), subject()] as const;

@@ -65,7 +65,7 @@ test("a reader that is ahead of the data reads again from the stored cursor", as
   if (ahead === undefined) throw new Error("no cursor");
   await failOver();
   expect(await readFrom(partition, ahead)).toBe("rewound");
-  const { sid: next } = await endOne(); // The signal gets the same sequence number as the one that was lost.
+  const { sid: next } = await endOne(); // This signal gets the sequence number of the lost one.
   expect(await readFrom(partition, ahead)).toBe("rewound");
   expect(await log.advance(lease, "sub", ahead, NONE)).toEqual({ ok: false, reason: "rewound" });
   expect(await readFrom(partition)).toMatchObject([{ sid: first }, { sid: next }]);
@@ -119,7 +119,7 @@ test("a lease that the data does not know moves no cursor", async () => {
   expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
   await log.release([former]);
   const next = await leaseOf(partition, "three");
-  expect(next.fence).toBe(lost.fence); // The leases have the same number, so another field must distinguish them.
+  expect(next.fence).toBe(lost.fence); // Two leases have this number, so another field must distinguish them.
   expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
   expect(await log.advance(next, "sub", cursor, { delivered: 1, deadLetters: 0 })).toEqual({ ok: true });
   expect(await store.signals.subscriptions.list()).toMatchObject([{ delivered: 1 }]);
@@ -168,7 +168,7 @@ test("what Redis would drop is kept until the signal of its end is there, with i
   const session = newSession(subject(), { idleTimeoutMs: MINUTE_MS });
   await store.create(session, nonce(), 100, undefined, {});
   await store.revokeAll(undefined, {});
-  // For a quarter of an hour nobody reads the log, and an instance looks for expired sessions every minute.
+  // During a quarter of an hour nobody reads the signal log. Once a minute an instance searches for expired sessions.
   const record = `${tagOfSession(session.sid)}s${session.sid}`;
   for (let minute = 0; minute < 15; minute++) {
     now += MINUTE_MS;

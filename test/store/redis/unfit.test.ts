@@ -52,10 +52,11 @@ describe("a Redis that must not be used", () => {
       log: (level, message) => level === "error" && reported.resolve(message),
     });
     await redis.admin.config("SET", "maxmemory-policy", "volatile-ttl");
-    expect(await reported.promise).toContain("volatile-ttl"); // The store notices the problem by itself, not only when a command is called.
+    // The store notices the wrong setting even though no method is called.
+    expect(await reported.promise).toContain("volatile-ttl");
     await expectUnavailable(store);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await until(() => login(store)); // The store also notices by itself that Redis can be used again.
+    await until(() => login(store)); // The store notices by itself that Redis can be used again.
   });
 
   test("one that has become unfit while it was away is not used for a single command", async () => {
