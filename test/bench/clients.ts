@@ -1,10 +1,11 @@
-// The costs of clients that are not browsers: the CPU time, user and system, that the service needs for them and for other clients.
+// Measures what clients that are not browsers cost: the CPU time (user and system) that the service needs for them, compared with other
+// clients.
 //
 //     npm run bench:clients [-- --part cookie|proof] [--rounds 20] [--starts 3] [--baseline <another checkout>]
 //
-// - `cookie`: refreshes without a key, at a service with OAUTH_ENDPOINTS and DPOP_NONCES, at two services without them, and with
-//   `--baseline` at one that runs another checkout. The two equal services show how much processes of one program differ.
-// - `proof`: a refresh at the token endpoint with a proof (ES256), one without, and the bare check of the proof's signature.
+// - `cookie`: refreshes without a key. One service has OAUTH_ENDPOINTS and DPOP_NONCES, two services do not have them, and with
+//   `--baseline` one runs another checkout. The two equal services show how much processes of one program differ.
+// - `proof`: a refresh at the token endpoint with a proof (ES256), a refresh there without a proof, and the bare check of the signature.
 import { createPublicKey, verify } from "node:crypto";
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";

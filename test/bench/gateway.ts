@@ -95,7 +95,7 @@ async function measure(): Promise<void> {
         const { child, port } = servers.get(what) as { child: (typeof children)[number]; port: number };
         const before = await cpuMs(child);
         await load(agent, port, 1_000);
-        // The first rounds warm up.
+        // The first rounds only warm up the servers, and are not counted.
         if (round >= 3) costs.get(what)?.push((await cpuMs(child)) - before);
       }
     }

@@ -4,8 +4,9 @@
  *
  *     npm run bench -- [--seconds 60] [--json] [--only floor,json,…] [--slice 0.4] [--baseline <another checkout>]
  *
- * `--slice`: the duration of a contender's turn, in s. For `traced` it should be several seconds: its limit of traces refills during the
- * turns of the others, so in a short turn it would record a larger share of requests than a busy instance does.
+ * `--slice` is the duration of a contender's turn, in s. For the contender `traced` it should be several seconds. The number of traces per
+ * second is limited, and unused traces add up while other contenders have their turn. So in a short turn this contender would record a
+ * larger share of its requests than a busy instance does.
  *
  * The exit code is 1 if a response has an unexpected status, which makes the ratios meaningless.
  */

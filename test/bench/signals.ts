@@ -87,7 +87,7 @@ async function measureLogout(): Promise<void> {
       await paced(opened, BLOCK_RATE, async (session) => {
         const begun = performance.now();
         await service.logOut(session);
-        // The first round warms up.
+        // The first round only warms up the services, and is not counted.
         if (round > 0) times.get(service)?.push(performance.now() - begun);
       });
     }

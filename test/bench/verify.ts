@@ -122,7 +122,7 @@ for (let round = 0; round <= ROUNDS; round += 1) {
   // A server gets a new string each time, and has to compute its hash.
   const arrived = Array.from({ length: 20 }, () => known.map(arriving)).flat();
   const arrivingTime = await time(() => verifyAll(arrived, 1));
-  if (round === 0) continue; // The first round warms up.
+  if (round === 0) continue; // The first round only warms up the code, and is not counted.
   figures.bare.push(NEW_TOKENS / bare);
   figures.fresh.push(NEW_TOKENS / fresh);
   figures.ratio.push(bare / fresh);

@@ -54,8 +54,8 @@ const decode = (rpc: "ExportTraces" | "ExportMetrics", body: Buffer) => service[
 type Decoded = any;
 
 /**
- * Returns attributes as an object. Of each value, only one field is set; in protobuf the others have defaults, and in JSON integers are
- * texts.
+ * Converts a list of attributes to an object. An attribute has several fields for its value, one for each type. In protobuf, those that are
+ * not set have default values. In JSON, integers are strings.
  */
 const attributesOf = (list: Decoded[] = []): Attributes =>
   Object.fromEntries(

@@ -1,4 +1,7 @@
-/** Clients that refresh again and again, each over a separate connection: by cookie, at the token endpoint, or there with a proof. */
+/**
+ * Clients that refresh again and again, each over a separate connection. They refresh by cookie, at the token endpoint without a proof, or
+ * at the token endpoint with a proof.
+ */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type ClientKey, dpop } from "../../support/dpop.ts";

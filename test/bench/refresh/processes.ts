@@ -13,7 +13,10 @@ import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 export const ROOT = join(import.meta.dirname, "../../..");
 
-/** The cores of a process. Each server has a separate core; the load and Redis share another one. `anywhere`: the system chooses. */
+/**
+ * The CPU core on which a process runs. Each server has a separate core. The load generators and Redis share another core. With `anywhere`
+ * the system chooses.
+ */
 export type Place = "server" | "load" | "anywhere";
 
 const CORES: Partial<Record<Place, string>> = { server: "0", load: "1" };

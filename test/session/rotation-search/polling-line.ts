@@ -21,8 +21,8 @@ const R = TICKS * TICK;
 const OFF = 1;
 
 /**
- * Returns how often a victim is served that refreshes every `pause` ticks, beside a thief that polls every `rhythm` ticks, at the worst
- * offset.
+ * A victim refreshes every `pause` ticks, and a thief polls every `rhythm` ticks. Returns how many refreshes of the victim succeed if the
+ * thief begins at the time that is worst for the victim.
  */
 function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause: number, most: number): number {
   let worst = 0;
