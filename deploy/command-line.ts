@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { createProgram, HELP_WIDTH } from "../src/cli/program.ts";
 
 const PAGE = join(import.meta.dirname, "../docs/command-line.md");
-/** The page is generated after this heading. */
+/** Everything below this heading of the page is generated. */
 const HEADING = "## Commands\n";
 
 function programOf(): Command {

@@ -9,7 +9,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { buildPackages } from "../packages/build.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** This is not the directory of `npm run build`, since both builds may run at the same time. */
+/** The build for the container has a directory of its own, because it may run at the same time as `npm run build`. */
 const BUILT = join(ROOT, "dist/container");
 const NOT_READ = /(\.d\.[cm]?ts|\.d\.[cm]?ts\.map|\.[cm]?js\.map|\.css\.map|\.flow|\.tsbuildinfo)$|\.(md|markdown)$/i;
 const NOT_RUN = /^(tests?|__tests__|bench(marks?)?|examples?|docs?|\.github)$|\.(test|spec)\.[cm]?js$/;

@@ -23,7 +23,7 @@ export const OTHER_FILES = [
 
 /**
  * Sets the version wherever it is written, except in the lock file and in generated files.
- * @throws Error if the version is none, or not above the current one
+ * @throws Error if the text is not a version, or is not above the current version
  */
 export function setVersion(root: string, version: string): void {
   const before = currentVersion(root);

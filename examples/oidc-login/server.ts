@@ -13,7 +13,7 @@ const {
   OIDC_CLIENT_SECRET = "",
   SESSION_ADMIN_URL = "http://127.0.0.1:8081",
   SESSION_ADMIN_TOKEN_FILE = "data/admin-token",
-  /** Set it to 1 if a proxy in front sets X-Forwarded-For. */
+  /** Set this variable to 1 if a proxy in front sets X-Forwarded-For. */
   TRUST_PROXY = "0",
   /** `SESSION_HINT_COOKIE` of the session service. If it has the prefix `__Host-`, a login ends the browser's earlier session. */
   HINT_COOKIE = "",
@@ -38,7 +38,7 @@ const COOKIE = `Path=/; HttpOnly; SameSite=Lax${SECURE ? "; Secure" : ""}`;
 function readCookie({ headers }: IncomingMessage, name: string): string | undefined {
   const values = new Set<string>();
   for (const pair of (headers.cookie ?? "").split(";")) {
-    // trim() is not used: it removes more kinds of spaces than browsers do, so another name could pass for this one.
+    // trim() is not used: it removes more kinds of spaces than browsers do, so a cookie with another name could be taken for this cookie.
     const [, key, value = ""] = /^[ \t]*([^=]*?)[ \t]*=[ \t]*(.*?)[ \t]*$/.exec(pair) ?? [];
     if (key === name) values.add(value);
   }
@@ -52,7 +52,7 @@ function readPending(request: IncomingMessage): PendingLogin | undefined {
 }
 
 function browserOf(request: IncomingMessage) {
-  // The proxy has appended the last entry. The entries before it may come from the client.
+  // The proxy has appended the last entry of X-Forwarded-For. The entries before it may come from the client.
   const forwarded =
     TRUST_PROXY === "1"
       ? String(request.headers["x-forwarded-for"] ?? "")

@@ -11,7 +11,7 @@ export function passOn(publicUrl: string, request: IncomingMessage, response: Se
     // `host` stays as the browser has sent it, because the service compares it with `Origin`.
     ...request.headers,
     "x-forwarded-proto": "http",
-    // This replaces the header instead of appending to it, because a client may have forged its value.
+    // The header is replaced and not extended, because the client may have sent a forged one.
     "x-forwarded-for": request.socket.remoteAddress,
     connection: "close",
   };

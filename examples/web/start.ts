@@ -50,7 +50,7 @@ const service = spawn(process.execPath, [join(import.meta.dirname, "../../src/ma
   },
   stdio: ["ignore", "pipe", "inherit"],
 });
-// If one of the two processes ends, the other one is stopped.
+// If the session service ends, this process ends as well. If this process ends, it stops the service.
 let stopping = false;
 service.once("error", (error) => fail(`The session service cannot be started: ${error.message}`));
 service.once("exit", (code, signal) => {

@@ -27,7 +27,10 @@ type Handler<Rest extends unknown[]> = (
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** Wraps a handler, which then gets only requests with a valid access token; others get 401 or 503. It needs the Node.js runtime. */
+/**
+ * Wraps a handler, so that it is called only for requests with a valid access token. Other requests get 401 or 503. The wrapper needs the
+ * Node.js runtime.
+ */
 export function signedIn<Rest extends unknown[]>(handler: Handler<Rest>) {
   return async (request: Request, ...rest: Rest): Promise<Response> => {
     const caller = await authorize(getVerifier(), request.headers.get("authorization"));

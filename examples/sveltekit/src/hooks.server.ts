@@ -9,7 +9,7 @@ export const handle: ReturnType<typeof sessionHandle> = (input) => {
   // The browser kit calls the service on the origin of the page.
   if (new URL(input.event.request.url).pathname.startsWith("/v1/auth/"))
     return Promise.resolve(input.resolve(input.event));
-  // This is created with the first request, because a build loads this module too and must not connect to the service.
+  // The hook is created with the first request, because a build loads this module too and must not connect to the service.
   handleSession ??= sessionHandle(getSessions(), { isProtected });
   return handleSession(input);
 };
