@@ -109,7 +109,7 @@ function unaryResponse(method: Parameters<Transport["unary"]>[0], { header, trai
 }
 
 function headersFor(metadata: readonly [string, string][] | undefined, timeoutMs: number | undefined) {
-  // The object inherits nothing: clients choose the names, such as `constructor`.
+  // The object has no prototype, because clients choose the names of headers, such as `constructor`.
   const headers: Record<string, string | string[]> = Object.create(null);
   Object.assign(headers, { "content-type": "application/grpc+proto", te: "trailers" });
   for (const [name, value] of metadata ?? []) {

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 2_000;
 /** Whether the upstream can serve requests, and if not, why. */
 type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
-/** Calls the upstream's health service. A server without one is ready if it responds at all. */
+/** Calls the upstream's health service. A server without a health service is ready if it responds at all. */
 export async function checkReadiness({ transport, isFull }: Upstream): Promise<Readiness> {
   // If the connections have no free stream, a probe would have to wait like any other call.
   if (isFull()) return { ready: false, reason: "the connections to the upstream have no free stream" };

@@ -13,7 +13,7 @@ export function repairStatus(headers: IncomingHttpHeaders): void {
   if (typeof details === "string" && codeOf(details) !== Number(status)) delete headers["grpc-status-details-bin"];
 }
 
-/** Repairs the statuses of a stream's responses before the listeners that are added later read them. */
+/** Repairs the gRPC status in the headers and trailers of a stream, before any listener that is added later reads them. */
 export function repairStatusOf<Stream extends ClientHttp2Stream>(stream: Stream): Stream {
   return stream.on("response", repairStatus).on("trailers", repairStatus);
 }
