@@ -77,8 +77,8 @@ export class Bounds {
   }
 
   /**
-   * Returns whether a body is not recorded in `#arriving`, because it is small and its arrival has no time limit here: the server in front
-   * limits it.
+   * Returns whether a body need not be recorded in `#arriving`: it is small, and the time of its arrival is not limited here, because the
+   * server in front of this handler limits it.
    */
   ignores(announcedBytes: number): boolean {
     return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;

@@ -12,7 +12,7 @@ import type { RouteTable } from "../routes/model.ts";
 import { createRestTransport, type RestTransportOptions } from "./rest-transport.ts";
 
 /**
- * A client with the methods of Connect's own that calls the JSON routes of a service with `fetch`. Runs in browsers.
+ * Creates a client for the JSON routes of a service, with the same methods as a Connect client. It uses `fetch`, and runs in browsers.
  *
  * @param table the generated routes of a service (`*_http.ts`), or those of `createRoutes`
  * @example

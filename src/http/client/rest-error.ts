@@ -68,7 +68,7 @@ function detailOf(json: JsonValue, registry: Registry | undefined): Detail[] {
       // The server has another version of this type, or has sent the bytes in base64.
     }
   }
-  // A server that does not know this type either sends its bytes in base64.
+  // If the server does not know this type, it sends the bytes of the value in base64.
   const bytes = Object.keys(json).length === 2 && typeof value === "string" ? base64Decode(value) : new Uint8Array();
   return [{ type, value: bytes, debug }];
 }

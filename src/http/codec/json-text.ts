@@ -8,7 +8,7 @@ const keepSign = (_: string, value: unknown) => (Object.is(value, -0) ? MINUS_ZE
 
 /**
  * Returns a JSON.stringify for messages of a type. JSON.stringify writes -0 as 0, but proto JSON has -0. A replacer keeps the sign; only
- * types that can hold floats get one.
+ * types that can hold floats need the replacer.
  */
 export function jsonTextOf(type: DescMessage): (json: JsonValue) => string {
   return holdsFloat(type, new Set()) ? (json) => JSON.stringify(json, keepSign) : (json) => JSON.stringify(json);

@@ -75,7 +75,7 @@ class BinaryCheck {
     this.#limits = limits;
   }
 
-  /** Reads a message up to a position, or up to the end of the group if it is one. */
+  /** Reads a message up to a position. A message that is encoded as a group is read up to its end tag. */
   message(type: DescMessage, end: number, depth: number): void {
     if (depth > this.#limits.maxDepth) throw tooDeep();
     const reader = this.#reader;

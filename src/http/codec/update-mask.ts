@@ -10,7 +10,7 @@ interface UpdateMask {
   readonly body: DescField & { fieldKind: "message" };
 }
 
-/** Returns the `update_mask` of a request whose body is the given field, if it has one. */
+/** Returns the field `update_mask` of a request whose body is the given field; undefined if the request has no such field. */
 export function updateMaskOf(input: DescMessage, body: DescField): UpdateMask | undefined {
   const mask = fieldByName(input, "update_mask");
   if (mask?.fieldKind !== "message" || mask.message.typeName !== FieldMaskSchema.typeName) return undefined;

@@ -49,7 +49,7 @@ export function clientDisconnected(): ConnectError {
 }
 
 export function writeHead(response: NodeResponse, status: number, own: string[]): void {
-  // The `vary` of outer middleware is kept.
+  // A `Vary` header that middleware has set is kept.
   const outer = response.getHeader("vary");
   const lines = outer === undefined ? own : [...own, "vary", String(outer)];
   if (!("stream" in response)) {

@@ -129,7 +129,7 @@ export class PathTree {
 /** The decoded segments; undefined if a segment's escape is malformed. */
 type Segments = readonly (string | undefined)[];
 
-/** Finds a route with backtracking. At each node literals come before `*`, which comes before `**`. */
+/** Finds a route with backtracking. At each node literals are tried before `*`, and `*` before `**`. */
 function find(from: Node, segments: Segments, verb: string, start: number): Route | undefined {
   let [node, at] = [from, start];
   for (;;) {
@@ -152,7 +152,10 @@ function find(from: Node, segments: Segments, verb: string, start: number): Rout
   }
 }
 
-/** Finds a route through `**`, which takes some segments and leaves the rest to the literals after it. More literals come before fewer. */
+/**
+ * Finds a route through `**`, which takes some segments and leaves the rest to the literals after it. Routes with more literals are tried
+ * first.
+ */
 function findRest(node: Node, segments: Segments, verb: string, at: number): Route | undefined {
   if (node.literals.size > 0) {
     for (let rest = at; rest < segments.length; rest++) {

@@ -13,7 +13,7 @@ export interface Problem {
   readonly method: DescMethod;
   /** Index of the rule: 0 is the annotation itself, 1 the first of its `additional_bindings`, and so on. */
   readonly binding: number;
-  /** The invalid field of the HttpRule, if the problem is in a single one. */
+  /** The invalid field of the HttpRule, if the problem is in a single field. */
   readonly part: "pattern" | "body" | "response_body" | "additional_bindings" | undefined;
   readonly reason: string;
 }

@@ -52,7 +52,7 @@ export function isUnavailable(error: ConnectError): boolean {
   return error.code === Code.Unavailable;
 }
 
-/** The error is copied, because handlers do not send on errors that come from the wire. */
+/** The error is copied, because handlers do not send the metadata of an error that was received from a server. */
 function fromStatus(error: ConnectError): ConnectError {
   const metadata = new Headers();
   for (const [name, value] of error.metadata) if (isForwardedToClients(name)) metadata.append(name, value);
