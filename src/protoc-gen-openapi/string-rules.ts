@@ -9,7 +9,7 @@ const MAX_BYTES_PER_CHARACTER = 4;
 
 const IP: Schema = { anyOf: [{ format: "ipv4" }, { format: "ipv6" }] };
 
-/** The formats for which JSON Schema has a name, or which a pattern can describe. Others have no keyword. */
+/** The formats for which JSON Schema has a name, or which a pattern can describe. No keyword expresses the other formats. */
 const WELL_KNOWN: Readonly<Record<string, Schema>> = {
   email: { format: "email" },
   hostname: { format: "hostname" },
