@@ -18,7 +18,10 @@ const { refresh, logout } = SessionService.method;
 /** The idle life of sessions, in ms. It is short, so that keys are old enough for a rotation every few seconds. */
 const IDLE_MS = 4_000;
 const LIVES = { JWKS_MAX_AGE: "1s", ACCESS_TOKEN_TTL: "2s", SESSION_IDLE_TTL: `${IDLE_MS}ms`, REUSE_INTERVAL: "1s" };
-/** How long it takes until an instance uses a changed key ring, in s. It checks every second; the rest is for a busy machine. */
+/**
+ * How long it takes until an instance uses a changed key ring, in s. An instance checks the file every second; the rest is for a busy
+ * machine.
+ */
 const PICK_UP_SECONDS = 3;
 
 /** Runs `npm run keys -- …`. @returns whether the ages of the keys permitted the step */
