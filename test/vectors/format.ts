@@ -36,7 +36,7 @@ export type VectorCase = {
   readonly keysReadAtMs?: number;
   /** The batches of one stream before the verification. If absent, the verifier follows no feed. */
   readonly feed?: readonly FeedEvent[];
-  /** The requests that present the token with proofs, one after the other. The verdict of the case is that of the last one. */
+  /** The requests that present the token with proofs, one after the other. The verdict of the case is that of the last request. */
   readonly requests?: readonly ProvenRequest[];
   readonly verdict: "accepted" | Refusal | ProofRefusal;
   /** The claims of an accepted token, if JSON can express them. */

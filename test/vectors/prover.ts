@@ -76,7 +76,7 @@ export function createProver(sign: Sign, forge: Forge) {
     return { name: `a proof: ${name}`, token, nowMs: NOW_MS, requests, verdict, ...changes };
   }
 
-  /** A case of a proof that differs from a valid one. */
+  /** Returns a case of a proof that differs from a valid proof. */
   const changed = (name: string, change: ProofChange, verdict: VectorCase["verdict"]): VectorCase =>
     presented(name, [proof(name, change)], verdict, bound(change.key));
 
