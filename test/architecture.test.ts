@@ -75,7 +75,7 @@ const WALLS: Record<string, readonly string[]> = {
   doctor: ["config", "files", "tokens", "store"],
 };
 
-/** Which folders inside the HTTP layer a folder may import, besides itself. Files on top may import all of them. */
+/** Which folders inside the HTTP layer a folder may import, besides itself. Files directly in `src/http` may import all of them. */
 const HTTP_WALLS: Record<string, readonly string[]> = {
   routes: [],
   codec: ["routes"],

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { scratch } from "./support/service.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-/** The plugins run on the Node of this process, even if the machine has another one. */
+/** The plugins of buf run on the Node of this process, even if the machine has another one. */
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
 
 const buf = (cwd: string, ...args: string[]) =>

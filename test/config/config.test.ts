@@ -18,7 +18,7 @@ function faultsOf(env: Record<string, string>): readonly string[] {
   }
 }
 
-/** An invalid value for every variable that can have one. */
+/** For each variable that has invalid values, one of these values. */
 const BAD: Record<string, string> = {
   HOST: "not a host",
   PORT: "65536",

@@ -19,7 +19,7 @@ export type Container = {
   readonly exited: Promise<Finished>;
   stdout(): string;
   stderr(): string;
-  /** Runs a command inside, as its user, as `docker exec` does. */
+  /** Runs a command in the container, as the container's user, like `docker exec`. */
   exec(command: readonly string[]): Promise<Finished>;
 };
 
@@ -33,7 +33,7 @@ root=$1 data=$2 user=$3; shift 3
 /bin/mount -o remount,bind,ro "$root"
 exec /usr/sbin/chroot --userspec="$user" --groups= "$root" "$@"`;
 
-/** Makes a directory for /data. It has the owner that the image gives it, as the volumes of a container runtime have. */
+/** Makes a directory for /data. Its owner is the one that the image declares, as with volumes of container runtimes. */
 export async function makeVolume(image: Image): Promise<string> {
   const path = join(scratch(), "volume");
   const [uid = 0, gid = 0] = image.config.user.split(":").map(Number);

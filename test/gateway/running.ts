@@ -15,7 +15,7 @@ export interface Running {
   readonly process: ChildProcess;
   readonly origin: string;
   readonly log: readonly Line[];
-  /** Returns the first matching line, and waits for it if there is none yet. */
+  /** Returns the first line of the log that matches, and waits for it if there is none yet. */
   line(matches: (line: Line) => boolean): Promise<Line>;
 }
 

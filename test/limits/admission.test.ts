@@ -23,7 +23,7 @@ function createAdmission(more: Partial<ConstructorParameters<typeof Admission>[0
   });
 }
 
-/** Ends a turn of the event loop `lateMs` too late, of which the process worked for `workMs`. */
+/** Ends a turn of the event loop `lateMs` too late. The process has used `workMs` of processor time in this turn. */
 function tick(lateMs = 0, workMs = lateMs): void {
   now += TURN_MS + lateMs;
   worked += workMs;

@@ -136,7 +136,7 @@ test("the bucket leaks, and an address is barred for a while", () => {
   now += 1;
   expect(fruitless.isBarred("192.0.2.1")).toBe(false);
   expect(burst(1)).toBe(1);
-  // The bucket begins to leak when the address may connect again.
+  // The bucket of the rate limit begins to leak when the address may connect again.
   now += CALM_MS + 500;
   expect(burst(FRUITLESS_PER_SECOND / 2)).toBe(0);
   expect(burst(1)).toBe(1);

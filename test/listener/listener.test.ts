@@ -45,7 +45,7 @@ function dial(listener: Listener): { socket: Socket; closed: Promise<string> } {
 
 async function overHttp2(listener: Listener, authority = listener.url, options = {}): Promise<string> {
   const session = connectHttp2(authority, options);
-  session.on("error", () => {}); // The error of the session is ignored, because the stream fails with the same one.
+  session.on("error", () => {}); // The error of the session is ignored, because the stream fails with the same error.
   const stream = session.request({ ":path": "/" });
   stream.setEncoding("utf8");
   let body = "";
@@ -284,7 +284,7 @@ describe("closing", () => {
     const listener = await opened();
     const { socket, closed } = dial(listener);
     await new Promise<void>((resolve) => socket.write(GET, () => resolve()));
-    await overHttp1(listener); // The response to this other request shows that the first part of the request has arrived.
+    await overHttp1(listener); // The response to a request on another connection shows that the first part of this request has arrived.
     const closing = listener.close(LONGER_THAN_TEST_MS);
     socket.write("\r\n");
     expect(await closed).toMatch(/^HTTP\/1\.1 200 OK/);

@@ -72,7 +72,8 @@ test("a batch does not go round and round", async () => {
   for (let [turn, count] = [0, first.batches()]; turn < silentTurns; turn++) {
     await new Promise(setImmediate);
     if (first.batches() !== count) [turn, count] = [0, first.batches()];
-    // A few heartbeats may come meanwhile. If a batch circulated between the relays, one would come in every turn of the event loop.
+    // A few heartbeats may arrive in this time. If a batch circulated between the relays, it would arrive again in every turn of the event
+    // loop.
     expect(count).toBeLessThan(1_000);
   }
 });

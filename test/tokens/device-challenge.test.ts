@@ -106,7 +106,7 @@ describe("what the ring's MAC keys authenticate", () => {
       expect(verdicts(text).filter(Boolean)).toEqual([name]);
       for (const other of Object.values(texts)) {
         if (other === text) continue;
-        // Combines the beginning of one kind of text with the rest of another one, cut or padded to each length.
+        // Combines the beginning of a text of one kind with the rest of a text of another kind, cut or padded to each length.
         for (const [start, length] of [6, 5, 2, 1].flatMap((at) => [69, 72, 93].map((size) => [at, size] as const))) {
           const raw = Buffer.alloc(length);
           Buffer.from(text, "base64url").copy(raw);

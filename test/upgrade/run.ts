@@ -70,7 +70,7 @@ async function eachRefreshes(holders: readonly Holder[], service: Service, where
 const logIn = (service: Service) =>
   Promise.all(Array.from({ length: SESSIONS }, (_, i) => Holder.login(service, `user-${i}`)));
 
-/** Upgrades one instance after the other while both versions run, and then goes back. */
+/** Upgrades one instance after the other while both versions run, and then goes back to the old version. */
 async function onRedis(version: string, tree: string): Promise<void> {
   console.log(`Redis, ${version} → this version → ${version}`);
   const redis = await startRedis();
