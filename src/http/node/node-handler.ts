@@ -199,8 +199,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
 
   onAbort(callback: (reason: unknown) => void): () => void {
     const response = this.#response;
-    // The `close` event of the response reports a disconnect. That of the request cannot be used, because it is emitted as soon as the body
-    // has been read.
+    // The response's `close` event is used, because the request emits its own as soon as its body has been read.
     const onClose = () => {
       if (!response.writableEnded) callback(clientDisconnected());
     };
