@@ -176,7 +176,8 @@ async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
       const page = await store.list(user, PAGE_SIZE, from);
       listed += page.sessions.length;
       from = page.next;
-      await setImmediate(); // In a service, each page would be a separate request.
+      // In a service, each page would be a separate request. Other callers can have a turn in between.
+      await setImmediate();
     } while (from !== undefined);
   });
   if (listed !== count) throw new Error(`${listed} of ${count} were listed`);

@@ -27,7 +27,10 @@ import { createKeys, outcomes, startService } from "./refresh/service.ts";
 const LEAST_ROUNDS = 3;
 /** How long a run may exceed the requested duration before it is aborted, in s. */
 const PATIENCE = 60;
-/** The number of partitions whose log each background script of the feed reads. These reads are not counted as those of refreshes. */
+/**
+ * The number of partitions in Redis. In the background, the service runs scripts that read the log of every partition. Their reads are not
+ * counted as reads of refreshes.
+ */
 const PARTITIONS = 256;
 
 const { values: options } = parseArgs({

@@ -12,7 +12,7 @@ type Backend = { readonly url: string; refusals: number; isUp: boolean };
 
 export type Balancer = {
   readonly url: string;
-  /** Adds a backend, and resolves when connections go to it. */
+  /** Adds a backend. Resolves when new connections are distributed to it. */
   add(url: string): Promise<void>;
   remove(url: string): void;
   close(): void;

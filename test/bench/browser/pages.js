@@ -1,4 +1,4 @@
-/** Defines the same two functions in the page for every library. Each library is used as its documentation shows. */
+/** Defines the functions `signIn` and `ask` in the page. Each implementation uses one library as its documentation shows. */
 const { library } = globalThis;
 const code = await import(`/bundle/${library}`);
 

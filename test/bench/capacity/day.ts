@@ -24,7 +24,7 @@ export type Day = {
 
 export type Second = { readonly offered: number; readonly served: number };
 
-/** Simulates the day. @returns the counts of every second. Clients begin with tokens of all ages */
+/** Simulates the day, and returns the counts of every second. At the beginning, the clients have tokens of all ages. */
 export function simulate({ clients, tokenLifeS, capacity, seconds, incidents }: Day): Second[] {
   const due = Array.from({ length: ATTEMPTS }, () => new Float64Array(seconds + tokenLifeS + MAX_BACKOFF_S + 1));
   begin(due[0] as Float64Array, clients, tokenLifeS);

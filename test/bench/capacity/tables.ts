@@ -16,7 +16,7 @@ export function ofSessions(refreshesPerSecond: number, sessions: number, verifie
   return { refreshesPerSecond, sessions, verifiers, creationsPerSecond, endingsPerSecond: creationsPerSecond * ENDED };
 }
 
-/** The demands of the tables: by load, and by the number of verifiers. */
+/** The demands in the tables of docs/capacity.md. One table varies the load, another one the number of verifiers. */
 export const TABLES: readonly (readonly Demand[])[] = [
   [
     ofSessions(1e3, 1e6, 100),

@@ -8,8 +8,8 @@ export type Findings = {
   /** The service and the minimal server (floor.ts), both under the same rate of requests. */
   readonly offered: readonly [of: Measured, to: Measured] | undefined;
   /**
-   * How many commands reached the store during the turns of the contender "json", and how many records the service read during those of
-   * "forged".
+   * The load on the store. `roundTrips` is the number of commands during the turns of the contender "json". `forgedReads` is the number of
+   * records that the service read during the turns of the contender "forged".
    */
   readonly storeCalls: { readonly roundTrips: number; readonly forgedReads: number };
   readonly atRest: AtRest | undefined;

@@ -1,7 +1,7 @@
 /**
- * The floor: a rotating refresh and a logout at the least cost that is possible in Node. It uses the service's own MAC, Lua scripts,
- * record format, key ring and Redis, so the service accepts its sessions and tokens. It leaves out configuration, routing, reading the
- * body, cross-site defence, messages, errors, audit, metrics, and handling of a Redis that fails.
+ * A minimal server, with which the service is compared. It does a rotating refresh and a logout at the least cost that is possible in Node.
+ * It uses the service's own MAC, Lua scripts, record format, key ring and Redis, so the service accepts its sessions and tokens. It leaves
+ * out configuration, routing, reading the body, cross-site defence, messages, errors, audit, metrics, and handling of a Redis that fails.
  *
  * Environment: REDIS_PORT, KEYS_FILE, REUSE_INTERVAL (ms), ISSUER.
  */

@@ -319,7 +319,7 @@ describe("the direct way to a route", () => {
           );
           const matcher = createMatcher([tableOf(...routes.values())]);
           for (const path of paths) {
-            // The same path with one letter percent-encoded must match the same route.
+            // The path must match the same route if one of its letters is percent-encoded.
             const escaped = path.replace(/[a-z]/, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
             const direct = matcher.match("GET", path);
             expect([path, summary(direct)]).toEqual([path, summary(matcher.match("GET", escaped))]);

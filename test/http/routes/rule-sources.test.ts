@@ -42,7 +42,7 @@ describe("rules of a service config", () => {
   });
 });
 
-/** Returns the same service without the options of its methods, and thus without routes. */
+/** Returns a copy of a service in which the options of its methods are removed. It therefore has no routes. */
 function withoutAnnotations({ file, typeName }: DescService): DescService {
   const proto = clone(FileDescriptorProtoSchema, file.proto);
   for (const method of proto.service.flatMap((service) => service.method)) delete method.options;

@@ -1,4 +1,4 @@
-/** The assumptions of each search, and the fault that each looks for. */
+/** The assumptions of each search. Each comment says which fault the search looks for. */
 import { judgeDevice } from "../../../src/session/device-binding.ts";
 import type { OffInstance } from "./world.ts";
 

@@ -64,7 +64,7 @@ test("one that failed half-way is repeated, and then all have ended", async () =
   const redis = await aRedis();
   const store = await open(redis.url);
   const sids = await logIn(store, 300);
-  // A key of a wrong type makes the script of one partition fail. The scripts of the others still run.
+  // One key has a wrong type, which makes the script of its partition fail. The scripts of all other partitions still run.
   const [broken] = (await redis.admin.keys("{*n")).sort();
   if (broken === undefined) throw new Error("no partition");
   const key = `${broken.slice(0, -1)}l`;
