@@ -1,19 +1,22 @@
-/** Orders the test files. Those that take longest begin first, so that a run does not end with a single long file. */
+/**
+ * Orders the test files. Those that take longest begin first, so that a run does not end with a single long file. Short files
+ * that share processes come last: they keep the processor busy, so that no core is idle at the end.
+ */
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/**
- * Test files with little text that nevertheless run for half a minute or more. Without the durations of an earlier run, Vitest orders files
- * by size, and these would begin too late.
- */
-const LONG = [
-  ...["bare/bare", "packages/packages", "server-kit/next", "server-kit/sveltekit", "browser/cookie-scopes"],
-  ...["store/redis/contract-cluster", "store/redis/records-cluster", "faults/faults", "runtimes/command-line"],
-];
+/** The seconds that the longest files take; `DURATIONS=write npm test` writes them (`test/support/summary.ts`). */
+const SECONDS: Readonly<Record<string, number>> = JSON.parse(
+  readFileSync(new URL("durations.json", import.meta.url), "utf8"),
+);
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const secondsOf = ({ moduleId }: TestSpecification) => SECONDS[relative(process.cwd(), moduleId)] ?? 0;
+    const sharesProcess = ({ project }: TestSpecification) => Number(!project.config.isolate);
+    // Files without an entry stay in the order of Vitest: by the durations of an earlier run, or by size.
     const sorted = await super.sort(files);
-    const isLong = ({ moduleId }: TestSpecification) => LONG.some((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    return sorted.sort((a, b) => secondsOf(b) - secondsOf(a) || sharesProcess(a) - sharesProcess(b));
   }
 }

@@ -2,6 +2,7 @@
  * Prints a summary at the end of a run: the results of each directory of tests, those on Valkey, and a plain line for programs that read
  * the log.
  */
+import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -23,6 +24,7 @@ export default class Summary implements Reporter {
       for (const sum of [row, total]) add(sum, module);
     }
     const text = report(rooms, total);
+    if (process.env.DURATIONS === "write") writeDurations(modules);
     process.on("exit", () => console.log(text));
   }
 }
@@ -38,6 +40,23 @@ function add(sum: Row, module: TestModule): void {
     else if (state === "failed") sum.failed++;
     else sum.skipped++;
   }
+}
+
+/** The least duration that is written, in seconds. The order of shorter files makes no difference. */
+const MIN_WRITTEN_SECONDS = 5;
+
+/** Writes the durations by which `longest-first.ts` orders the files. */
+function writeDurations(modules: readonly TestModule[]): void {
+  const durations = new Map<string, number>();
+  for (const module of modules) {
+    const path = relative(process.cwd(), module.moduleId);
+    const seconds = Math.round(module.diagnostic().duration / 1000);
+    // A file that runs on Redis and on Valkey has one entry.
+    if (seconds >= MIN_WRITTEN_SECONDS) durations.set(path, Math.max(seconds, durations.get(path) ?? 0));
+  }
+  const longestFirst = [...durations].sort(([, a], [, b]) => b - a);
+  const text = JSON.stringify(Object.fromEntries(longestFirst), undefined, 2);
+  writeFileSync(new URL("durations.json", import.meta.url), `${text}\n`);
 }
 
 function report(rooms: ReadonlyMap<string, Row>, total: Row): string {
