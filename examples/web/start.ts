@@ -5,10 +5,9 @@
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { createApplication } from "./application.ts";
 import { respond } from "./responses.ts";
 
 const PORT = Number(process.env.PORT ?? 3000);
@@ -21,7 +20,7 @@ function fail(message: string): never {
 }
 
 // The port is opened first, because the example usually fails to start when the port is in use.
-let application: Awaited<ReturnType<typeof createApplication>> | undefined;
+let application: RequestListener | undefined;
 const server = createServer((request, response) => {
   if (application) application(request, response);
   else respond(response, 503, { error: "starting" });
@@ -65,6 +64,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
+// The application is loaded while the service starts, and not before the port is open, so that a wrong or used port is reported at once.
+const { createApplication } = await import("./application.ts");
 // The first line that the service writes contains the URLs of its listeners.
 createInterface({ input: service.stdout }).once("line", async (line) => {
   try {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { freePort } from "../support/free-port.ts";
+import { compiled } from "../support/program.ts";
 import { scratch } from "../support/service.ts";
 
 export type Example = {
@@ -23,7 +24,7 @@ export type Example = {
 /** Starts the program; `errors` is what it has written on stderr when it has ended. */
 export function runExample(port: number, env: Readonly<Record<string, string>> = {}) {
   const child = spawn(process.execPath, ["examples/web/start.ts"], {
-    env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: join(scratch(), "data"), ...env },
+    env: { PATH: process.env.PATH, ...compiled(), PORT: String(port), DATA_DIR: join(scratch(), "data"), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let errors = "";

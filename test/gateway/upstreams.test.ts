@@ -150,7 +150,9 @@ test.each(UPSTREAMS)(
     const [fitting, large] = ["a".repeat(900), "a".repeat(2_000)];
     expect([await statusOf(`/v1/items/${fitting}`), await statusOf(`/v1/items/${large}`)]).toEqual([200, 429]);
     const stream = await (await fetch(`${origin}/v1/counts/${large}?number=1`)).text();
-    expect(JSON.parse(stream)).toMatchObject({ code: Code.ResourceExhausted });
+    // If the upstream's headers arrive before its message, the response has begun, and the error is a line of it.
+    const { error, ...alone } = JSON.parse(stream);
+    expect(error ?? alone).toMatchObject({ code: Code.ResourceExhausted });
   },
 );
 
