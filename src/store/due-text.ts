@@ -13,7 +13,7 @@ type Short = {
   readonly q?: string | undefined;
   readonly t?: string | undefined;
   readonly c?: ReturnType<typeof shortClient> | undefined;
-  /** Present if a refresh token was reused, and two holders of it were found. */
+  /** Present if a refresh token was reused, and two clients were found to hold it. */
   readonly h?: 1 | undefined;
 };
 
@@ -22,18 +22,18 @@ export const CREATED = "created";
 export const ENDED_ALL = "revoked_all";
 
 /**
- * The texts for a session that ended because a token was reused. They are constant, because building a text would cost every refresh.
- * lua/rotate.lua writes the same texts.
+ * The texts of due records for sessions that ended because a token was reused. They are constants, because building a text would slow
+ * down every refresh. lua/rotate.lua writes these texts, too.
  */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
-/** The text for a session that has expired. No request has caused that, so the text is empty JSON. */
+/** The text of the due record for a session that has expired. No request causes an expiry, so the text is an empty JSON object. */
 export const EXPIRED_NOTE = "{}";
 
 /**
- * Returns the text for the request that causes a step of the store; '' if nothing is to be recorded.
+ * Returns the text of the due record for the request that causes an operation of the store; '' if nothing is to be recorded.
  *
- * @param created the session that the step creates
+ * @param created the session that the operation creates
  */
 export function noteOf(origin: Origin | undefined, created?: NewSession): string {
   if (origin === undefined) return "";
@@ -43,8 +43,8 @@ export function noteOf(origin: Origin | undefined, created?: NewSession): string
 }
 
 /**
- * How long a step may take, in ms, if its caller is to record everything that it has ended. After a longer step other instances may have
- * claimed some of the due records, so its caller leaves all of them to be claimed.
+ * How long an operation of the store may take, in ms, if its caller is to record the endings of sessions. During a longer operation,
+ * other instances may have claimed some of the due records. Its caller then records nothing, and other instances claim all of them.
  */
 export const RECORDED_WITHIN_MS = 5_000;
 
@@ -52,7 +52,7 @@ export type DueText = {
   readonly key: string;
   readonly since: StoreMs;
   readonly at: StoreMs;
-  /** The reason of an ending, or the kind of another record. */
+  /** The reason why the session ended, or `created`. */
   readonly what: string;
   readonly note: string;
   readonly subject: string;

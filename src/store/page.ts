@@ -4,7 +4,7 @@ import { parseSessionId, type Session, type SessionId } from "../session/model.t
 import { InvalidCursor } from "../session/ports.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
 
-/** The last session of a page. The next page starts after it, even if that session has ended in the meantime. */
+/** The last session of a page. The next page starts after this session, even if it has ended in the meantime. */
 export type PagePosition = { readonly createdAt: StoreMs; readonly sid: SessionId };
 
 /** The position before every session, where the first page starts. */
@@ -23,7 +23,7 @@ export function formatPosition({ createdAt, sid }: PagePosition): string {
   return `${createdAt}.${sid}`;
 }
 
-/** Returns those sessions that come after a position, in order. */
+/** Returns those of the sessions that come after a position, in the order of lists: newest first. */
 export function afterPosition(sessions: readonly Session[], position: PagePosition): Session[] {
   return sessions.filter((session) => newestFirst(position, session) < 0).sort(newestFirst);
 }

@@ -14,8 +14,8 @@ const BATCH = 128;
 export type Candidate = { readonly position: PagePosition; readonly session: Session | undefined };
 
 /**
- * Returns the candidates that follow a position, newest first. If there are fewer than `count`, they are the last ones. Each call of one
- * search begins where the call before it has ended.
+ * Returns the candidates that follow a position, newest first. If it returns fewer than `count`, no more follow. Within one search, each
+ * call begins where the previous call ended.
  */
 export type TakeCandidates = (after: PagePosition, count: number) => Promise<readonly Candidate[]>;
 

@@ -12,7 +12,7 @@ import {
 } from "../signals/model.ts";
 import type { Cursor, DeliveryCounts } from "../signals/ports.ts";
 
-/** The number and the session of the last signal before a cursor; the session is `-` if there was none. */
+/** The number and the session of the last signal before a cursor; the session is `-` if there is no such signal. */
 export type Position = { readonly number: number; readonly sid: string };
 
 export const NO_SESSION = "-";
@@ -44,7 +44,7 @@ export function signalOf({ sid, reason, endedAt, client, subject }: Known): Sign
   };
 }
 
-/** The part of a subscription that the service itself changes. */
+/** The part of a subscription that the service, not an operator, changes. */
 type StatusText = {
   readonly createdAt: number;
   readonly state: string;

@@ -16,7 +16,7 @@ export function createWakers(first: () => void, last: () => void): Wakers {
   const wakes = new Set<Wake>();
   return {
     add(wake) {
-      const own: Wake = (hint) => wake(hint); // A function may be added twice, so each gets a wrapper.
+      const own: Wake = (hint) => wake(hint); // The same function may be added twice, so each addition gets its own wrapper.
       wakes.add(own);
       if (wakes.size === 1) first();
       return () => {

@@ -1,4 +1,4 @@
-/** Notices that another process has changed the database file. It looks only while somebody listens. */
+/** Notices that another process has changed the database file. It checks only while there are listeners. */
 import { createWakers, type Wakers } from "../wakers.ts";
 import type { Statements } from "./statements.ts";
 
@@ -7,7 +7,7 @@ const POLL_INTERVAL_MS = 100;
 
 export function watchChanges(sql: Statements): Wakers & { close(): void } {
   let poll: NodeJS.Timeout | undefined;
-  /** Returns a number that changes with every commit of another process. If it cannot be read, that counts as a change. */
+  /** Returns a number that changes with every commit of another process. If the number cannot be read, that counts as a change. */
   const version = (): unknown => {
     try {
       return sql.dataVersion.get()?.data_version;

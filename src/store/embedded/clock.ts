@@ -3,7 +3,7 @@
  *
  * The database stores one time of the wall clock, and how long the machine had been running at that time. From these every process on the
  * machine detects that the wall clock was set, and computes the same shift, also after a restart. How long a reboot took is not known:
- * after one, the store's time continues at least from where it was.
+ * after a reboot, the store's time continues at least from its last value.
  */
 import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
@@ -12,7 +12,7 @@ import { steadyClock } from "../../clock/steady.ts";
 import type { Clock } from "../../session/ports.ts";
 import { type StoreMs, toStoreTime, type WallClock, type WallMs } from "../../session/time.ts";
 
-/** The smallest difference, in ms, that shows that the wall clock was set. A smaller one may be drift. */
+/** The smallest difference between two clocks, in ms, that shows that the wall clock was set. A smaller difference may be drift. */
 const TOLERANCE_MS = 250;
 
 const LINUX = process.platform === "linux";
@@ -22,7 +22,7 @@ const BOOT = LINUX
   ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
   : `process ${process.pid} ${performance.timeOrigin}`;
 
-/** The table of the store's clock is no part of the versioned schema: it is created if it does not exist. */
+/** The table of the store's clock is not part of the versioned schema: it is created if it does not exist. */
 export const CLOCK_TABLE = `
   CREATE TABLE IF NOT EXISTS clock (
     shift INTEGER NOT NULL,  -- the clock of the day is ahead of the store's time by this
@@ -42,12 +42,12 @@ export type StoreClock = {
   now(): StoreMs;
 };
 
-/** @param steady a clock that is never set, for tests. It also stands for how long the machine has been running */
+/** @param steady a monotonic clock, for tests. It also stands for how long the machine has been running */
 export function createStoreClock(db: DatabaseSync, wall: WallClock, steady: Clock | undefined): StoreClock {
   const clock = steady ?? steadyClock;
   const up = steady ?? (LINUX ? () => Math.round(uptime() * 1000) : () => Math.round(steadyClock()));
   const boot = steady === undefined ? BOOT : "";
-  /** The difference between the wall clock and the steady one when they were last compared. */
+  /** The difference between the wall clock and the monotonic clock when they were last compared. */
   let base = wall() - clock();
   let shift = 0;
 

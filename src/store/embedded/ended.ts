@@ -3,7 +3,7 @@
 /** Selects the time of the last logout of everyone: all sessions that were created up to then have ended. */
 export const ENDED_UNTIL = "(SELECT ended_until FROM store)";
 
-/** Computes how a session ended: in a logout of everyone (1), in a logout of its subject (2), or neither (0). */
+/** Computes whether a session ended in a logout of everyone (1), in a logout of its subject (2), or in neither (0). */
 export const ENDED = `CASE
   WHEN created_at <= ${ENDED_UNTIL} THEN 1
   WHEN EXISTS (

@@ -35,7 +35,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
           return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
         });
         if (outcome !== undefined) return outcome;
-        await finishEndOf(sid); // Verifiers must learn that the session has ended before the caller does.
+        await finishEndOf(sid); // Verifiers must learn that the session has ended before the caller gets the response.
       }
     },
 

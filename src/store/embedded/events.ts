@@ -16,7 +16,7 @@ import { eventText, parseEvent } from "../event-text.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** Stands in the column `sid` for a logout of everyone. */
+/** The value of the column `sid` for a logout of everyone. */
 const ALL = "*";
 const MAX_DUE = 256;
 

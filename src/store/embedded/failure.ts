@@ -3,7 +3,7 @@ import { StoreUnavailable } from "../../session/ports.ts";
 /** SQLite's result codes for mistakes in a statement or its parameters (sqlite.org/rescode.html). They show a bug, not an outage. */
 const BUGS = new Set([19 /* CONSTRAINT */, 20 /* MISMATCH */, 21 /* MISUSE */, 25 /* RANGE */]);
 
-/** Runs a step on the database. If it is full, locked, unreadable, corrupt or closed, StoreUnavailable is thrown. */
+/** Runs a function that uses the database. If the database is full, locked, unreadable, corrupt or closed, StoreUnavailable is thrown. */
 export function guarded<T>(step: () => T): T {
   try {
     return step();

@@ -1,14 +1,14 @@
 /**
- * Checks whether the files that SQLite has open are still those under their names. If a file was removed or replaced, the process would go
- * on writing to the old one, whose data would be lost. In the journal mode WAL, SQLite itself does not check this.
+ * Checks whether the path of each file that SQLite has open still leads to that file. If a file was removed or replaced, the process
+ * would go on writing to the old file, whose data would be lost. In the journal mode WAL, SQLite itself does not check this.
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { IN_MEMORY } from "./options.ts";
 
 /**
- * The greatest age of the last check, in ms, for reads, and for writes that need not be on disk when they return. A check takes 2 µs, a
- * refresh 60 µs.
+ * Reads, and writes that need not be on disk when they return, use the result of the last check if it is at most this old, in ms. A check
+ * takes 2 µs, a refresh 60 µs.
  */
 const MAX_AGE_MS = 100;
 
@@ -16,10 +16,10 @@ export class FileGuard {
   readonly #path: string;
   /** Each file, with its identity when it was opened. */
   readonly #files: readonly (readonly [path: string, identity: string])[];
-  /** The time of the last check, by the process's own clock. */
+  /** The time of the last check, by the process's monotonic clock. */
   #checkedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param path of the database. It must be open, so that its -wal and -shm files exist */
+  /** @param path the path of the database. The database must be open, so that its -wal and -shm files exist */
   constructor(path: string) {
     this.#path = path;
     this.#files = filesOf(path).map((file) => [file, identityOf(file)] as const);
@@ -50,7 +50,7 @@ function filesOf(path: string): readonly string[] {
   return [path, `${real}-wal`, `${real}-shm`];
 }
 
-/** Returns the device and the inode of a file as a text; an empty text if there is no such file. */
+/** Returns the device and the inode of a file as a string; an empty string if there is no such file. */
 function identityOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? "" : `${found.dev}:${found.ino}`;

@@ -8,7 +8,7 @@ import { openDatabase, whenUnlocked } from "./schema.ts";
 /**
  * Returns whether the file exists and has sessions that are live by the store's own time. It never creates the file.
  *
- * @param steady a clock that is never set, for tests
+ * @param steady a monotonic clock, for tests
  * @throws StoreUnavailable if the file is not a readable database
  */
 export function holdsSessions(path: string, clock: WallClock, steady?: Clock): boolean {

@@ -1,11 +1,14 @@
-/** The revocation log of the embedded store. An entry also marks its session as ended. */
+/** The revocation log of the embedded store. A session with an entry in the log counts as ended. */
 import type { EndReason, Revocation, SessionId } from "../../session/model.ts";
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
 import { later, type StoreMs, storeMs } from "../../session/time.ts";
 import { type LogRow, revocationOf } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/** Stands in the column `sid` for a logout of everyone. `revoked_at` is then the time up to which the ended sessions were created. */
+/**
+ * The value of the column `sid` for a logout of everyone. In that row, `revoked_at` is the time up to which the ended sessions were
+ * created.
+ */
 const ALL = "*";
 
 export type RevocationLog = ReturnType<typeof createLog>;
@@ -14,7 +17,10 @@ export type RevocationLog = ReturnType<typeof createLog>;
 export function createLog(sql: Statements, markerLifeMs: number) {
   const ownId = String(sql.storeId.get()?.id);
 
-  /** Parses a cursor. A cursor of another database file, which this one has replaced, counts as absent: all entries are read again. */
+  /**
+   * Parses a cursor. A cursor that comes from an earlier database file, which this file has replaced, counts as absent: all entries are
+   * read again.
+   */
   const parseCursor = (cursor: string): number => {
     const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");
@@ -33,7 +39,7 @@ export function createLog(sql: Statements, markerLifeMs: number) {
       sql.append.run(ALL, createdUntil, now + markerLifeMs, "revoked_all");
     },
 
-    /** Returns whether the log still has an entry of the session, other than that it has expired. */
+    /** Returns whether the log still has an entry for the session with a reason other than expiry. */
     has(sid: SessionId, now: StoreMs): boolean {
       return sql.marker.get(sid, now) !== undefined;
     },
@@ -44,8 +50,8 @@ export function createLog(sql: Statements, markerLifeMs: number) {
       return (now) => {
         const rows = sql.after.all(after, now) as LogRow[];
         const revocations = rows.filter(({ sid }) => (sid as string) !== ALL).map(revocationOf);
-        // The log drops a logout of everyone when all access tokens from before it have expired. The table `store` keeps its time, because
-        // the names of status lists contain it.
+        // The log drops the entry of a logout of everyone when all access tokens from before the logout have expired. The table `store`
+        // keeps the time of the logout, because the names of status lists contain it.
         const revokedUntil = storeMs(Number(sql.endedUntil.get()?.time));
         return { revocations, revokedUntil, cursor: `e.${ownId}.${rows.at(-1)?.seq ?? after}`, now };
       };

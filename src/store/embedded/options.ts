@@ -8,9 +8,9 @@ export type EmbeddedStoreOptions = {
   /** The database file, or IN_MEMORY. Its directory is created (0700) if it does not exist. */
   readonly path: string;
   readonly clock: WallClock;
-  /** A clock that is never set, in ms. Default: the process's steady clock; tests replace it. */
+  /** A monotonic clock, in ms. Default: the monotonic clock of the process; tests replace it. */
   readonly steady?: Clock;
-  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
   readonly markerLifeMs: number;

@@ -1,4 +1,7 @@
-/** Converts rows of the embedded store to the domain's types. Their contents are trusted: only this directory's code writes them. */
+/**
+ * Converts rows of the embedded store to the domain's types. The contents of rows are trusted: only the code of this directory writes
+ * them.
+ */
 
 import type { ServingVerdict } from "../../session/device-binding.ts";
 import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/device-key.ts";
@@ -21,8 +24,9 @@ type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLif
 };
 
 /**
- * A DeviceBinding with its bytes in base64url. For a DPoP key, `bytes` has the time at which the key was bound (6 bytes), and `since` is 0.
- * So a process of an older version, which does not know DPoP keys, refuses the session, and neither refreshes nor ends it.
+ * A DeviceBinding with its bytes in base64url. For a DPoP key, `bytes` has the time at which the key was bound (6 bytes), and `since` is
+ * 0. A process of an older version does not know DPoP keys. Because `since` is 0, such a process rejects requests for the session, and
+ * neither refreshes nor ends it.
  */
 type DeviceText = Omit<DeviceKeyBinding, "key"> & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];
@@ -52,7 +56,7 @@ export type LogRow = {
   readonly reason: EndReason;
 };
 
-/** Returns a new session with the times of its creation and its expiries. */
+/** Returns a new session with its creation time and expiry times. */
 export function newborn(session: NewSession, now: StoreMs): Session {
   const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {

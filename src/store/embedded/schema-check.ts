@@ -4,7 +4,7 @@ import { CLOCK_TABLE } from "./clock.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 /**
- * Examines everything that the file defines. A trigger, a view or a constraint in a manipulated file could keep sessions from being ended.
+ * Examines all definitions in the file. A trigger, a view or a constraint in a manipulated file could keep sessions from being ended.
  *
  * @returns the fault, as the end of a sentence; undefined if there is none.
  * @throws errors of SQLite

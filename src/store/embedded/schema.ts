@@ -1,8 +1,8 @@
 /**
  * The embedded store's file: how it is opened, what protects it, and its tables.
  *
- * The journal mode is WAL: readers never wait for the writer, and if a process is killed, the next one recovers its file. SQLite gives the
- * -wal and -shm files the mode of the main file, so 0600 is set before it writes.
+ * The journal mode is WAL: readers never wait for the writer, and if a process is killed, the next process recovers the file. SQLite
+ * gives the -wal and -shm files the mode of the main file, so the mode 0600 is set before SQLite writes.
  */
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,7 +12,7 @@ import { IN_MEMORY } from "./options.ts";
 /** How long a statement waits for the transaction of another process, in ms. A transaction takes about one fsync. */
 const BUSY_TIMEOUT_MS = 500;
 
-/** How many expired rows each insertion removes. That is more than it adds, so that expired rows never accumulate. */
+/** How many expired rows each insertion removes. An insertion removes more rows than it adds, so that expired rows never accumulate. */
 export const SWEEP = 4;
 
 const SCHEMA = `
@@ -76,7 +76,8 @@ export const MIGRATIONS = [
    );
    CREATE INDEX due_by_since ON due (since);`,
   // Logouts of subjects that have many sessions. All sessions of the subject that were created between the two times have ended, except
-  // `spared`. So far `count` of them have been deleted and logged. When all are, created_until is 0, and the row is kept for a minute.
+  // `spared`. So far `count` of them have been deleted and logged. When all of them have been, `created_until` is set to 0, and the row
+  // is kept for a minute.
   `CREATE TABLE subject_ends (
      id TEXT PRIMARY KEY,
      subject TEXT NOT NULL,
@@ -90,7 +91,7 @@ export const MIGRATIONS = [
    );
    CREATE INDEX subject_ends_by_subject ON subject_ends (subject);`,
   // The signals (src/signals/ports.ts), the subscriptions with their cursors, and one row that names the process that reads the signals.
-  // While a logout of everyone still has signals to append, that row also has the session to continue after.
+  // While signals of a logout of everyone still have to be appended, that row also names the last session whose signal was appended.
   `CREATE TABLE signals (
      number INTEGER PRIMARY KEY AUTOINCREMENT,
      sid TEXT NOT NULL,
@@ -124,8 +125,8 @@ export const MIGRATIONS = [
      from_sid TEXT NOT NULL DEFAULT ''
    );
    INSERT INTO signal_state (holder) VALUES ('');`,
-  // `examined_at`: when the session is next examined for its expiry, never later than it expires. A refresh does not change it, and so
-  // writes to no index.
+  // `examined_at`: when the session is next examined for its expiry, never later than it expires. A refresh does not change this column,
+  // so it need not update an index.
   `ALTER TABLE sessions ADD COLUMN examined_at INTEGER NOT NULL DEFAULT 0;
    UPDATE sessions SET examined_at = idle_expires_at;
    DROP INDEX sessions_by_expiry;
@@ -133,7 +134,7 @@ export const MIGRATIONS = [
 ] as const;
 const VERSION = MIGRATIONS.length;
 
-/** How long, in ms, and how often opening is tried again while other processes open, recover or write the file. */
+/** For how long, in ms, and at which intervals opening the file is tried again while other processes open, recover or write it. */
 const OPEN_TIMEOUT_MS = 5_000;
 const OPEN_RETRY_MS = 25;
 

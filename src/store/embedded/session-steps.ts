@@ -24,7 +24,7 @@ export type SessionDeps = Transactions & {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly log: RevocationLog;
-  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
 };
@@ -45,7 +45,8 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
     },
 
     async rotate(sid, token, freshNonce, device = NO_PRESENTATION) {
-      // A refresh rarely ends a session. If it does, it is decided again in a durable transaction, because an ending must be on disk.
+      // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because the ending of a session must be on
+      // disk.
       return (
         write("NORMAL", (now) => rotate(deps, sid, token, freshNonce, device, now, false)) ??
         write("FULL", (now) => rotate(deps, sid, token, freshNonce, device, now, true)) ?? {
@@ -97,7 +98,7 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
   };
 }
 
-/** Returns whether a session that is not live was ended by somebody. If not, it has expired or never existed. */
+/** Returns whether a session that is not live was revoked. Otherwise it has expired or never existed. */
 export function isMarked(
   { log, sessions }: Pick<SessionDeps, "log" | "sessions">,
   sid: SessionId,
@@ -110,7 +111,9 @@ function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 
-/** Rotates a refresh token. Returns undefined if that would end the session and `mayEnd` is false: the transaction is not durable. */
+/**
+ * Rotates a refresh token. Returns undefined if that would end the session and `mayEnd` is false, because the transaction is not durable.
+ */
 function rotate(
   deps: SessionDeps,
   sid: SessionId,

@@ -5,12 +5,12 @@ import type { SignalReason } from "../../signals/model.ts";
 import type { SessionRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/** How many signals one step appends after a logout of everyone, in some 1 ms. */
+/** How many signals one transaction appends after a logout of everyone, in about 1 ms. */
 const AT_ONCE = 64;
 
 /**
- * A logout of everyone whose signals are not all appended yet; `created_until` is 0 if there is none. The signals of sessions up to
- * (`from_time`, `from_sid`) are appended.
+ * A logout of everyone whose signals are not all appended yet; `created_until` is 0 if there is none. The signals of sessions up to the
+ * position (`from_time`, `from_sid`) have been appended.
  */
 type EndOfAll = {
   readonly created_after: StoreMs;
@@ -43,7 +43,7 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       sql.sweepSignals.run(now - retentionMs);
     },
 
-    /** @param before sessions that were created up to this time had ended already */
+    /** @param before the sessions that were created up to this time had ended before this logout */
     beginEndOfAll(before: number, until: StoreMs, now: StoreMs): void {
       if (sql.isSubscribed.get() === undefined || until <= before) return;
       const { created_after = before, from_time = 0, from_sid = "" } = pending() ?? {};

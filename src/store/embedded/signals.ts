@@ -26,7 +26,7 @@ type SignalRow = Position & {
   readonly subject: string;
 };
 
-/** Stands for the cursor of a subscription that does not exist. */
+/** The value that is used as the cursor of a subscription that does not exist. */
 const NO_CURSOR = "" as Cursor;
 /** A lease that lasts longer than this was taken before the clock was set back. */
 const LONGEST_LEASE_MS = 600_000;
@@ -90,7 +90,7 @@ function createSignalLog(sql: Statements, steps: SignalSteps, { read, write }: T
   };
 }
 
-/** Takes, extends or, with `ms` 0, gives back the lease of the only partition. */
+/** Acquires or extends the lease of the only partition, or releases it if `ms` is 0. */
 function lease(sql: Statements, write: Transactions["write"], holder: string, ms: number): readonly Lease[] {
   return write("NORMAL", (now) => {
     if (sql.isSubscribed.get() === undefined) return [];

@@ -16,7 +16,7 @@ export function prepareStatements(db: DatabaseSync) {
     ...subjectStatements(db),
 
     storeId: db.prepare("SELECT id FROM store"),
-    // Writes a page of the file even if nothing changes. An UPDATE to the same value would write nothing.
+    // Writes a page of the file even if nothing changes. An UPDATE that sets a column to its present value would write nothing.
     touch: db.prepare("PRAGMA application_id = 0x73657373"),
     dataVersion: db.prepare("PRAGMA data_version"),
 
@@ -69,7 +69,7 @@ export function prepareStatements(db: DatabaseSync) {
     marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? AND reason <> 'expired' LIMIT 1"),
     append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),
     after: db.prepare("SELECT * FROM log WHERE seq > ? AND expires_at > ? ORDER BY seq"),
-    // Reads only the oldest entries, because entries expire in the order in which they were written.
+    // Reads only the oldest entries of the log, because entries expire in the order in which they were written.
     sweepLog: db.prepare(
       `DELETE FROM log WHERE expires_at <= ? AND seq IN (SELECT seq FROM log ORDER BY seq LIMIT ${SWEEP})`,
     ),

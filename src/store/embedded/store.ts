@@ -3,8 +3,8 @@
  *
  * Each method runs one transaction within one turn of the event loop. It waits at most for the lock of another process, so no change
  * happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Refreshes are written
- * without waiting for the disk. A killed process loses none of them. A power cut may lose the last ones; rule 3 of rotation.ts handles
- * that.
+ * without waiting for the disk. If the process is killed, no refresh is lost. A power cut may lose the last refreshes; rule 3 of
+ * session/rotation.ts handles that.
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { Revocation } from "../../session/model.ts";
@@ -51,7 +51,9 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const signals = createSignalSteps(sql, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
   const wakers = watchChanges(sql);
 
-  /** The entries of the revocation log that the running transaction has appended. Listeners get them once it is committed. */
+  /**
+   * The entries of the revocation log that the running transaction has appended. Listeners get them when the transaction is committed.
+   */
   let appended: Revocation[] = [];
   const write: Transactions["write"] = (durability, step) => {
     appended = [];

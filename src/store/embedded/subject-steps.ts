@@ -12,21 +12,27 @@ import { EXPIRED_NOTE, noteOf } from "../due-text.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 
-/** How many sessions one step ends: some 2 ms. */
+/** How many sessions one transaction ends, in about 2 ms. */
 const AT_ONCE = 50;
-/** A subject with more sessions than this loses the order of those that were created in the same millisecond, when its oldest must end. */
+/**
+ * If a subject has more sessions than this and its oldest sessions must end, the order of sessions that were created in the same
+ * millisecond is undefined.
+ */
 const FEW = 128;
 /**
- * How many sessions are checked for expiry when one is created: those of its subject or, if the subject has more than this, those of all
- * subjects that may have expired.
+ * How many sessions are checked for expiry when a session is created. These are the sessions of its subject. If the subject has more
+ * sessions than this, they are sessions of all subjects that may have expired.
  */
 const MAX_EXPIRED = 1_000;
-/** How many sessions a step examines for their expiry: some 2 ms. */
+/** How many sessions one transaction examines for their expiry, in about 2 ms. */
 const EXAMINED_AT_ONCE = 200;
 /** How long the result of a finished logout of many sessions is kept, in ms. */
 const KEPT_MS = 60_000;
 
-/** Ends a session. If `note` is not empty, it also writes a due record with it, so that the ending is recorded (src/session/events.ts). */
+/**
+ * Ends a session. If `note` is not empty, it also writes a due record with that text, so that the ending is recorded
+ * (src/session/events.ts).
+ */
 export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
 
 export type SubjectDeps = {
@@ -52,10 +58,15 @@ type EndRow = {
 /** The result of one step of a logout of many sessions; `count` is the total so far. Undefined means that there is no such logout. */
 type Part = { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[] } | undefined;
 
-/** `begun`: the logout of many sessions is under way. `busy`: another one of the same subject, with this id, must be finished first. */
+/**
+ * `begun`: the logout of many sessions is under way. `busy`: an earlier logout of the same subject, with this id, must be finished first.
+ */
 type Begun = { readonly state: "begun" | "busy"; readonly id: string };
 
-/** The result of one step of a creation: the session was created, or sessions were ended first and the caller must run a next step. */
+/**
+ * The result of one step of a creation. Either the session was created, or only other sessions were ended, and the caller must run
+ * another step.
+ */
 export type CreateStep =
   | { readonly state: "created"; readonly session: Session; readonly evicted: readonly SessionId[] }
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }
@@ -74,8 +85,8 @@ export function createStep(
   const under = sql.endOf.get(subject) as EndRow | undefined;
   const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
   const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
-  // Counting stops early, because a higher count would change nothing: more sessions would exceed the cap than one step can end, even if as
-  // many as possible of them have expired.
+  // Counting stops at this number, because a higher count would change nothing. The sessions beyond the cap would be more than one step
+  // can end, even if as many of them as it checks have expired.
   const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
   let evicted: SessionId[] = [];
   if (counted + spared >= cap) {

@@ -27,7 +27,7 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
       for (;;) {
         const step = write("FULL", (now): CreateStep => {
           const existing = sessions.get(session.sid);
-          // If the session exists, an earlier attempt of the same call has created it.
+          // If the session exists, an earlier attempt of this call has created it.
           if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
           const old = replaces && sessions.live(replaces, now);
           if (old) {
@@ -54,7 +54,7 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
       }
     },
 
-    /** Ends expired sessions. It need not be on disk at once: if a power cut undoes it, a later call ends them again. */
+    /** Ends expired sessions. The change need not be on disk at once: if a power cut undoes it, a later call ends the sessions again. */
     async expire() {
       if (read((now) => sql.toExamine.get(now, 1)) === undefined) return { ended: [], isDone: true };
       return write("NORMAL", (now) => expireStep(deps, now));
@@ -62,7 +62,10 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
   };
 }
 
-/** Returns a function that continues the logouts without progress since its last call: the process that began them may have died. */
+/**
+ * Returns a function that continues the logouts that have made no progress since its last call: the process that began them may have
+ * died.
+ */
 export function createResumption(deps: Deps): () => void {
   /** The logouts that were under way at the last call, each with its progress. */
   let underWay: ReadonlySet<string> = new Set();
@@ -85,8 +88,8 @@ export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
 }
 
 /**
- * Finishes a logout of many sessions. That all of them have ended is on disk before this begins, so only the last of its transactions waits
- * for the disk.
+ * Finishes a logout of many sessions. Before this function is called, it is already on disk that all these sessions have ended. So only
+ * the last transaction of this function waits for the disk.
  */
 async function finishEnd(deps: Deps, id: string): Promise<{ readonly count: number; readonly ended: SessionId[] }> {
   const { sql, write } = deps;

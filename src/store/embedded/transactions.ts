@@ -4,14 +4,18 @@ import type { StoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import type { FileGuard } from "./file-guard.ts";
 
-/** How much is on disk when a transaction returns: with FULL all of it, with NORMAL it may still be in the system's cache. */
+/**
+ * How much is on disk when a transaction returns. With FULL, all of it is. With NORMAL, it may still be in the cache of the operating
+ * system.
+ */
 type Durability = "FULL" | "NORMAL";
 
-/** Runs steps on the database, each at one moment of the store's time. Errors of SQLite become StoreUnavailable. */
+/** Runs functions that use the database, each at one moment of the store's time. Errors of SQLite become StoreUnavailable. */
 export type Transactions = {
   read<T>(step: (now: StoreMs) => T): T;
   /**
-   * Runs a step in one transaction, which is rolled back if the step throws. A durable write also checks that the file was not replaced.
+   * Runs a function in one transaction, which is rolled back if the function throws. A durable write also checks that the file was not
+   * replaced.
    */
   write<T>(durability: Durability, step: (now: StoreMs) => T): T;
 };

@@ -35,7 +35,7 @@ export class Clocks {
     return clock;
   }
 
-  /** Compares the time that a partition's clock should have with its actual time, and agrees on the difference with the other instances. */
+  /** Compares the expected time of a partition's clock with its actual time, and agrees on the difference with the other instances. */
   settle(tag: string): Promise<void> {
     const clock = this.of(tag);
     const settling = this.#settling.get(clock) ?? this.#settle(this.#deps.clustered ? tag : (TAGS[0] ?? ""), clock);
@@ -44,8 +44,8 @@ export class Clocks {
   }
 
   /**
-   * Agrees with the other instances on the shift of every clock, known to this instance or not, because only an instance that knew a clock
-   * before it was set can notice that. A clock that cannot be read now is left to the next command.
+   * Agrees with the other instances on the shift of every clock, known to this instance or not, because only an instance that knew a
+   * clock before it was set can notice that. A clock that cannot be read now is read with the next command.
    */
   async settleAll(): Promise<void> {
     await Promise.allSettled((this.#deps.clustered ? TAGS : TAGS.slice(0, 1)).map((tag) => this.settle(tag)));

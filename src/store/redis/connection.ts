@@ -1,14 +1,14 @@
 /**
  * The connections to Redis, and how they behave when Redis fails.
  *
- * - A command waits `commandTimeoutMs` at most (send.ts). Without a connection, it fails at once. A connection on which Redis is silent for
- *   twice that time is closed, and its commands fail (silence.ts).
- * - A command without a reply is not sent again. Every script could be run twice without harm, but the second run of a logout would
- *   find the session ended, and fail. The caller learns that the outcome is unknown, and can retry better.
+ * - A command waits `commandTimeoutMs` at most (send.ts). Without a connection, a command fails at once. A connection on which Redis is
+ *   silent for twice that time is closed, and its commands fail (silence.ts).
+ * - A command without a reply is not sent again. Every script could be run twice without harm, but the second run of a logout would find
+ *   that the session has ended, and fail. The caller learns that the outcome is unknown, and decides whether to retry.
  * - Reconnecting goes on indefinitely, with pauses of at most a second, so that the service is available as soon as Redis is. It goes on
- *   even if ioredis has given up, as it does when a failover is announced while it connects.
- * - The nodes of a cluster are connected as soon as they are known, replicas too: one of them may be the next master. A
- *   command for a node that is still connecting waits for it; ioredis would otherwise refuse the first commands of each.
+ *   even if ioredis has stopped reconnecting, which happens when a failover is announced while ioredis connects.
+ * - The nodes of a cluster are connected as soon as they are known, replicas too: one of them may be the next master. A command for a
+ *   node that is still connecting waits for it; ioredis would otherwise refuse the first commands for each node.
  */
 import { Cluster, Command, Redis, type RedisOptions } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
@@ -26,7 +26,7 @@ function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
 }
 
-/** Connects a client again after its connection has ended, unless this process ended it. */
+/** Reconnects a client after its connection was closed, unless this process closed it. */
 function revive(this: Client): void {
   setTimeout(() => {
     if (this.status === "end" && this.listeners("end").includes(revive)) this.connect().catch(() => {});
@@ -103,7 +103,8 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // Link (link.ts) checks whether Redis is ready. ioredis must do so only for a master that Sentinel names: it may be demoted.
+    // Link (link.ts) checks whether Redis is ready. ioredis itself must check only a master that Sentinel names, because that server may
+    // have been demoted.
     enableReadyCheck: target.kind === "sentinel",
     maxLoadingRetryTime: 250,
     enableOfflineQueue: false,
@@ -143,7 +144,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
   });
 }
 
-/** Creates a connection for a subscription. Redis sends on it only if there is news, so its silence is no failure. */
+/** Creates a connection for a subscription. Redis sends on it only when there is a message, so its silence is no failure. */
 export function connectSubscriber(client: Redis): Redis {
   return client.duplicate().on("end", revive);
 }

@@ -1,4 +1,7 @@
-/** Creates a session. This takes one run of a script; several for a subject with many sessions, because each run does limited work. */
+/**
+ * Creates a session. This takes one run of a script. For a subject with many sessions it takes several runs, because each run does
+ * limited work.
+ */
 import type { SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../due-text.ts";
 import type { Link } from "./link.ts";
@@ -22,8 +25,8 @@ export function createCreation(
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    // If the session to replace is in another partition, it has another subject, and a separate script ends it. That script runs first: if
-    // the creation fails then, there is one session too few, which is better than one too many.
+    // If the session to replace is in another partition, it has another subject, and a separate script ends it. That script runs before
+    // the creation. If the creation then fails, there is one session too few, which is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await endOwned(replaces, replaces, "replaced", origin)).ok;
     const old = elsewhere ? "" : (replaces ?? "");
@@ -31,7 +34,8 @@ export function createCreation(
     const notes = [noteOf(origin), noteOf(origin, session)];
     const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
     const [record, replaced, ...evicted] = await runInSteps(link, tag, args);
-    // The first key is the session. If it has ended in the meantime, its marker exists instead, which is the second key.
+    // The first key is that of the session, the second that of its marker. If the session has ended in the meantime, only the marker
+    // exists.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return {
       session: decodeSession(sid, buffer(record), 0),

@@ -6,7 +6,7 @@ import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import { buffers, listed, sessionId, text } from "./replies.ts";
 
-/** How many entries of each partition are read first. From 256 partitions this is enough for a page, mostly. */
+/** How many entries of each partition are read first. With 256 partitions, this is usually enough for a page. */
 const FIRST_ENTRIES = 4;
 /** Later reads of a partition double the number of entries, up to this number. */
 const MOST_ENTRIES = 128;

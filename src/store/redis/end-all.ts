@@ -1,11 +1,12 @@
 /**
- * Ends all sessions of a subject, or all but one.
+ * Ends all sessions of a subject, or all but one session.
  *
- * A few sessions end in one script. To end many, one script notes the time of creation up to which they end (`horizon`). From then on all
- * of them have ended, because every script that acts on a session compares its creation with that time. Further scripts delete the records
- * and write the markers and log entries, a bounded number each, so that no script delays other commands for long. The call returns when all
- * this is done, because verifiers only read the log. If the instance that began it dies, others continue it: another call for the same
- * subject, a call that ends a session of it, or an instance that finds no progress between two readings of the log (log-reader.ts).
+ * If the sessions are few, one script ends them. To end many, one script stores the time of creation up to which they end (`horizon`).
+ * From then on all of them have ended, because every script that acts on a session compares the session's time of creation with the
+ * horizon. Further scripts delete the records and write the markers and log entries, a bounded number each, so that no script delays
+ * other commands for long. The call returns when all scripts have run, because verifiers learn of endings only from the log. If the
+ * instance that began the logout dies, the logout is continued by another call for the subject, by a call that ends a session of the
+ * subject, or by an instance that finds no progress between two readings of the log (log-reader.ts).
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,7 +18,9 @@ import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
-/** How often a script is run again if its reply did not arrive after all sessions have ended, and the first delay in ms. */
+/**
+ * After all sessions have ended, a script whose reply did not arrive is run again: how often at most, and after which first delay in ms.
+ */
 const RETRIES = 3;
 const RETRY_MS = 50;
 

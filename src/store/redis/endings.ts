@@ -20,7 +20,7 @@ export function createEndings(
       const args = [sid, reason, markerLifeMs, noteOf(origin), origin?.subject ?? "", ...holderArguments(holder)];
       let reply = await link.run("end", [tag], args);
       while (isEnding(reply)) {
-        await ends.finish(tag); // Verifiers must learn that the session has ended before the caller does.
+        await ends.finish(tag); // Verifiers must learn that the session has ended before the caller gets the response.
         reply = await link.run("end", [tag], args);
       }
       const outcome = endOutcome(reply);

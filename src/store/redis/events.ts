@@ -31,7 +31,7 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
   };
 
   return {
-    /** Writes the events of each partition on their own: if one partition fails, only its events are written again. */
+    /** Writes the events of each partition separately: if one partition fails, only its events are written again. */
     async recordEvents(records, retentionMs) {
       const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
       const parts = await Promise.all(
@@ -43,7 +43,7 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
             await link.run("record", [isAll ? FIRST_TAG : tag], args);
             return [];
           } catch {
-            return some; // Events are written again after any error, because an event that is written twice is kept once.
+            return some; // Events are written again after any error. This does no harm, because an event that is written twice is kept once.
           }
         }),
       );

@@ -1,4 +1,4 @@
-/** Collects facts about every node of a Redis for an operator. It does not judge them. */
+/** Collects facts about every Redis node for an operator, without judging them. */
 import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
@@ -16,7 +16,7 @@ export type NodeFacts = {
   readonly at: string;
   /** The fields of INFO; empty if the user may not call it. */
   readonly info: ReadonlyMap<string, string>;
-  /** How far the node's clock is ahead of this machine's, and how inexact that is, in ms. */
+  /** How far the node's clock is ahead of this machine's, and the uncertainty of that value, in ms. */
   readonly clock: { readonly aheadMs: number; readonly uncertaintyMs: number } | undefined;
   /** The permissions that its user lacks, in the form of ACL SETUSER; empty if there are none. Only masters have this field. */
   readonly missingPermissions: string;
@@ -67,7 +67,7 @@ async function factsOf(node: Redis, sender: Sender, needed: readonly string[], n
   try {
     await nodeReady(node);
     const info = await infoOf(node, sender);
-    // A replica runs no script, and its user has the permissions of the master's user.
+    // Permissions are not checked on a replica: it runs no script, and its user has the permissions of the master's user.
     const rights = info.get("role") === "slave" ? NO_RIGHTS : await rightsOf(node, sender, needed);
     return { ...none, info, clock: await clockOf(node, sender, now), ...rights };
   } catch (error) {
@@ -79,7 +79,7 @@ async function factsOf(node: Redis, sender: Sender, needed: readonly string[], n
 async function nodeReady(node: Redis): Promise<void> {
   if (node.status === "ready") return;
   const ready = once(node, "ready", { signal: AbortSignal.timeout(COMMAND_TIMEOUT_MS) });
-  if (node.status === "wait") node.connect().catch(() => {}); // The failure is reported by `ready`.
+  if (node.status === "wait") node.connect().catch(() => {}); // A failure to connect is reported by `ready`.
   await ready;
 }
 

@@ -1,7 +1,8 @@
 /**
  * Searches for sessions that have expired. There is no index by expiry, because each refresh would have to update it. Instead an instance
  * reads the order of creation (lua/expire.lua) in spans of up to 64 sessions, and remembers for each span the time until which nothing in
- * it expires. That is safe because an expiry only moves later. So a session is read when one of its span expires, and once an hour.
+ * it expires. That is safe because an expiry only moves later. So all sessions of a span are read when one of them expires, and at least
+ * once an hour.
  */
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
@@ -12,11 +13,14 @@ import { buffers, sessionId, text } from "./replies.ts";
 
 /** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;
-/** A span is read again after this time at the latest, in ms. Clocks of nodes differ, so a session may be inserted into it later. */
+/**
+ * A span is read again after this time at the latest, in ms. Clocks of nodes differ, so sessions may be inserted into the span after it
+ * was read.
+ */
 const MAX_UNSEEN_MS = 3_600_000;
 /** How many partitions are examined at the same time. */
 const AT_ONCE = 4;
-/** The most scripts that one step runs, and the most sessions that it ends. Commands of callers run between the steps. */
+/** The most scripts that one call of `step` runs, and the most sessions that it ends. Commands of callers run between these calls. */
 const MAX_SCRIPTS = 64;
 const MAX_ENDED = 1_000;
 const ID_BYTES = 12;
@@ -24,7 +28,7 @@ const ID_BYTES = 12;
 /** A span of sessions in the order of creation: from the entry `from` up to the next span. Before `dueAt` none of them expires. */
 type Span = { readonly from: Buffer | ""; dueAt: number };
 
-/** What this instance knows about a partition. Times are those of the process's own clock. */
+/** What this instance knows about a partition. Times are those of the process's monotonic clock. */
 type Partition = { readonly tag: string; spans: Span[]; heldUntil: number };
 
 export class Expiry {
@@ -32,9 +36,9 @@ export class Expiry {
   readonly #markerLifeMs: number;
   readonly #instance = randomBytes(ID_BYTES).toString("base64url");
   readonly #partitions = TAGS.map((tag): Partition => ({ tag, spans: unseen(), heldUntil: 0 }));
-  /** The partitions that still have to be examined before all begin again. */
+  /** The partitions that still have to be examined in this round. When none is left, a new round begins with all partitions. */
   #left: Partition[] = [];
-  /** The number of scripts that this step has run. */
+  /** The number of scripts that the present call of `step` has run. */
   #scripts = 0;
 
   constructor(link: Pick<Link, "run" | "now">, markerLifeMs: number) {
@@ -78,7 +82,7 @@ export class Expiry {
       if (next.length > 0) {
         spans.splice(at + 1, 0, { from: next, dueAt: 0 });
       } else if (isEmpty && at > 0 && at < spans.length - 1) {
-        spans.splice(at, 1); // Without the empty span, the previous span extends to the next one.
+        spans.splice(at, 1); // The span is empty, so it is removed. The previous span then extends to the next span.
         at--;
       }
     }

@@ -25,7 +25,9 @@ export function isDenied(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("NOPERM");
 }
 
-/** Returns the error that a client reports. The client of a cluster keeps the last error of a node. */
+/**
+ * Returns the error to report for an error of a client. For a cluster, it is the last error of a node, which the client's error contains.
+ */
 export function reportedBy(error: Error): Error {
   return "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }

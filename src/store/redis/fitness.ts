@@ -19,7 +19,7 @@ const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnava
  * Checks every master.
  *
  * @param needed commands, as lua/permissions.lua takes them
- * @param warn is called with what an operator should know about a Redis that may be used
+ * @param warn is called with warnings for the operator about a Redis that may be used
  * @returns whether Redis can be used now. If it cannot, nothing would be lost by trying: Redis itself refuses commands in such a state
  * @throws StoreRefused if the service must not use this Redis, because it could lose data; StoreUnavailable, or the errors of the commands, if that cannot be determined
  */

@@ -24,18 +24,18 @@ export type LinkOptions = {
   readonly commandTimeoutMs: number;
   /** How many replicas must have received an ending before it is acknowledged. */
   readonly waitReplicas: number;
-  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   readonly log?: Log;
   /** The scripts with another clock, for tests that move the time. */
   readonly scripts?: Scripts;
-  /** The process's own clock, in ms. Tests replace it. */
+  /** The process's monotonic clock, in ms. Tests replace it. */
   readonly steady?: () => number;
   /** How often the check is repeated, in ms. Default: 2 s; tests change it. */
   readonly recheckMs?: number;
 };
 
-/** The first attempt to run a script. `readUntilMs` is a time before its request was read (clock/turns.ts). */
+/** The first attempt to run a script. `readUntilMs` is a time before the request that needs the script was read (clock/turns.ts). */
 type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
 
 const RECHECK_INTERVAL_MS = 2_000;
@@ -56,7 +56,8 @@ export class Link {
   /** Why no script may run: Redis is not checked yet, the check failed, or the store is closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
   /**
-   * Checks of Redis and losses of the connection are numbered. The result of a check counts only if nothing with a higher number is known.
+   * Checks of Redis and losses of the connection are numbered. The result of a check is used only if no check or loss with a higher
+   * number is known.
    */
   #asked = 0;
   #known = 0;
@@ -97,7 +98,7 @@ export class Link {
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
-      this.#known = ++this.#asked; // The results of checks that are still running become outdated.
+      this.#known = ++this.#asked; // A new number makes the results of checks that are still running outdated.
       this.#obstacle ??= new Error("the connection was lost");
     });
     this.client.on("error", fail);
@@ -113,8 +114,8 @@ export class Link {
   /**
    * Runs the script of a name. This takes one command if Redis knows the script and this process knows the clock of the node.
    *
-   * A command acts before its caller stops waiting, or not at all. Redis may refuse a command as late although the caller still
-   * waits: the clock of the node is unknown, was set, or belongs to another node, or this process held the command up. Such a
+   * A command acts before its caller stops waiting, or not at all. Redis may refuse a command as late although the caller still waits:
+   * because the clock of the node is unknown, was set, or belongs to another node, or because this process delayed the command. Such a
    * command has done nothing, and is sent again unless its request is too old.
    *
    * @param tags the hash tags of partitions; in a cluster, of one
@@ -151,7 +152,7 @@ export class Link {
           sentAt = this.#steady();
           window = clock.window(sentAt);
         }
-        return await this.#send("eval", text, tags, args, window); // Redis knows the script from now on.
+        return await this.#send("eval", text, tags, args, window); // After EVAL, Redis knows the script, so later calls can use EVALSHA.
       } catch (next) {
         failure = next;
       }
@@ -181,7 +182,7 @@ export class Link {
     return this.#sender.send(this.client, command, [script, keys.length, ...keys, ...args, from, until, shift]);
   }
 
-  /** Runs lua/sync.lua, which may act at any time. */
+  /** Runs lua/sync.lua, which is never refused as late. */
   async #sync(tag: string, args: readonly Argument[]): Promise<unknown> {
     const { sha, text } = this.#scripts.sync;
     const keys = this.#keysOf([tag]);
@@ -194,8 +195,8 @@ export class Link {
   }
 
   /**
-   * In a cluster, each partition has two keys here that never exist. While a slot moves from node to node, Redis then refuses (TRYAGAIN)
-   * to run a script, instead of running it on a node that has only some of the partition's keys.
+   * In a cluster, the keys of a script include, for each partition, two keys that never exist. While a slot moves from node to node,
+   * Redis then refuses (TRYAGAIN) to run a script, instead of running it on a node that has only some of the partition's keys.
    */
   #keysOf(tags: readonly string[]): readonly string[] {
     return this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;

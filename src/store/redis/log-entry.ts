@@ -15,7 +15,7 @@ function parseEntry(text: string): Revocation | undefined {
   };
 }
 
-/** Parses the entries among several texts, and ignores all other texts. */
+/** Parses those of the texts that are entries of the log, and ignores all other texts. */
 export function parseEntries(texts: readonly string[]): Revocation[] {
   return texts.map(parseEntry).filter((entry) => entry !== undefined);
 }

@@ -6,9 +6,9 @@ import { isEndings, parseEntries, pieceOf, revokedUntilOf, tagOfEndings } from "
 import { slicesOf, TAGS } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 
-/** A log that was read less than this long ago, in ms, is assumed to have few new entries. */
+/** If the log was read less than this long ago, in ms, it is assumed to have few new entries. */
 const RECENT_MS = 10_000;
-/** How many entries one script returns: some 1 ms. */
+/** How many entries one script returns, in about 1 ms. */
 const ENTRIES_PER_READ = 500;
 /** How many partitions are read at once if they may have many entries. */
 const PARTITIONS_PER_READ = 4;
@@ -23,7 +23,7 @@ type Positions = ReadonlyMap<string, string>;
  * holds.
  *
  * A position is an entry, not a time, because every node has its own clock. What is appended later follows it in the log, whatever the
- * clock shows. A node that has taken over and lacks the entry returns its whole log (lua/revocations.lua).
+ * clock shows. If a node has taken over in a failover and lacks the entry, it returns its whole log (lua/revocations.lua).
  *
  * @param finish completes the logouts of many sessions that are under way in a partition
  */
@@ -63,8 +63,8 @@ export function createLogReader(
 }
 
 /**
- * Appends to `replies` what was logged in some partitions after the positions, and updates the positions. It runs several short scripts, so
- * that none delays other commands for long.
+ * Appends to `replies` what was logged in some partitions after the positions, and updates the positions. It runs several short scripts,
+ * so that no script delays other commands for long.
  */
 async function readEntries(
   link: Pick<Link, "run">,
@@ -82,7 +82,10 @@ async function readEntries(
   }
 }
 
-/** Returns a function that completes the logouts without progress since its last call: the instance that began them may have died. */
+/**
+ * Returns a function that completes the logouts that have made no progress since its last call: the instance that began them may have
+ * died.
+ */
 function createResumption(finish: (tag: string) => Promise<void>): (endings: readonly string[]) => void {
   /** The logouts that were under way at the last call, each with a hash that changes with its progress. */
   let before: ReadonlySet<string> = new Set();

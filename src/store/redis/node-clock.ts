@@ -1,11 +1,12 @@
 /**
  * Estimates the clock of a Redis node: well enough to limit the time in which a command may act, and to notice that the clock was set.
  *
- * A reply that carries the node's time T, requested at `a` and received at `b` on our steady clock, shows that the node's clock
- * is ahead of ours by T − b at least and by T − a at most. Windows for commands are computed with the lower bound, so a command's time to
- * act is over before its caller stops waiting, never after. Our own clock is steady: setting the machine's clock does not move it.
+ * A reply that carries the node's time T, requested at `a` and received at `b` on this process's monotonic clock, shows that the node's
+ * clock is ahead of this process's clock by T − b at least and by T − a at most. Windows for commands are computed with the lower bound,
+ * so a command's time to act is over before its caller stops waiting, never after. Setting the machine's clock does not change the
+ * monotonic clock.
  *
- * A reply that contradicts those before shows that the node's clock was set, or that another node responds. The store's time must
+ * So a reply that contradicts earlier replies shows that the node's clock was set, or that another node responds. The store's time must
  * continue evenly nevertheless. So it is the time of the node's clock minus a `shift`, on which all instances agree (lua/sync.lua). Until
  * they have agreed on a new shift, no command may act.
  */
@@ -14,7 +15,10 @@ import { type WallMs, wallMs } from "../../session/time.ts";
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
-  /** By how many ms the node's clock is ahead of this process's, at least; undefined if unknown. `#aheadAtMost`: at most. */
+  /**
+   * The lower bound of how far the node's clock is ahead of this process's clock, in ms; undefined if unknown. `#aheadAtMost` is the
+   * upper bound.
+   */
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;
@@ -36,7 +40,10 @@ export class NodeClock {
     return this.#step;
   }
 
-  /** Notes a time of the node's clock. @param time read from the node between `sentAt` and `receivedAt` of our clock */
+  /**
+   * Updates the estimate with a time of the node's clock. @param time was read from the node between `sentAt` and `receivedAt` of this
+   * process's clock
+   */
   observe(time: number, sentAt: number, receivedAt: number): void {
     const least = time - receivedAt;
     const most = time - sentAt;
@@ -67,7 +74,10 @@ export class NodeClock {
     return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };
   }
 
-  /** Returns when a command that is sent now will run, by the node's clock, if that clock is not set in the meantime. */
+  /**
+   * Returns the earliest and the latest time of the node's clock at which a command that is sent now will run, if that clock is not set
+   * in the meantime.
+   */
   expected(now: number): Window {
     if (this.#ahead === undefined) return { from: 1, until: 0, shift: this.#shift };
     const sentAt = Math.floor(this.#ahead + now);

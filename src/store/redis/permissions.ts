@@ -4,7 +4,7 @@ import type { Scripts } from "./scripts.ts";
 /** The channel on which the scripts publish revocations, as in lua/sessions.lua. */
 export const CHANNEL = "session-revocations";
 
-/** One key, for which the permissions on all keys of the service are checked. */
+/** An example of a key of the service. The permissions are checked on this key, and hold for all keys of the service. */
 const KEY = "{00}";
 
 /**

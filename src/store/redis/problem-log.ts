@@ -2,7 +2,7 @@ import { StoreRefused } from "../../session/ports.ts";
 
 export type Log = (level: "info" | "warn" | "error", message: string) => void;
 
-/** Logs problems with Redis for the operator, each once while it lasts. */
+/** Logs problems with Redis for the operator. A problem is logged once for as long as it lasts. */
 export function createProblemLog(log: Log = () => {}) {
   const warned = new Set<string>();
   let current = "";

@@ -1,7 +1,7 @@
 /**
- * The binary form of a session in Redis, a record: a head of fixed size, which the scripts read and write (lua/partition.lua), the subject,
- * and data that only the service reads. It is compact, because it is most of the memory that a session takes. The head has a nonce as two
- * words of 32 bits.
+ * The binary form of a session in Redis, a record: a head of fixed size, which the scripts read and write (lua/partition.lua), the
+ * subject, and data that only the service reads. It is compact, because it is most of the memory that a session takes. The head contains
+ * a nonce as two words of 32 bits.
  */
 
 import type { DevicePresentation } from "../../session/device-binding.ts";
@@ -26,7 +26,7 @@ export function nonceWords(nonce: string): readonly [number, number] {
 /** The offsets of the head's fields, in bytes. lua/partition.lua names the fields, and has their format: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
 const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
 
-/** The first byte of a record. Flags are added to it if the session has a device key, must have one, or allows one transport only. */
+/** The first byte of a record. The flags for device keys and transports are added to it. */
 const VERSION = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
@@ -49,9 +49,9 @@ const KIND_BOUND = 2;
 const KIND_PROOF = 4;
 
 /**
- * A DPoP key is not stored. In its place, the record has the time at which the key was bound, or 0 if the session was created with it. This
- * is the length of that time, in bytes. The field that has the time of other keys is 0. So an instance of an older version, which does not
- * know DPoP keys, refuses the session as it refuses a token from after the binding, and neither refreshes nor ends it.
+ * A DPoP key is not stored. In its place, the record has the time at which the key was bound, or 0 if the session was created with it.
+ * This constant is the length of that time, in bytes. The field that has the binding time of other keys is 0. Because of the 0, an
+ * instance of an older version, which does not know DPoP keys, rejects requests for the session, and neither refreshes nor ends it.
  */
 const PROOF_KEY_BYTES = 6;
 
@@ -133,7 +133,10 @@ function decodeAudience(text: string): Audience {
   return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
 }
 
-/** Encodes the part of a record after the head. Each text but the last follows its length: one byte, or three from 255 on. */
+/**
+ * Encodes the part of a record after the head. Each text but the last is preceded by its length, which takes one byte, or three bytes if
+ * it is 255 or more.
+ */
 export function encodeBody(session: NewSession): Buffer {
   const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
   const parts: Buffer[] = [];
@@ -151,7 +154,7 @@ export function encodeBody(session: NewSession): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The first byte of an authentication (time, length, JSON), which precedes the claims of a record. Claims begin with `{`. */
+/** The first byte of an authentication (time, length, JSON), which precedes the claims in a record. Claims begin with `{`. */
 const AUTHENTICATION = 1;
 const AUTHENTICATION_HEAD = 9;
 

@@ -19,7 +19,8 @@ type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; reado
  *
  * @param tag of the partition that was written
  * @param evidence keys, without the tag. At least one of them exists after the write; the list is empty if the write changed nothing
- * @throws StoreUnavailable if too few replicas have received it in time, or if this master lacks it. The write itself may persist
+ * @throws StoreUnavailable if too few replicas have received it in time, or if this master lacks the write. The write may persist
+ * nevertheless
  */
 type Wait = (tag: string, evidence?: readonly string[]) => Promise<void>;
 
@@ -45,7 +46,7 @@ export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   };
   client.on("ready", look);
   const channel = (redis: Redis): Channel => {
-    redis.on("error", () => {}); // The client of the store reports errors.
+    redis.on("error", () => {}); // Errors are ignored here, because the client of the store reports them.
     redis.on("ready", look);
     return { redis, wait: createSharedWait({ ...deps, redis, send: sender.send }) };
   };
@@ -76,13 +77,13 @@ export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   return Object.assign(acknowledge, { ready: ready.promise, check, close });
 }
 
-/** Returns the node to which the error of a cluster redirects; undefined for other errors. */
+/** Returns the node to which a cluster's MOVED error redirects; undefined for other errors. */
 function movedTo(error: unknown): string | undefined {
   return error instanceof Error ? /^MOVED \d+ (\S+)$/.exec(error.message)?.[1] : undefined;
 }
 
 type Channels = {
-  /** Returns a master without a connection, if there is one. */
+  /** Returns a master that has no connection for WAIT, if there is one. */
   unconnected(): string | undefined;
   keyOf(tag: string): string | undefined;
   of(key: string | undefined): Channel | undefined;

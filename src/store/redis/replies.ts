@@ -17,12 +17,12 @@ import { decodeRotation, decodeSession } from "./record.ts";
 /** The offset of the session's record in a reply. A letter and the time precede it. */
 const RECORD = 7;
 
-/** The letter before that of the outcome, if the refresh has bound the session to its device key. */
+/** The letter that precedes the outcome's letter in a reply if the refresh has bound the session to its device key. */
 const FIRST_USE = "b";
 
 /**
- * Maps the letters in replies of lua/rotate.lua to outcomes. An upper-case letter of a successful refresh means that the request proved the
- * session's key, by a fresh device cookie or a proof of possession.
+ * Maps the outcome's letter in replies of lua/rotate.lua to the outcome. An upper-case letter of a successful refresh means that the
+ * request proved the session's key, by a fresh device cookie or a proof of possession.
  */
 const ROTATE_OUTCOMES: Readonly<
   Record<string, RotationOutcome | Extract<RotateOutcome, { readonly ok: false }>["reason"]>

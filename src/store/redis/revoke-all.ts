@@ -11,7 +11,7 @@ import { text } from "./replies.ts";
  * the creation of any existing session. Clocks of nodes differ: a session that is created in a partition afterwards is given a later time
  * of creation, whatever its node's clock returns (create.lua).
  *
- * @returns the time of creation up to which they have ended
+ * @returns the time of creation up to which the sessions have ended
  */
 export async function revokeAll(
   link: Pick<Link, "run">,

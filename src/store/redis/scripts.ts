@@ -2,9 +2,10 @@
  * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
  * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua and
- * lua/sessions.lua, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if the command comes outside
- * of the time in which it may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read could
- * be out of date. It also refuses them when memory is full, before anything is written, except those with allow-oom, which need none.
+ * lua/sessions.lua, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if it runs outside of the
+ * time in which the command may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read
+ * could be out of date. Redis also refuses scripts when memory is full, before anything is written, except scripts with the flag
+ * allow-oom, which need no additional memory.
  */
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -26,7 +27,7 @@ export type Verb = (typeof VERBS)[number];
 /** A script's text and its SHA-1, by which Redis knows it. */
 type Script = { readonly text: string; readonly sha: string };
 
-/** `sync` is loaded differently: it has none of the shared parts except `clock()`, and may act at any time. */
+/** `sync` is loaded differently: it has none of the shared parts except `clock()`, and is never refused as late. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
 export function readLua(name: string): string {

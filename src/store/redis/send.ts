@@ -1,7 +1,7 @@
 /**
- * Sends commands, and limits how long a reply is awaited. The deadline is counted in turns (clock/turns.ts): if the process was stopped or
- * busy, that counts as one turn, and the replies that arrived in the meantime are read first. One timer serves all commands, because a
- * timer for each would cost more.
+ * Sends commands, and limits how long a reply is awaited. The deadline is counted in turns (clock/turns.ts): if the process was stopped
+ * or busy, that time counts as one turn, and the replies that arrived in the meantime are read before a command times out. One timer
+ * serves all commands, because a timer for each would cost more.
  */
 import { Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../clock/turns.ts";
@@ -17,12 +17,14 @@ export type Sender = {
   close(): void;
 };
 
-/** After this many bytes (some eight refreshes) the commands are written at once, so that Redis can begin to execute them. */
+/**
+ * When this many bytes (some eight refreshes) are gathered, the commands are written at once, so that Redis can begin to execute them.
+ */
 const MAX_GATHERED_BYTES = 2_560;
 
 /** @param timeoutMs how long a reply is awaited, in ms. The wait may be one turn longer */
 export function createSender(timeoutMs: number): Sender {
-  /** The commands without a reply: those that were sent in this turn, and those of each earlier turn. */
+  /** `turn` has the commands of this turn that have no reply yet. `before` has those of each earlier turn. */
   let turn = new Set<Command>();
   const before = Array.from({ length: Math.ceil(timeoutMs / TURN_MS) }, () => new Set<Command>());
   const stop = turns.follow(() => {
@@ -51,7 +53,8 @@ export function createSender(timeoutMs: number): Sender {
 
 /**
  * Holds back writes on the connection until the events of this turn have been handled, so that the commands of one turn share a few
- * writes: one system call costs a tenth of a refresh. Connections to the nodes of a cluster write each command at once.
+ * writes. This matters because one system call costs a tenth of a refresh. Connections to the nodes of a cluster write each command at
+ * once.
  */
 function gather(client: Client): void {
   if (!(client instanceof Redis) || client.status !== "ready") return;

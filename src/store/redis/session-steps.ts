@@ -10,7 +10,7 @@ import type { Argument } from "./script-call.ts";
 type Deps = {
   readonly link: Pick<Link, "run">;
   readonly acknowledge: Acknowledge;
-  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /** How long an ended session is remembered, in ms. */
   readonly markerLifeMs: number;
@@ -31,7 +31,7 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, markerLifeMs];
       if (device !== undefined) args.push(...deviceArguments(device));
       const outcome = rotateOutcome(sid, await link.run("rotate", [tag], args));
-      if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // The session has ended.
+      if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // An outcome with a subject means that the session has ended.
       return outcome;
     },
 

@@ -1,17 +1,17 @@
 /**
- * Shares the command WAIT on one connection: callers that arrive while a WAIT is under way share the next one. So many logouts need only
- * few WAITs, and these do not pile up while replicas are missing.
+ * Shares the command WAIT on one connection: callers that arrive while a WAIT is under way share the next one. Many simultaneous logouts
+ * therefore need only a few WAITs, and these do not pile up while replicas are missing.
  *
  * WAIT only waits for the last write of its own connection, but the write to be acknowledged was made on another one. So this connection
- * first makes a small write of its own. Replicas receive all writes in one order, so those that have received the small write have received
- * the other one as well. Before that, a lookup checks that the effects of the other write exist, because this connection may already lead
- * to a new master that never received them.
+ * first makes a small write of its own. Replicas receive all writes in one order, so replicas that have received the small write have
+ * also received the write to be acknowledged. Before the small write, a lookup checks that the effects of the write to be acknowledged
+ * exist, because this connection may already lead to a new master that never received them.
  */
 import type { Redis } from "ioredis";
 import { StoreUnavailable } from "../../session/ports.ts";
 import type { Sender } from "./send.ts";
 
-/** @throws what the commands throw, or StoreUnavailable */
+/** @throws the errors of the commands, or StoreUnavailable */
 export type SharedWait = (tag: string, evidence: readonly string[]) => Promise<void>;
 
 type Deps = {

@@ -15,14 +15,14 @@ import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
 
-/** How many partitions one run of a script handles, for the scripts that may have a lot to do in each. */
+/** How many partitions one run of a script handles, for the scripts that may have a lot to do in each partition. */
 const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };
 /** How many partitions one run of a script handles, if it reads the cursors of only one subscription. */
 const AT_ONCE_OF_ONE = 128;
 
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
 
-/** Stands for the cursor of a subscription that does not exist. */
+/** The value that is used as the cursor of a subscription that does not exist. */
 const NO_CURSOR = "" as Cursor;
 
 /** A stored cursor with its counters: '<number> <sid> <delivered> <dead letters>'. */
@@ -99,7 +99,9 @@ function createPartitions(
   link: Pick<Link, "run">,
   clustered: boolean,
 ): Pick<RedisSignalLog, "readers" | "eachPartition"> {
-  /** Runs a script on as many partitions at once as take less than some 3 ms, or in a cluster on each of them. */
+  /**
+   * Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, the script runs on each partition separately.
+   */
   const run = (verb: Verb, tags: readonly string[], args: readonly Argument[], atOnce = AT_ONCE[verb] ?? tags.length) =>
     Promise.all(
       slicesOf(tags, clustered ? 1 : atOnce).map(async (slice) =>
@@ -110,13 +112,13 @@ function createPartitions(
     async readers(tags, subscription = "") {
       const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
       const texts = await run("signal_cursors", tags, [subscription], atOnce);
-      // In a cluster, every second key stands for no partition (link.ts), and so does every second map.
+      // In a cluster, every second key belongs to no partition (link.ts), and so does every second map.
       return texts.flatMap((slot) => parseReaders(slot).slice(0, clustered ? 1 : undefined));
     },
 
     async eachPartition(verb, tags, args) {
       const replies = await run(verb, tags, args);
-      // In a cluster, each reply has a second text, for a key that stands for no partition (link.ts).
+      // In a cluster, each reply has a second text, for a key that belongs to no partition (link.ts).
       return clustered ? replies.map(([own = ""]) => own) : replies.flat();
     },
   };

@@ -1,9 +1,9 @@
 /**
  * Detects dead connections that were never closed, because a machine or a network is gone.
  *
- * ioredis can do that with a timer of its own. But the timer runs out while this process does not run, and ioredis then drops a healthy
- * connection before its replies have been read. So silence is counted in turns (clock/turns.ts), the time in which this process could read.
- * That costs a command nothing.
+ * ioredis can do that with a timer of its own. But that timer also expires if this process was suspended, and ioredis then drops a
+ * healthy connection before its replies have been read. So silence is counted in turns (clock/turns.ts), the time in which this process
+ * could read. This adds no cost to a command.
  */
 import type { Redis } from "ioredis";
 import { TURN_MS, turns } from "../../clock/turns.ts";

@@ -1,6 +1,6 @@
 /**
  * The store on Redis. Every method of the port runs one script on the keys of one partition (scripts.ts, lua/), in one round trip. The
- * modules that are put together here decode what the scripts return; connection.ts handles failing connections.
+ * modules that this file puts together decode the replies of the scripts; connection.ts handles failing connections.
  */
 import { toStoreTime, wallMs } from "../../session/time.ts";
 import type { StoreWithSignals } from "../../signals/ports.ts";

@@ -1,4 +1,7 @@
-/** Receives the hints that the scripts publish when they append to the revocation log. It subscribes only while somebody listens. */
+/**
+ * Receives the notifications that the scripts publish when they append to the revocation log. It subscribes only while there are
+ * listeners.
+ */
 import { Redis } from "ioredis";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { type Client, connectSubscriber, disconnect } from "./connection.ts";
@@ -10,7 +13,7 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
   // The client of a cluster opens a separate connection for subscriptions, and moves it when its node disappears.
   const open = () => {
     subscriber = client instanceof Redis ? connectSubscriber(client) : client;
-    subscriber.on("error", ignore); // The main connection reports errors.
+    subscriber.on("error", ignore); // Errors are ignored here, because the main connection reports them.
     subscriber.on("message", onMessage);
     subscriber.on("ready", listen);
     if (subscriber.status === "ready") listen();

@@ -8,7 +8,7 @@ import { buffers, text } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
 import type { RedisSignalLog } from "./signal-log.ts";
 
-/** The prefix of the fields that have the status of a subscription, which the service itself changes. */
+/** The prefix of the fields that have the status of a subscription, the part that the service, not an operator, changes. */
 const STATUS = "=";
 const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
 
@@ -92,7 +92,9 @@ async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReader
   }
 }
 
-/** Returns, by id, functions that make a subscription from its counts. @param only the only one to read; all if absent */
+/**
+ * Returns, by id, functions that make a subscription from its counts. @param only the only subscription to read; all are read if absent
+ */
 async function readRows(
   link: Pick<Link, "run">,
   only?: string,

@@ -2,10 +2,11 @@
 -- Creates a session, and ends the subject's oldest sessions if it has more than the cap allows. A second run with the same id
 -- returns the session that the first one created.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 subject, 3 4 nonce of the first refresh token, 5 idle timeout, ms, 6 absolute lifetime, ms, 7 the record after its head, 8
---       cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before, or '', 11 the version of the record,
---       12 the text of the due records (due-text.ts) of sessions that end, or '', 13 that of the created session, or ''
--- Returns the session's record; the id of the session to end before if it was live, or ''; the ids of the sessions that were ended for
+-- ARGV  1 sid, 2 subject, 3 4 nonce of the first refresh token, 5 idle timeout, ms, 6 absolute lifetime, ms, 7 the record after its head,
+--       8 cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before the creation, or '', 11 the
+--       version of the record, 12 the text of the due records (due-text.ts) of sessions that end, or '', 13 that of the created session,
+--       or ''
+-- Returns the session's record; the id of the session of argument 10 if it was live, or ''; the ids of the sessions that were ended for
 -- the cap, oldest first. If one run is not enough, it creates nothing, and returns 'again', '' and the ids of the sessions that it has
 -- ended; or it returns 'sweep', and the caller then runs sweep.lua first.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -48,7 +49,7 @@ if not sids then
 end
 
 -- The time of creation is later than that up to which all sessions have ended, even if the clock shows an earlier time. Otherwise the
--- session would count as ended. The newest time of creation is stored, so that the next end of all sessions includes this session.
+-- session would count as ended. The newest time of creation is stored, so that the next logout of everyone includes this session.
 local created = math.max(now, ended + 1)
 if created > tonumber(found[1] or 0) then redis.call('SET', partition .. 'n', created) end
 
@@ -58,7 +59,8 @@ if old then
   if sids then sids = redis.call('HGET', index, subject) or '' end
 end
 
--- Returns a subject's sessions without the expired ones at the front of the list, which are the oldest and mostly expire first.
+-- Returns a subject's sessions without the expired ones at the front of the list. The sessions at the front are the oldest, and usually
+-- expire first.
 local function drop_expired(sids)
   local from, most = 1, math.min(#sids, MOST * ID)
   while from <= most and not live(partition, string.sub(sids, from, from + ID - 1), now) do from = from + ID end
@@ -86,7 +88,7 @@ if ARGV[13] ~= '' then
   redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', ARGV[13], subject }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
 end
--- Sets the expiry of a key so that the key exists as long as every session in it.
+-- Sets the expiry of a key so that the key lives at least as long as every session in it.
 local function keep(key)
   redis.call('PEXPIREAT', key, math.max(redis.call('PEXPIRETIME', key), created + life + slack(idle)))
 end
@@ -120,8 +122,8 @@ else
 end
 keep(order)
 
--- When the last session of a subject expires, nothing removes the subject from the index. So each creation examines two random
--- subjects, and removes those without live sessions. That keeps such subjects fewer than the others.
+-- When the last session of a subject expires, nothing removes the subject from the index. So each creation examines two random subjects,
+-- and removes those without live sessions. So most subjects in the index have live sessions.
 local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
 for at = 1, #drawn, 2 do
   if drop_expired(drawn[at + 1]) == '' then redis.call('HDEL', index, drawn[at]) end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Returns the stored events of a session, of a subject's sessions, or of the ends of all sessions.
+-- Returns the stored events of a session, of a subject's sessions, or of the logouts of everyone.
 -- KEYS  1 partition
--- ARGV  1 a subject, or ''; 2 a sid, '*' for the ends of all sessions, or ''
+-- ARGV  1 a subject, or ''; 2 a sid, '*' for the logouts of everyone, or ''
 -- Returns texts. Each text has any number of events, and each event ends with a newline.
 local partition, texts = KEYS[1], {}
 if ARGV[2] == '*' then return { redis.call('GET', partition .. 'x') or '' } end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Ends the expired sessions in a part of the order of creation. One step removes them from the order and logs them, so each of them
--- ends once. Their records stay until Redis drops them, so the reason for refusing a refresh stays the same. A session that has ended
--- with all sessions stays until its signal has been appended, because the signal contains data of the record.
+-- Ends the expired sessions in a part of the order of creation. One step removes them from the order and logs them, so each of them ends
+-- once. Their records stay until Redis drops them, so the reason for refusing a refresh stays the same. A session that has ended in a
+-- logout of everyone stays until its signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
 -- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
 --       end, 5 how long ended sessions stay marked, ms, 6 the text of the due records (due-text.ts)

@@ -8,8 +8,8 @@
 --   {a7}i<subject>  index of a subject that has had many sessions (index_functions): a ZSET of entries (created I6, sid) that all
 --                   have the score 0, thus in order of creation. Some may have expired.
 --   {a7}k<subject>  a time until which none of the subject's many sessions expires, ms. sweep.lua determines it.
---   {a7}h           ends of many sessions of a subject that are not complete yet, see HORIZON. The key is absent most of the time.
---   {a7}d<id>       how many sessions such an end has ended. The key exists for a minute after the end was completed.
+--   {a7}h           logouts of subjects with many sessions that are not complete yet, see HORIZON. The key is absent most of the time.
+--   {a7}d<id>       how many sessions such a logout has ended. The key exists for a minute after the logout was completed.
 --   {a7}o           order of creation, a ZSET of chunks that all have the score 0: up to 32 entries (created I6, sid), one after
 --                   the other. Redis orders chunks by their bytes, thus by their first entries. Some entries may have expired.
 --                   (One member for each session would take three times the memory.)
@@ -19,10 +19,10 @@
 --   {a7}y           the instance that looks for expired sessions, and the time until which no other one does, ms (expire.lua).
 --   {a7}n           when the newest session was created, ms.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' in the order in which they were appended
---                   (append_to_log). The end of all is '* <created until> <expires at> revoked_all'.
+--                   (append_to_log). A logout of everyone is '* <created until> <expires at> revoked_all'.
 --   {a7}r           due records (src/session/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
---                   record is due, when the event was, its kind, who asked (due-text.ts) and the subject. record.lua removes a due
+--                   record is due, when the event was, its kind, the request (due-text.ts) and the subject. record.lua removes a due
 --                   record, mostly a moment later.
 --   {a7}g           for how long signals are kept, ms, how many were ever appended, and the sid of the last one, or '-'. The key exists
 --                   while there are subscriptions to signals.
@@ -31,8 +31,8 @@
 --   {a7}f           the readers of the signal log, a HASH. The field '*' is the lease of the instance that reads: '<holder> <fence>
 --                   <until>'. The field of a subscription is '<number> <sid> <delivered> <dead letters>': number and sid of the last
 --                   signal that it has read ('-' if there was none), and its counters.
---   {a7}j           an end of all sessions whose signals are still to be appended: '<created after> <created until> <ended at>
---                   <entry>'. The entry is the one of the order of creation to continue after.
+--   {a7}j           a logout of everyone whose signals are still to be appended: '<created after> <created until> <ended at>
+--                   <entry>'. The entry of the order of creation is the one after which to continue.
 --   {00}b           subscriptions, a HASH. The field with a subscription's id has its definition. The field with '=' and the id has six
 --                   lines: time of creation, state, reason, failures, last error, time of that error.
 --

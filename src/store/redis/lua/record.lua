@@ -3,8 +3,8 @@
 -- skipped. The script may run when memory is full, since a due record takes as much memory as its event.
 -- KEYS  1 partition
 -- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session, 3 of how many sessions of a subject; then
---       for each event the key of its due record, or '' if it has none; its sid, or '*' for an end of all sessions; the subject, or '';
---       and its text, without a newline
+--       for each event the key of its due record, or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; and
+--       its text, without a newline
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local expires = now + shift + keep
 

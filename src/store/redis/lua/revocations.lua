@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Returns the entries that were appended to the logs of partitions since these were last read.
+-- Returns the entries that were appended to the logs of partitions since the caller last read these logs.
 -- KEYS  any partitions of one slot
 -- ARGV  1 the most entries to return, then for each of the partitions the last entry that was read, or ''
 -- Returns, one after the other:
 --   the time;
 --   'ending <partition> <hash>' for each partition where logouts of many sessions are not complete. The hash changes with their progress;
 --   '* <created until> 0 revoked_all' if some of these logs were not read before, and all sessions of their partitions have ended up to a
---   time: the log forgets such an end once the tokens of these sessions have expired, but status lists are named after it;
+--   time: the log drops such an entry once the tokens of these sessions have expired, but the names of status lists contain that time;
 --   'log <partition>' for each partition with new entries, and then these entries, in the order in which they were appended;
 --   'next <entry>' after entries of which some must be read again, namely those after the named entry. An instance of version 0.1 gives each
 --   entry the time as its score, so until this millisecond is over it may still insert an entry before them;

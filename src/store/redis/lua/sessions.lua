@@ -12,7 +12,7 @@ local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid
 end
 
--- Makes the functions that change and read the order of creation. A script that needs none of them does not call this.
+-- Creates the functions that change and read the order of creation. A script that needs none of them does not call `order_functions`.
 local function order_functions()
   -- Returns whether entry `a` precedes entry `b` in the order of their bytes. Lua's own comparison depends on the locale.
   local function earlier(a, b)
@@ -95,7 +95,7 @@ local function live(partition, sid, now)
   return not ended and record
 end
 
--- Returns, for a session that is not live, whether it was ended or, if false, has expired or never existed.
+-- For a session that is not live, returns true if it was revoked, and false if it has expired or never existed.
 local function marked(partition, sid, now)
   local expires = redis.call('GET', partition .. 'm' .. sid)
   if expires and now < tonumber(expires) then return true end
@@ -104,8 +104,8 @@ local function marked(partition, sid, now)
 end
 
 -- Appends entries to the revocation log of a partition, drops those whose access tokens have all expired, and publishes the entries. The
--- score of an entry is the time, but always greater than all earlier scores, even if the clock was set back or another node has taken over.
--- So a reader that continues after the last entry that it has read misses none.
+-- score of an entry is the time, but always greater than all earlier scores, even if the clock was set back or another node has taken
+-- over. So a reader that continues after the last entry that it has read misses no entry.
 local STEP = 1 / 1024 -- the distance between the scores of two entries of the same ms; doubles as great as a time are 1 / 4096 apart
 local function append_to_log(partition, entries, now, marker_life)
   local log, scored = partition .. 'l', {}
@@ -117,7 +117,7 @@ local function append_to_log(partition, entries, now, marker_life)
   redis.call('ZADD', log, 'NX', unpack(scored)) -- NX keeps the position of an existing entry, because readers may have read it
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, now + marker_life + shift + LOG_SLACK)
-  -- A lost hint does no harm, because readers also read the log without one.
+  -- A lost notification does no harm, because readers also read the log at intervals.
   redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
 end
 
@@ -143,7 +143,7 @@ local function append_signals(partition, switch, ends, now)
   redis.call('ZADD', log, unpack(added))
   redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
   redis.call('ZREMRANGEBYSCORE', log, '-inf', count - MOST_SIGNALS)
-  -- Examines one signal more than was added, and removes those that are too old, so that old signals never accumulate.
+  -- Examines the oldest signals, one more than were added, and removes those that are too old. So old signals never accumulate.
   for _, signal in ipairs(redis.call('ZRANGE', log, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, #ends + 1)) do
     if now - string.match(signal, '^%S+ %S+ (%d+)') > tonumber(keep) then redis.call('ZREM', log, signal) end
   end

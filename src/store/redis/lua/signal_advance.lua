@@ -31,6 +31,6 @@ local least, fields = math.huge, redis.call('HRANDFIELD', readers, 1000, 'WITHVA
 for k = 1, #fields, 2 do
   if fields[k] ~= '*' then least = math.min(least, tonumber(string.match(fields[k + 1], '^%d+'))) end
 end
--- The last signal that all subscriptions have read stays. If a reader does not find it, the log is another one (signals.lua).
+-- The last signal that all subscriptions have read stays. If a reader does not find that signal, the log was replaced (signals.lua).
 redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. least)
 return 'moved'

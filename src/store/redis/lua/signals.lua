@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Returns signals of a partition. Before that, it appends some of the signals that an end of all sessions still has to append.
+-- Returns signals of a partition. Before that, it appends some of the signals of a logout of everyone that are not appended yet.
 -- KEYS  1 partition
 -- ARGV  1 the number of the last signal before them, 2 its sid, or '-', 3 the most to return
 -- Returns 'rewound' if the log has another signal with that number, or has never reached it; 'behind' and the number of the oldest
@@ -9,7 +9,7 @@ local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition, after, sid, most = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local log = partition .. 'z'
 
--- Appends the signals of sessions that ended with all others, in order of creation.
+-- Appends the signals of sessions that ended in a logout of everyone, in order of creation.
 local function continue(job, switch)
   local earlier = order_functions()
   local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')

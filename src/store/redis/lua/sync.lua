@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Agrees with the instances on the store's time, which is the clock of this node minus a shift. The shift changes when the node's clock
--- is set or another node takes over, so that the store's time continues evenly. An instance detects such a step by its own clock, which
--- is never set. If the machine of an instance was stopped, the instance reports a step, too. Such a report is ignored if another
--- instance has run this script in the time that the first one missed.
+-- Decides the store's time for all instances of the service, which is the clock of this node minus a shift. The shift changes when the
+-- node's clock is set or another node takes over, so that the store's time continues evenly. An instance detects such a step by its
+-- monotonic clock. If the machine of an instance was suspended, that instance reports a step, too. Such a report is ignored if another
+-- instance has run this script during the suspension.
 -- KEYS  1 partition
 -- ARGV  1 2 the earliest and the latest time, by the node's clock, at which the instance expects the script to run, ms; 3 the shift with
 --       which the store's time continues evenly, if the instance has detected a step, or ''
