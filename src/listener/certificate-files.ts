@@ -86,10 +86,18 @@ export function readCertificate({ certFile, keyFile, clientCaFile }: Paths): Cer
 type Contents = { readonly cert: Buffer; readonly key: Buffer; readonly clientCa: Buffer | undefined };
 
 function checked(contents: Contents): Contents {
-  // The constructor throws for a file without any certificate. A secure context would accept the file, and then trust no client.
-  if (contents.clientCa !== undefined) new X509Certificate(contents.clientCa);
   checkTls(contents);
+  if (contents.clientCa !== undefined) checkAuthorities(contents.clientCa);
   return contents;
+}
+
+/** @throws Error if the file has no certificate: a secure context would accept the file, and then trust no client */
+function checkAuthorities(pem: Buffer): void {
+  try {
+    new X509Certificate(pem);
+  } catch (cause) {
+    throw new Error("the file of the authorities of clients holds no certificate", { cause });
+  }
 }
 
 const isSame = (a: Contents, b: Contents) =>

@@ -167,6 +167,7 @@ function rememberKinds(): (level: Level, fields: Fields) => Kind {
     if (
       last?.level === level &&
       last.fields.event === given &&
+      last.fields.reason === reason &&
       last.fields.limit === limit &&
       last.fields.admin === admin
     )

@@ -83,12 +83,15 @@ function follow(
   return certificate.follow({
     onChange(tls) {
       for (const name of ["public", "admin"] as const) listeners[name].replaceTls(tlsOf(name, tls));
-      log.info({ event: "certificate_changed" }, "new connections get the new TLS certificate");
+      log.info(
+        { event: "certificate_changed" },
+        "new connections get the new TLS certificate, or authorities of clients",
+      );
     },
     onRefusal: (fault) =>
       log.error(
         { event: "certificate_refused", fault: fault.message },
-        "the TLS certificate files are broken: the certificate before stays in force",
+        "a file of the TLS certificate or of the authorities of clients is broken: what was in force stays",
       ),
   });
 }

@@ -331,6 +331,7 @@ test("without the scopes, what is not allowed is disabled and says why", async (
   expect(await page.getByRole("button", { name: "End the session on Firefox on Linux" }).isDisabled()).toBe(true);
   await screenshot("reader");
   await page.getByRole("link", { name: "Live" }).click();
+  expect(await page.locator("nav [aria-current]").allTextContents()).toEqual(["Live"]);
   await page.getByText("does not have the scope metrics").waitFor();
 });
 

@@ -136,6 +136,24 @@ describe("a failure", () => {
     expect([first.status, first.text, first.own["www-authenticate"]]).toEqual([401, "{}", ["Bearer"]]);
   });
 
+  test("is not shared between calls if it depends on the call, although its encoder calls it constant", async () => {
+    const constant = { json: "{}", isConstant: true };
+    const routes = (router: ConnectRouter) =>
+      void router.rpc(RichService.method.misbehave, (_, { requestHeader }) => {
+        throw new ConnectError("m", Code.Aborted, { "set-cookie": requestHeader.get("x-cookie") ?? "" });
+      });
+    const options = { tables: [RichServiceRoutes], failureEncoder: () => constant };
+    await using listener = await openHttp1(createHttpHandler({ routes, ...options }));
+    const cookies = async (cookie: string) => {
+      const headers = { "x-cookie": cookie };
+      const response = await listener.fetchRaw({ method: "POST", target: "/v1/misbehave", body: "{}", headers });
+      return response.headers.get("set-cookie");
+    };
+    expect([await cookies("a=1"), await cookies("b=2")]).toEqual([["a=1"], ["b=2"]]);
+    const allowed = async (target: string) => (await listener.fetchRaw({ method: "PUT", target })).headers.get("allow");
+    expect(await allowed("/v1/misbehave")).toEqual(["OPTIONS, POST"]);
+  });
+
   test("caused by input captures no stack", () => {
     expect(new BadInput("query", "x", "bad").stack).not.toContain("\n    at ");
     expect(new Error("other").stack).toContain("\n    at ");

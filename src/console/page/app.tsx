@@ -99,7 +99,11 @@ function Header({ me, view, onLeave }: HeaderProps) {
       </span>
       <nav aria-label="Views">
         {["Sessions", "Live", "Signals"].map((title) => (
-          <a key={title} href={`#/${title.toLowerCase()}`} aria-current={view === title.toLowerCase() && "page"}>
+          <a
+            key={title}
+            href={`#/${title.toLowerCase()}`}
+            aria-current={view === title.toLowerCase() ? "page" : undefined}
+          >
             {title}
           </a>
         ))}

@@ -43,8 +43,8 @@ export interface FailureResponse {
   /** Whether `headers` already contains the metadata of the error that is to be sent. Default: false; the metadata is then sent too. */
   readonly hasMetadata?: boolean;
   /**
-   * Whether the encoder returns this same object for every failure with the same response. The response is then prepared once, with the
-   * metadata of the first error. Default: false.
+   * Whether the encoder returns this same object for every failure with the same response. The response is then prepared once. It counts
+   * only with `hasMetadata`, and for failures of an RPC. Default: false.
    */
   readonly isConstant?: boolean;
   /** The body, to be written as JSON. With `json`, the body is that text, which may be prepared once for many failures. */
@@ -155,6 +155,11 @@ export function failureFrom(reason: unknown): Failure {
   if (reason instanceof BodyTooLarge) return failures.tooLarge(reason.limitBytes);
   if (reason instanceof MalformedEscape) return failures.badRequest("path", undefined, reason.message);
   return new RpcFailure(reason);
+}
+
+/** Whether a constant response contains neither metadata of the error nor facts of the request, so that it can be prepared once. */
+export function isSameForAll({ kind }: Failure, { isConstant, hasMetadata }: FailureResponse): boolean {
+  return isConstant === true && hasMetadata === true && kind === "rpc";
 }
 
 /** Returns the encoded content of a failure's response. */

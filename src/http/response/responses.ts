@@ -15,6 +15,7 @@ import {
   type FailureResponse,
   failureFrom,
   failurePayload,
+  isSameForAll,
   jsonOf,
 } from "./failure.ts";
 import { acceptsGzip, codecFor } from "./negotiation.ts";
@@ -92,7 +93,7 @@ export class Responses<Source> {
       const failure = failureFrom(reason);
       const header = call?.responseHeader ?? new HeaderMap();
       const response = this.#encode(failure, endpoint, false);
-      const isConstant = response.isConstant === true && header.isEmpty && this.#codecs === undefined;
+      const isConstant = isSameForAll(failure, response) && header.isEmpty && this.#codecs === undefined;
       const known = isConstant ? this.#prepared.get(response) : undefined;
       const content = known?.content ?? this.#describe(exchange, failure, response, header);
       if (known !== undefined) header.fill(known.lines);
@@ -121,8 +122,8 @@ export class Responses<Source> {
     const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));
     header.set("content-type", contentType);
     // RFC 9110 section 11.6.1: a 401 needs a challenge, wherever the error comes from.
-    const isChallenged = (response.status ?? failure.status) !== 401 || header.has("www-authenticate");
-    if (!isChallenged) header.set("www-authenticate", DEFAULT_CHALLENGE);
+    const isUnauthorized = (response.status ?? failure.status) === 401;
+    if (isUnauthorized && !header.has("www-authenticate")) header.set("www-authenticate", DEFAULT_CHALLENGE);
     return content;
   }
 
