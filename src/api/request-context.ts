@@ -59,8 +59,8 @@ class RequestContext implements Requester {
 const key = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
 /**
- * The context values of one call. Those of connect-es have three functions of their own each, which every call would create. A call has
- * about five values, and searching so few costs less than a map.
+ * The context values of one call. The implementation of connect-es creates three functions for each call, and this class creates none. A
+ * call has about five values, and a linear search through so few costs less than a map.
  */
 class CallValues implements ContextValues {
   readonly #ids: symbol[] = [];

@@ -55,9 +55,9 @@ export class Admission {
   readonly #waiting = new Map<number, number>();
   #waitingCount = 0;
   #lastReplyTurn = 0;
-  /** For how many turns the command whose reply arrived last had waited. */
+  /** How many turns of the event loop the command that was replied to last had waited. */
   #lastWaitTurns = 0;
-  /** Whether a command was lost, and no reply has arrived since. */
+  /** Whether the outcome of a command is unknown and no reply of the store has arrived since. */
   #silent = false;
 
   constructor(options: AdmissionOptions) {
@@ -69,7 +69,7 @@ export class Admission {
     this.#workedUntil = this.#processorTime();
   }
 
-  /** Checks the event loop. The caller calls this once a turn. */
+  /** Checks whether the event loop is late. It must be called once per turn of the event loop. */
   turn(): void {
     const { maxLoopDelayMs } = this.#options;
     const now = this.#clock();
@@ -133,21 +133,22 @@ export class Admission {
     if (outcome === "replied") this.#lastWaitTurns = this.#turn - begun;
   }
 
-  /** The number of the current turn, which callers pass to `hear` when a reply arrives. */
+  /** The number of the current turn of the event loop. Callers pass it to `hear` as the time at which a command began. */
   get now(): number {
     return this.#turn;
   }
 
   /**
-   * Notes that the store has replied to a command that is not counted. After an outage such a reply is the first sign of the store's
-   * recovery.
+   * Records that the store has replied to a command that is not counted among the waiting ones. After an outage such a reply is the first
+   * sign of the store's recovery.
    *
-   * @param begun when the command began
+   * @param begun the value of `now` when the command began
    */
   hear(begun: number): void {
     this.#silent = false;
     this.#lastReplyTurn = this.#turn;
-    // A read of the whole log may take long although the store is not late.
+    // The wait of such a command may only lower the measured wait: a read of the whole revocation log may take long although the store is
+    // not late.
     this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
   }
 

@@ -36,7 +36,7 @@ export type StallGuard = ReturnType<typeof createStallGuard>;
 export function createStallGuard(reuseIntervalMs: number, turns: Turns = turnsOfProcess) {
   const tolerances = stallTolerances(reuseIntervalMs);
   return {
-    /** Returns whether a request that was read in this turn of the event loop may have waited too long before. */
+    /** Returns whether a request that is read in this turn of the event loop may have waited too long before it was read. */
     mayBeTooOld: (of: keyof Tolerances) => turns.behindMs() > tolerances[of],
     close: turns.follow(() => {}),
   };

@@ -1,6 +1,7 @@
 /**
- * The open connections of a listener, by network address. A full listener stays open to addresses that hold few connections: a new
- * connection replaces the oldest one of the address that holds the most, if that address holds more than twice as many as its own.
+ * The open connections of a listener, by network address. A full listener still accepts addresses that hold few connections: a new
+ * connection replaces the oldest one of the address that holds the most, if that address holds more than twice as many as the address of
+ * the new connection.
  */
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
@@ -52,7 +53,7 @@ export class Connections {
   }
 
   #makePlace(share: number): boolean {
-    // The search for the address with the most connections is repeated only when half of that address's connections are gone: a flood
+    // The search for the address with the most connections is repeated only after half of that address's connections have closed: a flood
     // from many addresses must not cost a search for each connection.
     if (this.#largest === undefined || this.#largest.holding.sockets.size * 2 <= this.#largest.size)
       this.#findLargest();

@@ -1,7 +1,7 @@
 /**
  * Decides by which host names a listener may be called.
- * In DNS rebinding, an attacker makes a name of their own lead to this address. To the browser, their page then has the same origin as
- * this service, but its requests carry the attacker's name as their host.
+ * In DNS rebinding, an attacker makes a domain name of their own resolve to the address of this service. To the browser, the attacker's
+ * page then has the same origin as this service, but its requests carry the attacker's name in `Host`.
  */
 import type { Handler, Request } from "./exchange.ts";
 
@@ -11,7 +11,7 @@ import type { Handler, Request } from "./exchange.ts";
  */
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal|svc|consul|home\.arpa|test|invalid|example)$/;
 
-/** Matches an IP address in a URL. An attacker cannot make an address lead to another machine. */
+/** Matches an IP address in a URL. DNS rebinding needs a name, so an address is always accepted. */
 const ADDRESS = /^(?:\d+\.\d+\.\d+\.\d+|\[.*\])$/;
 
 /** @param allowed further names in lower case; `*.example.com` allows all names below it, `*` allows any */

@@ -102,7 +102,8 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     take(socket) {
       if (fruitless?.bars(socket)) return onRefused("requests");
       taken = socket;
-      server.emit("connection", socket); // The server emits "session" before `emit` returns; its listener reads the socket in `taken`.
+      // `emit` calls the listener of the event "session" before it returns, and that listener reads `taken`.
+      server.emit("connection", socket);
       taken = undefined;
     },
     drain() {

@@ -12,7 +12,7 @@ import { connect, type Server, type Socket } from "node:net";
 import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
 import type { Request } from "./exchange.ts";
 
-/** A connection that waited for less than this part of the allowed time counts as one that did not wait. */
+/** A connection counts as not delayed if it waited for less than this fraction of the allowed time. */
 const PROMPT_PART = 1 / 4;
 
 const waits = new WeakMap<Request, number>();
@@ -98,7 +98,7 @@ type Deps = {
 
 export class LateConnections {
   readonly #deps: Required<Deps>;
-  /** The present stall; undefined while accepted connections have not waited for long. */
+  /** The stall whose waiting connections are being accepted; undefined if accepted connections have not waited for long. */
   #stall: Stall | undefined;
   #endOwn = () => {};
   /** The connections whose first request may be old, by address and port of the client. */
@@ -117,7 +117,10 @@ export class LateConnections {
     this.#look(stall);
   }
 
-  /** Begins a stall if connections accepted from now on may have waited for long since `sinceMs`. */
+  /**
+   * Records that the process was stalled, if connections accepted from now on may have been waiting since `sinceMs` for long. Returns
+   * undefined otherwise.
+   */
   #begin(sinceMs: number): Stall | undefined {
     const { turns, maxWaitMs, connectSelf } = this.#deps;
     const behindMs = turns.behindMs(sinceMs);
@@ -137,7 +140,7 @@ export class LateConnections {
     return stall;
   }
 
-  /** Ends a stall if all connections that had waited have been accepted. */
+  /** Ends a stall once all connections that waited during it have been accepted. */
   #look(stall: Stall): void {
     if (stall !== this.#stall || stall.own === undefined || !stall.accepted.has(stall.own)) return;
     this.#endOwn();

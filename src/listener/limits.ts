@@ -28,7 +28,7 @@ export const MAX_CONTROL_FRAMES = 200;
 /** How many streams a client may reset at once: twice the number that it may have open. After that `RESETS_PER_SECOND` applies. */
 export const MAX_RESETS = 200;
 export const RESETS_PER_SECOND = 33;
-/** How many bytes of request bodies that are still arriving may be in memory. Beyond it the oldest such request is cut. */
+/** How many bytes the request bodies that are still arriving may take in memory. Above this limit the oldest such request is aborted. */
 export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
 /** How many bytes of a request are still read after its response has been sent. */
 export const MAX_LEFTOVER_BYTES = 1024 * 1024;

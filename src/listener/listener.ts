@@ -28,9 +28,9 @@ export type Listener = {
   /** Uses another certificate for connections from now on. @throws Error if the certificate and its key do not belong together */
   replaceTls(tls: Tls): void;
   /**
-   * Closes the listener in steps, and resolves when all connections are closed. It accepts no more connections and makes clients leave
-   * the open ones. Idle connections stay open for `lingerMs`, so that a request that is just being sent is served. Requests in flight
-   * have `graceMs` in all; the rest is cut. A further call can only shorten the linger.
+   * Closes the listener in steps, and resolves when all connections are closed. It accepts no more connections, and asks the clients to
+   * close the open ones. Idle connections stay open for `lingerMs`, so that a request that is just being sent is served. Requests in flight
+   * have `graceMs` in all, after which their connections are closed. A further call can only shorten `lingerMs`.
    */
   close(graceMs: number, lingerMs?: number): Promise<void>;
 };
@@ -40,7 +40,7 @@ type ListenerOptions = {
   readonly limits?: Partial<ListenerLimits>;
   /** Whether other processes listen on the same port (SO_REUSEPORT). The system distributes the connections. */
   readonly sharesPort?: boolean;
-  /** Receives the errors that handlers throw. Such a request is cut; others continue. */
+  /** Receives the errors that handlers throw. The response to such a request is aborted; other requests continue. */
   readonly onBug?: (error: unknown) => void;
   /** Receives the reason for each connection that was refused. */
   readonly onRefused?: (reason: Refusal) => void;

@@ -1,6 +1,6 @@
 /**
- * Limits the requests of a listener whose bodies are still arriving, because their bytes are in memory. Above the limit the oldest such
- * request is cut; an honest client has hardly ever sent it.
+ * Limits the number of requests whose bodies are still arriving, because these bodies are in memory. Above the limit the oldest such
+ * request is aborted: the bodies of honest clients arrive fast, so it is hardly ever one of theirs.
  */
 import { constants } from "node:http2";
 import type { Request } from "./exchange.ts";

@@ -99,7 +99,10 @@ function originOf(scheme: keyof typeof DEFAULT_PORTS, authority: string): string
   return `${scheme}://${host.endsWith(port) ? host.slice(0, -port.length) : host}`;
 }
 
-/** The last origin that was asked for. Nearly all requests are sent to the same one, and making it anew takes a hundredth of a refusal. */
+/**
+ * Caches the last origin. Nearly all requests are sent to one origin, and building its text takes a hundredth of the time of a refused
+ * call.
+ */
 let last = { scheme: "", authority: "", origin: "" };
 
 /** Returns the first group of a header field; undefined if the field does not match, is missing or occurs several times. */

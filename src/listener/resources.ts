@@ -19,8 +19,8 @@ export type Resources = {
 };
 
 /**
- * Returns how many connections, and how many bytes of arriving bodies, the process can have at a time. Either may be 0. The caller raises
- * them to what the process always needs.
+ * Returns how many connections, and how many bytes of arriving bodies, the process can have at a time. Either number may be 0, so the
+ * caller raises it to the minimum that the service needs.
  */
 export function affordable(
   { openFiles, memory }: Resources,

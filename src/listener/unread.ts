@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { MAX_HEAD_BYTES } from "./limits.ts";
 
-/** The statuses by the code of the parser's error. For any other error it is 400. */
+/** The HTTP statuses by the error code of Node's parser. Any other parser error gets 400. */
 const STATUS: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,

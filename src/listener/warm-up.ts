@@ -12,7 +12,7 @@ const TIMEOUT_MS = 1_000;
 /** Makes the requests. It never rejects. Listeners with TLS are left out, because they may require a client certificate. */
 export async function warmUp(listeners: readonly Pick<Listener, "url" | "scheme">[]): Promise<void> {
   await Promise.all(listeners.filter(({ scheme }) => scheme === "http").map(({ url }) => ask(`${url}/healthz`)));
-  // The listeners see the end of these connections a turn later, and count them until then.
+  // The listeners notice the end of these connections one turn of the event loop later, and count them as open until then.
   for (let turn = 0; turn < 2; turn++) await setImmediate();
 }
 

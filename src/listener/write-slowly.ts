@@ -3,7 +3,7 @@ import { patientTimeout } from "../clock/after-reading.ts";
 import type { Response } from "./exchange.ts";
 import { WRITE_TIMEOUT_MS } from "./limits.ts";
 
-/** The size of the pieces in which the body is written, because TLS and HTTP/2 copy the bytes that they are given. */
+/** The body is written in pieces of this size, in bytes, because TLS and HTTP/2 copy all bytes that are passed to one write. */
 const PIECE_BYTES = 64 * 1024;
 
 /** Ends a response with a body, as fast as the client reads it. If the client reads nothing, the response is cut. It never rejects. */

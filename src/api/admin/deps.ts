@@ -31,6 +31,6 @@ export type SessionAdminServiceDeps = {
   readonly statusList: boolean;
   /** Whether there is a token endpoint. */
   readonly oauthEndpoints: boolean;
-  /** The rate limit of calls by subject. */
+  /** Limits how often sessions are created for one subject. */
   readonly createLimit: RateLimit;
 };

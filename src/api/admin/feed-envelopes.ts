@@ -1,6 +1,6 @@
 /**
- * The bytes of the feed's batches. Watchers at the same position get the same batch, so that it is encoded once for each codec. Connect,
- * gRPC and gRPC-Web put a message into the same envelope.
+ * Encodes the batches of the revocation feed. All watchers at the same position get the same batch, so each batch is encoded once per
+ * codec. Connect, gRPC and gRPC-Web all put a message into the same kind of envelope.
  */
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
@@ -12,7 +12,7 @@ import { revocationMessage } from "./views.ts";
 
 export type Codec = "json" | "binary";
 
-/** The envelopes of a batch, with the revoked keys in them. If a key is revoked later, there is a new list, and new envelopes are made. */
+/** The encoded envelopes of one batch. They contain the revoked keys, so they are encoded again when the list of revoked keys changes. */
 type Envelopes = { readonly keyIds: readonly string[]; json?: Buffer; binary?: Buffer };
 
 const ENVELOPES = new WeakMap<FeedBatch, Envelopes>();
@@ -28,7 +28,7 @@ export function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[])
   };
 }
 
-/** Returns the envelope of a batch. Its bytes are shared: they must not be changed. */
+/** Returns the envelope of a batch. Several watchers share its bytes, so the caller must not change them. */
 export function batchEnvelope(batch: FeedBatch, revokedKeyIds: readonly string[], codec: Codec): Buffer {
   let known = ENVELOPES.get(batch);
   if (known?.keyIds !== revokedKeyIds) {

@@ -14,7 +14,7 @@ export async function introspectToken(deps: SessionAdminServiceDeps, token: stri
   return { active: true, tokenType, type: TOKEN_TYPES[tokenType], claims: claims as JsonObject };
 }
 
-/** Returns the claims that the session's access tokens have, with the times of the refresh token. */
+/** Returns the claims that an access token of the session would have, with the issue and expiry times of the refresh token. */
 function refreshTokenClaims(
   { issuer, store }: SessionAdminServiceDeps,
   { session, issuedAt }: Extract<Introspection, { readonly tokenType: "refresh_token" }>,

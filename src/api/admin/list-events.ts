@@ -15,7 +15,7 @@ export async function listSessionEvents({ store }: Deps, request: ListSessionEve
   const of = sessionId === "" ? { subject } : { sid: sessionIdOf("session_id", sessionId) };
   const after = positionIn(request.pageToken);
   const limit = pageSizeOf(request.pageSize);
-  // Each event gets its index in the store's response, so that events of the same millisecond keep their order.
+  // The index of each event in the store's response keeps events of the same millisecond in their order.
   const placed = (await store.events(of)).map((event, place) => ({ event, time: event.time, place }));
   const events = placed.sort(newestFirst);
   const rest = after === undefined ? events : events.filter((event) => newestFirst(after, event) < 0);

@@ -20,8 +20,8 @@ type Deps = {
 };
 
 /**
- * Streams the current revocations, then every new one. The scope is checked again before each batch. Connect sends the head with the
- * first batch, and the end of the stream. The batches in between are written directly into the response.
+ * Streams the current revocations, then every new one. The scope of the credential is checked again before each batch. Connect sends the
+ * response headers, the first batch, and the end of the stream. The batches in between are written directly into the response.
  */
 export async function* watchRevocations(deps: Deps, request: WatchRevocationsRequest, context: HandlerContext) {
   const { feed, revokedKeyIds } = deps;
@@ -60,7 +60,7 @@ function writeTo({ revokedKeyIds }: Deps, context: HandlerContext, requireScope:
   };
 }
 
-/** Returns the codec, which Connect has named in the head of its response. */
+/** Returns the codec of the call. Connect has already set it in the `Content-Type` of the response. */
 function codecOf({ responseHeader }: HandlerContext): Codec {
   return responseHeader.get("content-type")?.endsWith("+json") ? "json" : "binary";
 }

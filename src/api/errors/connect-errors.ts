@@ -38,7 +38,7 @@ const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.Unavailable, "E503_UNAVAILABLE"],
 ]);
 
-/** These codes mean the same wherever they are raised. While a message is being read, any other error means that the message is bad. */
+/** The codes that keep their meaning while a message is being read. Any other error that is raised then means that the message is bad. */
 const CODES_WHILE_READING = new Map(FRAMEWORK_CODES);
 CODES_WHILE_READING.delete(Code.NotFound);
 CODES_WHILE_READING.delete(Code.Unimplemented);
@@ -50,7 +50,7 @@ const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
   E503_UNAVAILABLE: { "retry-after": "1" },
 };
 
-/** The codes of errors that were built here. Decoding a code from an error's detail would take as long as a small request. */
+/** The code of each error that this module has built. Decoding the code from the error's detail would take as long as a small request. */
 const CODES = new WeakMap<ConnectError, ErrorCode>();
 
 function build(
@@ -107,12 +107,15 @@ export function isShared(error: ConnectError): boolean {
   return SHARED.has(error);
 }
 
-/** The errors by the number of seconds to wait. There are at most as many as the longest window of a limit has seconds. */
+/**
+ * The rate limit errors, by the number of seconds that the caller must wait. Their number is bounded by the longest window of a rate limit.
+ */
 const rateLimitErrors = new Map<number, ConnectError>();
 
 /**
- * Returns the error for a caller over a rate limit. @param retryAfterMs rounded up to whole seconds, so that a caller that waits is
- * served
+ * Returns the error for a caller over a rate limit.
+ *
+ * @param retryAfterMs how long the caller must wait. The response rounds it up to whole seconds, so that a caller that waits is served
  */
 export function rateLimited(retryAfterMs: number): ConnectError {
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));

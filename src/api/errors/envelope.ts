@@ -22,11 +22,11 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
 export function describeFailure(failure: Failure, onBug: (error: unknown) => void) {
   if (failure.kind !== "rpc") {
     const code = CODES[failure.kind];
-    // The response to a bad request names the invalid part. All other responses have only the table's text.
+    // The response to a bad request names the invalid field. All other responses have only the text of the error table (docs/errors.md).
     const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
     return { code, message, headers: {}, cause: undefined };
   }
-  // The interceptors have translated most errors. But a deadline may expire outside of them.
+  // The interceptors have translated most errors, but a deadline may expire outside of the interceptors.
   const error = toConnectError(failure.error, onBug);
   const code = errorCodeOf(error) ?? "E500_INTERNAL";
   return { code, message: error.rawMessage, headers: Object.fromEntries(error.metadata), cause: error.cause };

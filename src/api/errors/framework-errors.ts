@@ -130,7 +130,8 @@ async function* withTranslatedTrailers(body: Body, trailer: Headers | undefined,
 }
 
 /**
- * Changes the data of the envelope that has the flag. Compressed envelopes have a second flag, but errors are too short for compression.
+ * Changes the data of the envelope whose flags are exactly `flag`. A compressed envelope has a further flag and would not match, but errors
+ * are too short to be compressed.
  */
 async function* mapLast(body: Body, flag: number, map: (data: Uint8Array) => Uint8Array | undefined): Body {
   for await (const envelope of body) {

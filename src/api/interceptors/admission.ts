@@ -7,7 +7,9 @@ import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 
-/** The names of RPCs that must work under overload. The feed is among them because it is expensive only at its start. */
+/**
+ * The names of RPCs that must work under overload. WatchRevocations (the revocation feed) is among them: it is expensive only at its start.
+ */
 const URGENT: ReadonlySet<string> = new Set([
   "Logout",
   "LogoutByCookie",
@@ -20,7 +22,7 @@ const URGENT: ReadonlySet<string> = new Set([
   "WatchRevocations",
 ]);
 
-/** The names of RPCs that present a refresh token. By the rules of rotation, such a request must not be acted upon late. */
+/** The names of RPCs that present a refresh token. The rules of rotation forbid processing such a request late. */
 const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
 
 /** How long the request of a call may have waited in this process, in ms. Later calls are refused. */
@@ -35,7 +37,7 @@ export function admissionControl(
     const { method } = context;
     if (method.parent.typeName === Health.typeName) return;
     const waitMs = requestContextOf(context).source.waitMs();
-    // The tolerances do not apply to streams, because a stream does more than act once on its request.
+    // The tolerances do not apply to streams, which continue to do work long after their request was sent.
     if (waitMs > 0 && method.methodKind === "unary") {
       const isRotation = ROTATIONS.has(method.name);
       if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) throw SHARED_ERRORS.stalled;

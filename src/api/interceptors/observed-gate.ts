@@ -5,13 +5,13 @@ import type { ConnectError, HandlerContext, Interceptor, UnaryRequest } from "@c
 type RefusingGate = (context: HandlerContext) => ConnectError | undefined;
 
 /**
- * Passes refused calls to the interceptors that observe calls. A refused call reaches no other interceptor, but must be measured and
- * traced like any other. The observers see the request without its message, which is not read.
- *
- * Without interceptors a call is refused at once: a flood of bad credentials must cost little, and promises would be a part of its cost.
+ * Passes refused calls to the interceptors that observe calls. A refused call reaches no other interceptor, but must be measured and traced
+ * like any other. The observers see the request without its message, which is not read.
+ * If there are no interceptors, a call is refused synchronously: a flood of bad credentials must cost little, and promises would add to the
+ * cost.
  *
  * @param observers the first is the outermost
- * @param onRefused is called inside of the observers
+ * @param onRefused called for a refused call, inside of the observers
  */
 export function observedGate(
   observers: readonly Interceptor[],

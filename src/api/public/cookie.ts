@@ -15,7 +15,7 @@ export type RefreshCookie = {
   set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
   /** Returns the `Set-Cookie` values that remove the cookies. */
   clear(): readonly string[];
-  /** Returns the `Set-Cookie` values that remove cookies with this name from every other scope of a host. */
+  /** Returns the `Set-Cookie` values that remove cookies with this name from all scopes of a host except the current scope. */
   expireElsewhere(host: string): readonly string[];
 };
 
@@ -42,8 +42,8 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   const plain = { ...settings, name: plainName(settings) };
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
   const attributes = cookieAttributes(settings);
-  // The hint and the access token have Path=/, because pages of every path are rendered with them. Scripts may read the hint: a session
-  // id is not a credential, and a tab compares it with the id in its token.
+  // The hint cookie and the access token cookie have Path=/, because pages of every path are rendered with them. Scripts may read the hint
+  // cookie: it contains only a session id, which is not a credential, and a tab compares that id with the id in its token.
   const attributesAtRoot = cookieAttributes({ ...settings, path: "/" });
   const hintAttributes = attributesAtRoot.replace("; HttpOnly", "");
   const companions = (hint: string, hintMaxAge: number, access: string, accessMaxAge: number) => [

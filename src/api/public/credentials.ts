@@ -68,8 +68,8 @@ const CHECKS = {
     return byCookie(deps, headers);
   },
   /**
-   * A missing token is not refused here: the response is then that there is nothing to renew. After a refusal the browser would keep its
-   * key.
+   * A request without a refresh token passes, so that the handler can respond that there is nothing to renew. The browser then deletes its
+   * device key, which it would keep after a refusal.
    */
   renewDevice: (deps: CredentialDeps, headers: Headers) => ({ ok: true, presented: byCookie(deps, headers) }) as const,
   logout(deps: CredentialDeps, headers: Headers, context: HandlerContext) {

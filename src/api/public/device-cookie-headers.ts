@@ -1,17 +1,21 @@
-/** The two device cookies: the one that the browser renews, and the mark, which lives as long as the session. */
+/**
+ * Reads and writes the two device cookies. The browser renews the first one, the device cookie, whenever it expires. The second one, the
+ * mark, lives as long as the session and shows that the session is bound to this browser.
+ */
 import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieValues } from "../../net/cookie-values.ts";
 import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
 
-/** A device cookie's name is the name of the refresh token's cookie with one of these suffixes. */
+/** The suffixes that make the names of the two device cookies from the name of the refresh token's cookie. */
 const DEVICE = "_device";
 const MARK = "_device_mark";
 
-/** How many values of device cookies are read from a request. If there are more, an attacker has set some of them. */
+/** How many values of device cookies are read from a request. If a request has more values, an attacker has set some of them. */
 const MAX_VALUES = 4;
 
 /**
- * The maximum time, in ms, by which the cookie expires in the browser before its value is stale, because the request takes time to arrive.
+ * A device cookie expires in the browser this much earlier than the service stops accepting its value, in ms at most. The margin covers the
+ * time that a request takes to arrive.
  */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;
@@ -24,13 +28,13 @@ export type DeviceCookie = {
   read(header: string | null): readonly string[];
   /** Returns the `Set-Cookie` values of both cookies. @param secondsLeft how long the session still lives */
   set(value: string, mark: string, secondsLeft: number): readonly string[];
-  /** Returns the `Set-Cookie` values after which the browser renews its device cookie. */
+  /** Returns the `Set-Cookie` values that remove the device cookie, so that the browser renews it. */
   expire(): readonly string[];
   /** Returns the `Set-Cookie` values that remove both cookies. */
   clear(): readonly string[];
 };
 
-/** Returns how long browsers keep a device cookie, in seconds. @param lifeMs how long it is fresh */
+/** Returns for how many seconds browsers keep a device cookie. @param lifeMs how long the service accepts its value */
 function deviceCookieMaxAge(lifeMs: number): number {
   return Math.max(1, Math.floor((lifeMs - Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE)) / 1000));
 }

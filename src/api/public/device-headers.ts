@@ -59,8 +59,9 @@ export function readSessionId(value: string | null): string | undefined {
 const NONE: readonly string[] = [];
 
 /**
- * Returns the sessions in a `Secure-Session-Skipped`, whose device cookies the browser could not renew; none if the header is absent or
- * malformed. Each is a parameter of a reason. Future browsers may report other reasons, so they do not matter.
+ * Returns the ids of the sessions in a `Secure-Session-Skipped` header, whose device cookies the browser could not renew. Returns none if
+ * the header is absent or malformed. The header lists reasons, each with the session id as its parameter. Reasons of any name are accepted,
+ * because future browsers may report new ones.
  */
 export function readSkipped(value: string | null): readonly string[] {
   if (value === null || value.length > MAX_LENGTH) return NONE;

@@ -42,12 +42,12 @@ export function hasProof(headers: Headers): boolean {
 }
 
 /**
- * Returns the key that a request proves; undefined if it has no proof.
+ * Returns the key that a request proves; undefined if the request has no proof.
  *
- * @param sid the session of an authentic token, so that only its holders make the service check signatures
+ * @param sid the session of a token whose authenticity was verified before, because checking a signature is expensive
  * @param accessToken the token of the `Authorization` header, which the proof has to name
- * @throws `badProof`, `nonceRequired`; with an access token their forms for resources (RFC 9449 section 7.1); 429 after an address has
- * presented too many bad proofs
+ * @throws `badProof`, `nonceRequired`; if there is an access token, the variants of these errors for protected resources (RFC 9449 section
+ * 7.1); 429 after an address has presented too many bad proofs
  */
 export function provenKey(
   deps: DpopDeps,

@@ -37,10 +37,10 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       const proof = sid && provenKey(deps, context, sid);
       const result = await revokeToken(deps, token, requestContextOf(context), proof);
       if (result.ok) return {};
-      // RFC 7009 section 2.2: an invalid token is no error. But an address may present only so many of them.
+      // An invalid token is no error (RFC 7009 section 2.2), but the number of invalid tokens that an address may present is limited.
       const error = refuse(deps, result, context);
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
-      // The session stays live, because it ends only with a proof of its key.
+      // A session that is bound to a key ends only with a proof of that key, so this session stays live.
       if (result.reason === "proof_missing" || result.reason === "other_key") throw badProof();
       requestContextOf(context).source.noteFruitless();
       return {};
