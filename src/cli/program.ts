@@ -57,7 +57,7 @@ export function createProgram(
   return program;
 }
 
-/** Commander ends a text with a line break, and the context adds another one. */
+/** Commander ends a text with a line break, and the functions of the context add another one, so the first is removed. */
 const lines = (write: (text: string) => void) => (text: string) => write(text.replace(/\n$/, ""));
 
 const PROGRAM_HELP = `The service is configured by environment variables: \`session-service config show\` lists them.

@@ -1,4 +1,4 @@
-/** The parts that the commands which serve others have in common. */
+/** The parts that are common to the commands that run a server. */
 import { once } from "node:events";
 import { errorMessage } from "../files/error-code.ts";
 import type { Context } from "./context.ts";
@@ -20,7 +20,7 @@ export function parsePort(text: string): number {
   throw usageError("--port is a number of at most 65535");
 }
 
-/** Throws an error with the text of another one. It ends the command with that text. */
+/** Ends the command with the message of an error that the user can fix. @throws CommandError */
 export function refuse(error: unknown): never {
   throw new CommandError(errorMessage(error));
 }

@@ -1,4 +1,7 @@
-/** The version. The code has its own module, because the package builder cannot join modules that use `import.meta` (join.ts). */
+/**
+ * Returns the version of the package. This is a module of its own, because the package builder (join.ts) cannot join modules that use
+ * `import.meta`.
+ */
 import { readFileSync } from "node:fs";
 
 /** Returns the version of the package, whose manifest lies beside the sources. */

@@ -4,7 +4,10 @@ import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } f
 
 export type CommandLineConfig = ReturnType<typeof readCommandLine>;
 
-/** The variables of the commands. The service warns of those that were probably meant for it. */
+/**
+ * The variables that only the commands read. The service warns if one of them is set and its name resembles that of an unset variable of
+ * the service.
+ */
 export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "TOKEN"] as const;
 
 /** @throws ConfigError */

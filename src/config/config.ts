@@ -1,6 +1,7 @@
 /**
- * Reads the environment; no other room does. One pass finds all faults, and the returned value is frozen. Each topic has its own file.
- * docs/configuration.md lists the same variables, and a test compares the two.
+ * Reads the configuration from the environment; no other directory of src reads the environment. One pass finds all faults, and the
+ * returned value is frozen. Each topic has its own file. docs/configuration.md lists all variables, and a test compares that list with the
+ * code.
  */
 import { readAdmin } from "./admin.ts";
 import { readBrowsers } from "./browsers.ts";

@@ -44,8 +44,8 @@ function uselessPrefix({ cookie }: Config): string[] {
 }
 
 /**
- * The shortest life of a device cookie that does not cause a warning, in ms. Chromium renews a shorter-lived one before each request, as
- * measured.
+ * The shortest lifetime of a device cookie that does not cause a warning, in ms. Measurements show that Chromium renews a cookie with a
+ * shorter lifetime before each request.
  */
 const MIN_DEVICE_COOKIE_MS = 100_000;
 
@@ -75,7 +75,7 @@ function misspeltVariables(env: Environment): string[] {
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
     if (known.has(name) || FOREIGN.has(name) || !env[name]) return [];
-    // The commands read ADMIN_TOKEN. Beside ADMIN_TOKENS_FILE, which the service reads, it is no misspelt variable.
+    // The commands read ADMIN_TOKEN. If ADMIN_TOKENS_FILE is set, the service needs no ADMIN_TOKENS, so ADMIN_TOKEN is not a misspelt name.
     if (name === "ADMIN_TOKEN" && env.ADMIN_TOKENS_FILE) return [];
     const meant = mostLike(name.toUpperCase(), unset);
     if (meant === undefined) return [];

@@ -55,7 +55,7 @@ export class FastHistogram {
     registry.registerMetric(this as unknown as Parameters<Registry["registerMetric"]>[0]);
   }
 
-  /** Adds a combination of labels. The caller keeps it. */
+  /** Adds a combination of labels. The caller keeps the returned series and passes its observations to it. */
   series(labels: Readonly<Record<string, string>>): Series {
     const series = new Series(labels, this.#options.buckets);
     this.#series.push(series);

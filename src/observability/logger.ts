@@ -51,11 +51,11 @@ const MAX_ENTRIES = 50;
 const suppressors = new WeakMap<Logger, (level: Level, fields: Fields) => boolean>();
 
 /**
- * Counts a line as suppressed if its event has used up its lines of this second. Code that logs may call it before it collects further
- * fields: a flood of bad credentials causes few lines, and each field costs something.
+ * Counts a line as suppressed if its event has used up its lines of this second. Code that logs may call this function before it collects
+ * further fields: a flood of bad credentials causes few lines, and collecting each field takes time.
  *
  * @param fields the fields that the kind of the line depends on
- * @returns whether the line is suppressed; it must not be logged then
+ * @returns whether the line is suppressed; the caller must not log it then
  */
 export function suppressLine(log: Logger, level: Level, fields: Fields): boolean {
   return suppressors.get(log)?.(level, fields) ?? false;

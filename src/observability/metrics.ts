@@ -41,7 +41,7 @@ export type Metrics = {
 };
 
 type ReadSamples = () => Samples | Promise<Samples>;
-/** How the values of several workers are combined. `max` is for a value that all of them measure in the same place, such as the store. */
+/** How the values of several workers are combined. `max` is for a value that all workers measure at one source, such as the store. */
 type Merge = "sum" | "max";
 
 /** The values of a gauge by their labels. */

@@ -13,7 +13,8 @@ import { quickstart } from "./quickstart.ts";
 const MIN_REUSE_INTERVAL_MS = 2_000;
 /**
  * The shortest life of an access token without a warning, in reuse intervals (R). An attacker that keeps refreshing with a stolen token is
- * detected if the victim refreshes 7 R apart (docs/rotation.md), and tokens live up to a fifth shorter than configured.
+ * detected if the victim's refreshes are at least 7 R apart (docs/rotation.md). Tokens live up to a fifth shorter than configured, so a
+ * configured life of 9 R suffices.
  */
 const MIN_TTL_IN_REUSE_INTERVALS = 9;
 
@@ -24,7 +25,7 @@ type Ready = {
   readonly docsKey: string | undefined;
 };
 
-/** Writes one line of JSON. If the service uses the embedded store and its own admin token, the quickstart follows. */
+/** Writes one line of JSON. If the service uses the embedded store and its own admin token, a text with commands to try out follows. */
 export function reportReady(out: (text: string) => void, config: Config, ready: Ready): void {
   const { publicUrl, adminUrl, store, docsKey } = ready;
   out(`${JSON.stringify({ event: "ready", public: publicUrl, admin: adminUrl, store })}\n`);

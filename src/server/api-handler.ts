@@ -157,7 +157,7 @@ function notFound({ notFound: otherwise }: ApiParts) {
   return (request: Pick<Request, "method" | "headers">, response: WritableResponse & Pick<Response, "setHeader">) => {
     const unknown = unknownGrpcMethod(request.method, request.headers["content-type"]);
     if (unknown === undefined) return otherwise(request, response);
-    // `writeHead` is not called: without it, Node sends the trailers alone, which gRPC requires.
+    // gRPC requires a response that consists of trailers alone. Node sends such a response only if `writeHead` is not called.
     for (const name in unknown) response.setHeader(name, unknown[name] ?? "");
     response.end();
   };
@@ -175,7 +175,7 @@ function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { serv
   return router;
 }
 
-/** Notes that the call has passed the request gate. */
+/** Records that the call has passed the request gate and that its message is read next. */
 function passed(context: HandlerContext): undefined {
   refuseUnknownEncoding(context);
   beginReading(context.values);
@@ -238,8 +238,8 @@ function jsonRoutes(
     routes,
     tables,
     failureEncoder: apiErrorEncoder(options.onBug),
-    // Sets the headers of the layers around `rpc`. Setting them together with the others costs almost nothing; before the handler runs,
-    // it would cost a thirtieth of a refresh.
+    // These headers are set together with the others of the response, which costs almost nothing. Set before the handler runs, they would
+    // cost a thirtieth of a refresh.
     onResponse: (headers, { request }) => setHeaders(headers, headersFor(request)),
     fallback: rpc,
   });

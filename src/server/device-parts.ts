@@ -19,7 +19,10 @@ type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" |
 /** How long a challenge is valid, in lives of a device cookie. A browser keeps a challenge from one renewal of the cookie to the next. */
 const CHALLENGE_LIVES = 2;
 
-/** How many sessions have their device key cached: as many as a rate limit counts, because the key decides which count is used. */
+/**
+ * The number of sessions whose device key is cached. It equals the number of keys that a rate limit counts, because the refresh limit
+ * counts requests with the session's device key apart from others.
+ */
 const MAX_SESSION_KEYS = 50_000;
 
 export function createDeviceBinding(

@@ -11,9 +11,10 @@ const KEY_RING_GONE =
   "without the file would log everybody out";
 
 /**
- * Starts to follow the files. When a key is revoked or a credential withdrawn, watchers of the feed get a batch at once.
+ * Starts to follow the files. When a key is revoked or an admin credential is withdrawn, watchers of the revocation feed get a batch at
+ * once.
  *
- * @returns a function that stops it
+ * @returns a function that stops following the files
  */
 export function followSecrets(
   ring: KeyRing,

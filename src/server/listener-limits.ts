@@ -22,7 +22,7 @@ type Settings = Pick<
   "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
 >;
 
-/** The calls of the public API that are not refused without an authentic credential. */
+/** The calls of the public API that are accepted without an authentic credential. */
 const REFUSES_NOBODY = [
   "/v1/auth/device/refresh",
   `/${SessionService.typeName}/${SessionService.method.renewDevice.name}`,

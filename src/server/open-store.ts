@@ -67,7 +67,7 @@ export function openOverloadControl(config: Config, log: Logger, metrics: Metric
   const overload = createOverloadControl({
     ...config.overload,
     reuseIntervalMs: config.reuseIntervalMs,
-    // The limit is half of the command timeout, so that a call which is just accepted still gets its response.
+    // The limit is half of the command timeout, so that a call that is accepted just below the limit still gets its response.
     maxStoreDelayMs: config.redisCommandTimeoutMs / 2,
     onRefused: overloadReport(log, metrics),
     onReply: metrics.stored,

@@ -31,7 +31,7 @@ import { type OfferedService, offer } from "./offered-service.ts";
 
 type Deps = ApiDeps &
   OAuthServiceDeps & {
-    /** For the reference page, if it may offer to sign in. */
+    /** What the sign-in on the reference page needs; undefined if the page offers no sign-in. */
     readonly signIn?: SignInDeps | undefined;
     /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
     readonly streams?: StreamPlace | undefined;

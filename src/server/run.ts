@@ -67,14 +67,14 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-/** Keeps the sign-ins to the console for all workers, because the requests of a browser reach any of them. */
+/** Keeps the console's sign-ins for all workers, because each request of a browser may reach another worker. */
 function serveSignIns(): (call: unknown) => unknown {
   const records = createSignInRecords(Date.now);
-  // Workers run the same code, and every call of theirs is one to these records.
+  // Workers call the supervisor only to use these records. Supervisor and workers run the same code, so the call needs no check.
   return (call) => records(call as RecordsCall);
 }
 
-/** Ends the process after the lines for the operator have been written, and everything that was logged before. */
+/** Ends the process with code 1, after everything that was logged and then the faults for the operator have been written. */
 async function fail(error: unknown, env: Environment, output?: Log): Promise<never> {
   await output?.flush();
   const exit = () => process.exit(1);

@@ -1,4 +1,4 @@
-/** The composition root. Only this folder imports all rooms. */
+/** The composition root. No other directory of src imports all the others. */
 import type { Config } from "../config/config.ts";
 import { createSignInRecords, type SignInRecords } from "../console/sign-in-records.ts";
 import { warmUp } from "../listener/warm-up.ts";
@@ -55,7 +55,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
-  // A worker that starts beside others opens its port only when it is ready. Until then the others get all connections.
+  // A worker that starts beside running workers opens its port only after its store. Until then the running workers get all connections.
   const early = joinsOthers ? await openStore(config, log) : undefined;
   if (early !== undefined) await waitForStore(early.store, log);
   const listeners = await openListeners(config, log, metrics);

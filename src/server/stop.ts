@@ -10,7 +10,7 @@ type Deps = {
   readonly listeners: readonly Pick<Listener, "close">[];
   /** Called first: load balancers must notice that this instance stops. */
   readonly onDrain: () => void;
-  /** Called when waiting requests must end, above all streams. */
+  /** Called when requests that wait for something must end. These are mostly streams. */
   readonly onDrained: () => Promise<void>;
   /** Called when no connection is left. */
   readonly onClosed: () => Promise<void>;
@@ -31,7 +31,7 @@ export function createStop(deps: Deps): (manner: StopMode) => Promise<void> {
     clearTimeout(delay);
     await deps.onDrained();
     isClosing = true;
-    // Idle connections stay open for the drain delay once more, because a client that has kept a connection may still send a request on
+    // Idle connections stay open for a further drain delay, because a client that has kept a connection open may still send a request on
     // it.
     await Promise.all(close(isHurried ? 0 : drainDelayMs));
     await deps.onClosed();

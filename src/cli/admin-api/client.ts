@@ -17,7 +17,7 @@ const CALL_TIMEOUT_MS = 30_000;
 
 export type AdminApi = {
   readonly url: string;
-  /** Its calls throw CommandError with a message and an exit code. Its streams throw the errors of Connect. */
+  /** Unary calls of this client throw CommandError with a message and an exit code. Its streams throw the errors of Connect. */
   readonly client: Client<typeof SessionAdminService>;
   readonly signals: Client<typeof SignalsAdminService>;
   /** Converts the error of a stream to an error that ends the command with a message and an exit code. */
@@ -33,12 +33,12 @@ function connectionOf(env: Environment, options: ConnectionOptions) {
   if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
   const first = readCredential(url, options, config);
   const isFile = options.tokenFile !== undefined && options.tokenFile !== "-";
-  /** Returns undefined if only a client certificate is given. A token file is read at each call, because tokens are rotated. */
+  /** Returns the token; undefined if only a client certificate is given. A token file is read at each call, because tokens are rotated. */
   const credential = isFile ? () => readCredential(url, options, config) : () => first;
   return { url, credential, nodeOptions: tlsOptions(options) };
 }
 
-/** Returns the admin API as the verifier's options name it. @throws CommandError */
+/** Returns the address and the credential of the admin API as options for `createVerifier`. @throws CommandError */
 export function adminApiOf(env: Environment, options: ConnectionOptions) {
   const { url: adminUrl, credential, nodeOptions } = connectionOf(env, options);
   // Without a token, a client certificate authenticates the calls.

@@ -26,7 +26,7 @@ export function runAdminToken(make: MakeCredential, { name, scope, file }: Admin
   });
 }
 
-/** Checks that the service would accept the entry. */
+/** Checks that the service would accept the entry when it reads ADMIN_TOKENS_FILE. */
 function checkEntry(entry: object): void {
   try {
     parseAdminEntries(JSON.stringify({ admins: [entry] }));

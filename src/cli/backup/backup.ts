@@ -16,7 +16,7 @@ export async function backUp(context: Context, directory: string, options: { rea
   try {
     await copyAll(files, to);
   } catch (error) {
-    // The directory was empty before. The incomplete backup is removed, because the next attempt needs an empty directory.
+    // The directory was empty when the backup began. The incomplete backup is removed, because the next attempt needs an empty directory.
     for (const name of readdirSync(directory)) rmSync(join(directory, name));
     throw error;
   }
@@ -33,7 +33,10 @@ async function copyAll(files: Files, to: Files): Promise<void> {
   if (existsSync(files.adminToken)) copyWhole(files.adminToken, to.adminToken);
 }
 
-/** Creates the directory, or takes one that is there and empty if its owner may be trusted: the owner could read or replace what is written there. */
+/**
+ * Creates the directory of a backup, or accepts an existing empty one. The owner of the directory must be trusted, because the owner could
+ * read or replace the backup. @throws CommandError
+ */
 async function makeEmpty(directory: string): Promise<void> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });

@@ -118,7 +118,8 @@ function moveAside({ dataDir }: Config, { keys }: Files, present: readonly strin
   const aside = join(dataDir, `replaced-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`);
   mkdirSync(aside, { mode: 0o700 });
   for (const path of present) {
-    // The key ring may be on another file system, so it is copied. The old file is replaced later anyway.
+    // The key ring may be on another file system, where it cannot be renamed, so it is copied. The restored key ring later replaces the old
+    // file.
     if (path === keys) copyWhole(keys, filesOf(aside).keys);
     else renameSync(path, join(aside, basename(path)));
   }
@@ -126,7 +127,7 @@ function moveAside({ dataDir }: Config, { keys }: Files, present: readonly strin
 }
 
 async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: string): Promise<void> {
-  // As in the service, the markers of ended sessions live a minute longer than the access tokens.
+  // The record that a session has ended is kept for a minute longer than access tokens live, as the running service keeps it.
   const store = createEmbeddedStore({
     path,
     clock: systemClock,

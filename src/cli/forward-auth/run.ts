@@ -1,4 +1,4 @@
-/** Runs the endpoint for gateways until a signal ends it. */
+/** Runs `session-service forward-auth`, which gateways ask whether a request may pass, until the process receives a signal to stop. */
 import { serveForwardAuth } from "../../forward-auth/serve.ts";
 import { createVerifier, VerifierClosedError } from "../../verifier/index.ts";
 import { adminApiOf } from "../admin-api/client.ts";

@@ -1,4 +1,4 @@
-/** Runs a relay of the feed until a signal ends it. */
+/** Runs a relay of the revocation feed until the process receives a signal to stop. */
 import { startRelay } from "../../relay/start.ts";
 import { type FollowedAdminAccess, loadAdminAccess } from "../../tokens/admin-access.ts";
 import { systemEntropy } from "../../tokens/random.ts";

@@ -22,7 +22,7 @@ export async function endAllSessions(context: Context, options: EndAllOptions): 
   checkOptions(options);
   if (options.everyone) return endEverybodys(context, options);
   const { subject = "", subjectsFrom, except = "", json } = options;
-  // The list is read before the credential. They cannot both come from standard input: checkOptions has refused that.
+  // The list of subjects is read before the token. `checkOptions` has refused options that would read both from standard input.
   const items = {
     all: subjectsFrom === undefined ? [subject] : readLines(subjectsFrom),
     isList: subjectsFrom !== undefined,

@@ -39,7 +39,7 @@ export async function callForAll<Result>(
   }
 }
 
-/** Ends the command and reports the items that were refused or are unfinished, if there are any. @param summary what was done */
+/** Ends the command and reports the items that were refused or are unfinished. Returns if there are none. @param summary what was done */
 export function reportRest(
   context: Context,
   items: Items,

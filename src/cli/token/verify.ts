@@ -36,7 +36,7 @@ export async function verifyToken(context: Context, options: Options): Promise<v
 async function introspect(context: Context, token: string, options: Options): Promise<void> {
   const api = openAdminApi(context.env, options);
   const response = await api.client.introspectToken({ token }).catch((failure: CallFailure) => {
-    // EXIT.failed would mean that the token is not accepted, but a failed call does not show that.
+    // EXIT.failed would mean that the token is not accepted. A failed call leaves that open, so it ends with EXIT.unavailable.
     throw failure.exitCode === EXIT.failed ? new CommandError(failure.message, EXIT.unavailable) : failure;
   });
   if (!response.active) context.setExitCode(EXIT.failed);

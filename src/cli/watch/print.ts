@@ -1,4 +1,4 @@
-/** Prints batches of the feed as lines. Each ending is printed once, although the feed repeats some. */
+/** Prints batches of the revocation feed as lines. The feed may report the end of a session several times, but it is printed once. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Revocation, WatchRevocationsResponse } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Context } from "../context.ts";
@@ -12,12 +12,12 @@ type Options = { readonly new?: boolean; readonly json?: boolean };
 
 /** Returns a function that prints the entries of a batch that were not in an earlier batch. */
 export function createFeedPrinter({ print, note }: Pick<Context, "print" | "note">, options: Options) {
-  /** The printed sessions, with the time, in ms, at which the feed forgets each. */
+  /** The printed sessions, each with the time, in ms, after which the feed no longer reports its end. */
   const known = new Map<string, number>();
   const revokedKeys = new Set<string>();
   let revokedUntilMs = 0;
   let isBehind = false;
-  /** Whether the feed is still delivering endings from before the command was started. */
+  /** Whether the feed is still delivering ends of sessions from before the command was started. */
   let isSnapshot = true;
 
   function emit(event: object, line: string): void {
