@@ -102,8 +102,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     take(socket) {
       if (fruitless?.bars(socket)) return onRefused("requests");
       taken = socket;
-      // `emit` calls the listener of the event "session" before it returns, and that listener reads `taken`.
-      server.emit("connection", socket);
+      server.emit("connection", socket); // Before it returns, `emit` calls the listener of the event "session", which reads `taken`.
       taken = undefined;
     },
     drain() {
