@@ -30,7 +30,7 @@ const become = (known: Known, state: SessionState, token?: HeldToken, endedSid?:
   token,
   version: known.version + 1,
   endedSid,
-  // The tab that announced a sign-in may close before it has a token.
+  // The tab that announced a sign-in may close before it has a token, so this tab must check the state itself.
   doubtful: state === "unknown",
   failures: 0,
   waitMs: 0,
@@ -65,7 +65,8 @@ export const look = (known: Known, hint: string | undefined): Known =>
 
 /** The service has given a token to this tab. */
 export const receive = (known: Known, token: HeldToken): Known =>
-  // The session was reported as ended while the response was under way, so the service is asked once more.
+  // Another tab reported this session as ended while the response with the token was under way. So the token is dropped, and the service is
+  // asked once more.
   known.endedSid && token.claims.sid === known.endedSid
     ? { ...known, endedSid: undefined }
     : become(known, "active", token);
@@ -77,7 +78,7 @@ export const take = (known: Known, other: HeldToken, hint: string | undefined): 
   return isWorse || isVoid(known, hint, sid) ? known : become(known, "active", other);
 };
 
-/** Another tab has learned that a session has ended. It names no session if it never held a token. */
+/** Another tab has learned that a session has ended. `sid` is undefined if that tab never held a token of the session. */
 export const hearEnd = (known: Known, sid: string | undefined): Known => {
   if (!known.token) return { ...known, endedSid: sid ?? known.endedSid };
   if (!sid) return doubt(known);

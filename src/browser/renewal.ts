@@ -60,7 +60,7 @@ export function createRenewal(
   /** Returns the time until the current token must be refreshed, in ms. */
   const dueMs = () => (known.token ? known.token.leftMs() - known.token.reserveMs : 0);
 
-  /** Gives the outcome of this request to all that wait for their turn, so that they do not each send one. */
+  /** Ends the waits of all calls that want to send a request, so that they use the outcome of the request that has just ended. */
   function settle(waitMs: number): void {
     backoffMs = countdown(realm, waitMs);
     waiters.abort();
@@ -112,8 +112,8 @@ export function createRenewal(
     ask({ newerThan, replyTo }) {
       const { token } = known;
       if (!token?.text || token.claims.iat <= newerThan || dueMs() <= 0 || known.doubtful) return;
-      // The reply goes to a separate channel. If every reply went to all tabs, the number of messages would be the square of the number
-      // of tabs.
+      // The reply goes to a channel of the asking tab alone. If every reply went to all tabs, the number of messages would be the square of
+      // the number of tabs.
       const box = open(replyTo);
       box?.postMessage(messageOf(token, realm));
       box?.close();
@@ -134,7 +134,8 @@ export function createRenewal(
     const { version } = known;
     const atMs = realm.Date.now();
     const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
-    // In the meantime another tab has sent a token, the session has ended or another one has begun. This news is newer than the response.
+    // During the request another tab has sent a token, or the session has ended, or another session has begun. What this tab knows now is
+    // newer than the response.
     if (version !== known.version) return undefined;
     const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
     if (received) {
@@ -163,7 +164,7 @@ export function createRenewal(
       const { token, doubtful } = known;
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
-      // In doubt, this tab asks for any token: a tab that is not in doubt may confirm the present one.
+      // In doubt, this tab asks for any token: a tab that is not in doubt may send the same token as confirmation.
       say({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
       // If the lock took long to get, messages between tabs take long as well. So the wait for a reply is extended by twice that time.
       const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
@@ -199,7 +200,7 @@ export function createRenewal(
     },
     /** Returns another token than `text`, which a service has refused, if it can get one. */
     async replace(text: string): Promise<string | undefined> {
-      // If the refused token had replaced a refused one itself, the token is not the cause, and another one would not help.
+      // If the refused token was itself a replacement of a refused token, the token is not the cause, and a further one would not help.
       if (known.token?.text === text && !known.token.replacement) await renew(true);
       return known.token?.text === text ? undefined : known.token?.text;
     },
@@ -216,7 +217,7 @@ export function createRenewal(
         outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(token.text) });
       if (outcome.cause) throw unavailable(outcome.cause);
       if (version === known.version) over();
-      // Somebody may have signed in in the meantime. The service knows the current session, if there is one.
+      // Another user may have signed in during the requests. Only the service knows whether there is a session now.
       else learn(begin(known));
     },
   };

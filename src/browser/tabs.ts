@@ -6,9 +6,9 @@ import { type ChannelLike, deadline, type Realm } from "./realm.ts";
 import type { HeldToken, ReceivedToken } from "./token.ts";
 
 /**
- * How long tabs wait for each of the locks, in ms. A frozen tab may hold a lock indefinitely. Tabs that have waited for it in vain meet
- * at the next lock, so that still only one of them makes the request. A hundred tabs on a busy machine may take seconds without being
- * frozen. For the last lock, tabs wait longer than its holder needs, each for a different time.
+ * How long tabs wait for each of three locks, in ms. A frozen tab may hold a lock indefinitely. Tabs that have waited too long for one lock
+ * then all request the next lock, so that still only one of them sends the request. A hundred tabs on a busy machine may wait for seconds
+ * although no tab is frozen. For the last lock, tabs wait longer than its holder needs, each for a different time.
  */
 const LOCK_WAITS_MS = [5_000, 6_000, 20_000];
 
@@ -18,7 +18,10 @@ export type TabMessage =
   /** Asks for a newer token. A tab that has one sends it to `replyTo`. */
   | { readonly type: "ask"; readonly newerThan: number; readonly replyTo: string }
   | TokenMessage
-  /** A session has ended. `sid` is absent if no token was ever held; tabs that hold a token then check whether it was theirs. */
+  /**
+   * A session has ended. `sid` is absent if the sender never held a token of the session; tabs that hold a token then check whether their
+   * session has ended.
+   */
   | { readonly type: "ended"; readonly sid: string | undefined }
   /** The sender could not reach the service. */
   | { readonly type: "failed"; readonly waitMs: number; readonly atMs: number }
@@ -30,8 +33,8 @@ export type Receivers = {
 };
 
 /**
- * Returns undefined on a server, which has no other tabs and which an open channel would keep running, and where the browser refuses
- * channels: Firefox does if the user blocks all cookies.
+ * Opens a channel between the tabs of one origin. Returns undefined on a server, where there are no other tabs and an open channel would
+ * keep the process running. Also returns undefined if the browser refuses channels, as Firefox does if the user blocks all cookies.
  */
 export function openChannel(
   { document, BroadcastChannel }: Realm,

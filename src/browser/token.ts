@@ -63,9 +63,9 @@ export function holdToken(received: ReceivedToken, realm: Realm): HeldToken | un
 }
 
 /**
- * Returns a function that returns how much of `durationMs` is left. One of the two clocks may have stopped during a sleep, and the other
- * may have been set back, so the one that shows the longer time is right. A clock that was set forward makes the elapsed time too long,
- * which costs one request.
+ * Returns a function that returns how much of `durationMs` is left. The function reads two clocks. One may have stopped while the device
+ * slept, and the other may have been set back, so the clock that shows the longer time is right. A clock that was set forward makes the
+ * elapsed time too long, which costs one request.
  */
 export function countdown(realm: Realm, durationMs: number): () => number {
   const monotonicEnd = realm.performance.now() + durationMs;

@@ -6,7 +6,7 @@ export const ASK_MS = 50;
 export const MAX_PATIENCE_MS = 1_000;
 /** How long the other tabs have to send a token if this tab still has a valid one, in ms. They may be busy, so it is more than `ASK_MS`. */
 export const PATIENCE_MS = 500;
-/** Tabs and users that react to the same event spread their requests over this time, in ms. */
+/** Tabs and clients that react to the same event send their requests at random times within this period, in ms. */
 export const SPREAD_MS = 500;
 const BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;

@@ -20,7 +20,7 @@ export function createFileStore(link: string): TokenStore {
     load: () => load(link),
     async save(tokens, replacing) {
       const path = await fileOf(link);
-      // If a process was suspended for long, another one has deleted its temporary file, so it writes again.
+      // If this process was suspended for long, another process has deleted its temporary file as a leftover, so the file is written again.
       await write(path, tokens, replacing).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return write(path, tokens, replacing);
         throw error;
@@ -121,8 +121,8 @@ async function removeLeftovers(path: string): Promise<void> {
 }
 
 /**
- * Returns the current time of the file system, in ms. The clock of a process may be wrong, and then files that others are just writing
- * would seem old.
+ * Returns the current time of the file system, in ms. The clock of this process may be wrong. Temporary files that other processes are just
+ * writing would then seem old.
  */
 async function fileTime(path: string): Promise<number> {
   const probe = `${path}.${randomUUID()}.tmp`;
@@ -144,7 +144,7 @@ function parse(text: string, path: string): StoredTokens {
     if (typeof rest.refreshToken === "string")
       return (typeof access?.token === "string" ? value : rest) as StoredTokens;
   } catch {
-    // A text that is no JSON is refused below, as is one without a refresh token.
+    // A text that is not JSON is refused below, like JSON without a refresh token.
   }
   throw new Error(`${path} holds no tokens`);
 }

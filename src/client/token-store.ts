@@ -27,8 +27,8 @@ export interface TokenStore {
    */
   save(tokens: StoredTokens, replacing?: string): Promise<void>;
   /**
-   * Rejects if tokens of the size of these cannot be stored now, for example because the disk is full. It changes nothing, and is called
-   * before each refresh: if the service has replaced a refresh token and nobody can store its successor, the session is lost.
+   * Rejects if tokens as long as these cannot be stored now, for example because the disk is full. It changes nothing. It is called before
+   * each refresh: if the service replaced a refresh token and its successor could not be stored, the session would be lost.
    */
   prepare?(tokens: StoredTokens): Promise<void>;
   /** Deletes the stored tokens. */

@@ -15,7 +15,7 @@ type Deps = {
 /** How long before its expiry a token is replaced, in ms. For short-lived tokens it is a tenth of their life. */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;
-/** How many stored tokens a call tries, one after the other, while other processes replace them. */
+/** How many stored refresh tokens a call presents, one after the other, if other processes replace them meanwhile. */
 const MAX_ATTEMPTS = 5;
 
 /** Loads the stored tokens. @throws SessionEnded if there are none */
@@ -33,8 +33,8 @@ export function freshToken({ access }: StoredTokens, timeMs: number, refused?: s
 }
 
 /**
- * Returns another access token than the one that was refused: one that another process has stored, a new one, or, if the service does not
- * decide, the present one while it is valid.
+ * Returns another access token than the refused one: a token that another process has stored, or a new token. If the service cannot be
+ * reached, the stored token is returned while it is valid.
  * @throws SessionEnded, SessionUnavailable
  */
 export async function refreshTokens(deps: Deps, refused: string | undefined): Promise<string> {
@@ -70,7 +70,7 @@ async function presentTokens(deps: Deps, refused: string | undefined): Promise<s
   throw new SessionUnavailable("other processes keep replacing the tokens");
 }
 
-/** Stores new tokens, unless another process has stored tokens in the meantime, which are at least as new. */
+/** Stores new tokens. If another process has stored tokens in the meantime, these are at least as new and are kept. */
 async function keep({ store, now }: Deps, presented: string, granted: Granted): Promise<string> {
   const { accessToken: token, refreshToken, lifeMs } = granted;
   const obtainedAtMs = now();

@@ -1,4 +1,4 @@
-/** Reads and writes the console's own cookie, which is used only here. */
+/** Reads and writes the cookie of the console's sign-ins. No other part of the service uses this cookie. */
 import { cookieValues } from "../net/cookie-values.ts";
 
 const NAME = "session_console";

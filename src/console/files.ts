@@ -4,8 +4,8 @@ import type { Page } from "../listener/pages.ts";
 const FOLDER = new URL("page/", import.meta.url);
 
 /**
- * The content security policy. The page loads nothing inline and nothing from other hosts, and cannot be framed. Its scripts cannot turn
- * texts into scripts.
+ * The content security policy. The page loads nothing inline and nothing from other hosts, and cannot be framed. With Trusted Types, a text
+ * that the page displays cannot become a script.
  */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],

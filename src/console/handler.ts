@@ -145,7 +145,7 @@ async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): 
     deps.audit({ event: "rate_limited", limit: "failures" }, requester);
     return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
   }
-  // The response replaces the cookie of an earlier sign-in, so that sign-in ends.
+  // The response replaces the cookie of an earlier sign-in, which nobody could use any more. So the earlier sign-in ends.
   if (exchange.cookie !== undefined) await signIns.remove(exchange.cookie);
   const { admin, expiresAt } = signedIn;
   record(deps.log, { event: "console_signed_in", by: admin.name }, source);

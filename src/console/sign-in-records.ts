@@ -6,7 +6,8 @@ const IDLE_MS = 30 * 60_000;
 /** Every sign-in ends after this time, in ms. */
 const LIFE_MS = 8 * 3_600_000;
 /**
- * How many sign-ins one admin token may have. Beyond that the token's oldest one ends, so that no token displaces the sign-ins of others.
+ * How many sign-ins one admin token may have. Above this number the oldest sign-in of the token ends, so that no token displaces the
+ * sign-ins of others.
  */
 const MAX_SIGN_INS = 200;
 

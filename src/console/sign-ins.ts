@@ -1,6 +1,6 @@
 /**
- * The sign-ins to the console. They are kept in memory, so that signing out ends one at once. A browser receives a random text and never
- * the admin token. Somebody who can read this memory could read the tokens anyway.
+ * The sign-ins to the console. They are kept in memory, so that signing out takes effect at once. A browser receives a random text and
+ * never the admin token. An attacker who can read the memory of the process could read the admin tokens anyway.
  */
 import { createHash } from "node:crypto";
 import type { Admin, AdminAccess } from "../session/admin-access.ts";

@@ -6,7 +6,10 @@ import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/operations.md). */
 const MAX_NODE_SKEW_MS = 5_000;
-/** Tokens are stamped by Redis's clock and verified by others, so the clocks must agree up to this difference, in ms. */
+/**
+ * Tokens contain times of Redis's clock and are verified by this machine's clock, among others. The clocks must agree up to this
+ * difference, in ms.
+ */
 const MAX_OWN_SKEW_MS = 1_000;
 
 export async function checkRedis(report: Report, config: Config, clock: () => number): Promise<void> {

@@ -72,7 +72,7 @@ export class Health {
     return this.#watchers.size;
   }
 
-  /** Calls `wake` after every change that may concern a service, until the returned function is called. */
+  /** Calls `wake` after every change that may concern a service. The returned function ends these calls. */
   watch(wake: () => void): () => void {
     this.#watchers.add(wake);
     if (this.#probe !== undefined) {

@@ -184,7 +184,7 @@ export class ClientConnection {
     this.#watch();
   }
 
-  /** Starts to send a PING whenever the connection has been silent for an interval. */
+  /** Sends a PING whenever the connection has been silent for `pingIntervalMs`. */
   #watch(): void {
     this.#stopWatch();
     const { pingIntervalMs, pingIdleConnection } = this.#keepAlive;

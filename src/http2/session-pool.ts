@@ -16,8 +16,8 @@ interface PoolOptions extends KeepAliveOptions {
 }
 
 /**
- * How long no new connection to a server is tried after one has failed, in milliseconds, if connections to other servers are open. It
- * doubles with each failure.
+ * The pause, in milliseconds, before another connection to a server is tried after one has failed. It applies only while connections to
+ * other servers are open, and doubles with each failure.
  */
 const MIN_REST_MS = 1_000;
 const MAX_REST_MS = 30_000;
@@ -31,14 +31,15 @@ export class SessionPool {
   /** @param nodeOptions options of `http2.connect`: certificates and authorities */
   constructor([first, ...others]: readonly [string, ...string[]], options: PoolOptions, nodeOptions?: NodeOptions) {
     this.authority = new URL(first).origin;
-    // The members take the URLs in turn, so that the first connections go to different servers.
+    // The connections are listed with alternating URLs, so that the first connections go to different servers.
     this.#members = Array.from({ length: options.connections }, (_, index) =>
       [first, ...others].map((url) => new Member(url, index, options, nodeOptions)),
     ).flat();
   }
 
   /**
-   * Returns whether a request would have to wait until another one ends, because every open connection has as many as its server allows.
+   * Returns whether a request would have to wait until another one ends, because every open connection has as many streams as its server
+   * allows.
    */
   get isFull(): boolean {
     const open = this.#members.filter(({ sessions }) => sessions.isOpen);

@@ -1,8 +1,8 @@
 /**
- * Writes a frame that Node has no API for.
- * Node ignores new streams after any GOAWAY of its own, so the first GOAWAY must be written without it. `socket.write` is not safe for
- * that: if its bytes must wait for the client, or if the connection is encrypted, Node aborts the process when they are written
- * (`Http2Session::OnStreamAfterWrite`, `TLSWrap::DoWrite`).
+ * Writes an HTTP/2 frame that Node has no API for: a first GOAWAY.
+ * Node ignores new streams after any GOAWAY that it has sent itself, so the first GOAWAY must be written directly to the operating system.
+ * `socket.write` is not safe for that: if its bytes must wait for the client, or if the connection is encrypted, Node aborts the process
+ * when they are written (`Http2Session::OnStreamAfterWrite`, `TLSWrap::DoWrite`).
  */
 import { writeSync } from "node:fs";
 import type { Http2Session } from "node:http2";

@@ -1,7 +1,7 @@
 /**
  * Serves "Sign in as …" of the reference page, for development. It creates a session for any subject and sets its cookie. It is available
- * only if no setting suggests a deployment, and it requires a key that the service prints at its start. So even behind a proxy that the
- * configuration does not mention, nobody else can use it.
+ * only if no setting suggests a deployment, and it requires a key that the service prints at its start. So the sign-in stays closed to
+ * others even if a proxy that the configuration does not mention makes it reachable.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Request, Response } from "../listener/exchange.ts";

@@ -37,8 +37,8 @@ export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeReques
 }
 
 /**
- * Keeps a renewal in the response, whatever the application sets later: its own cookies come after those of the kit, and no cache may
- * keep the response. Node.js calls `writeHead` for each response, also where the application does not.
+ * Keeps the cookies of a renewal in the response, whatever the application sets later: the application's cookies are added to those of the
+ * kit, and no cache may store the response. Node.js calls `writeHead` for each response, even if the application does not.
  */
 export function keepRenewal(
   { setCookies }: Passage["authentication"],
@@ -65,7 +65,7 @@ function fieldsOf(given: unknown): readonly (readonly [name: string, value: unkn
 
 const KEPT = new Set(["set-cookie", "cache-control"]);
 
-/** Returns an argument of `writeHead` without the headers that have been set already. */
+/** Returns an argument of `writeHead` without the headers that this kit has already set. */
 function withoutKept(given: unknown): unknown {
   const isOther = (name: unknown) => !KEPT.has(String(name).toLowerCase());
   if (Array.isArray(given)) return given.filter((_, index) => isOther(given[index - (index % 2)]));

@@ -78,9 +78,9 @@ function resolveDots(path: string): string {
 }
 
 /**
- * Scripts of frameworks fetch the data of a page from an address beside it. Returns the address of the page: for `/account.data`,
- * `/account/_.data` and `/_root.data` of React Router, `/account.rsc` and `/_next/data/<build>/account.json` of Next.js,
- * `/account/__data.json` of SvelteKit, `/account/_payload.json` of Nuxt, which accepts each character in place of the dot.
+ * Returns the address of the page that a request for data belongs to. Scripts of frameworks fetch the data of a page from an address beside
+ * it: `/account.data`, `/account/_.data` and `/_root.data` of React Router, `/account.rsc` and `/_next/data/<build>/account.json` of
+ * Next.js, `/account/__data.json` of SvelteKit, `/account/_payload.json` of Nuxt, which accepts any character in place of the dot.
  */
 function pageOfData(path: string): string {
   const page = path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/(?:__data\.|_payload.)js(?:on)?$/is, "");

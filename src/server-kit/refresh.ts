@@ -48,9 +48,9 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
 }
 
 /**
- * Creates a function that refreshes. Requests that present the same to the service share one call and its response, for `shareMs` from the
- * beginning of the call. Only the first of these requests, which makes the call, gets the cookies of the response. They would reach the
- * browser too late with a later request, because to the service they are as old as the call (docs/server-side.md).
+ * Creates a function that refreshes sessions. Requests that present the same credentials share one call to the service, for `shareMs` from
+ * the beginning of the call. All of them get its result, but only the request that makes the call gets the cookies of the response. With a
+ * later request, cookies as old as the call could reach the browser too late (docs/server-side.md).
  */
 export function createRefresher(deps: RefreshDeps) {
   /** The calls, in the order in which they expire. */

@@ -112,7 +112,9 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
 
-  /** Returns the user of an access token. @param isEnd returns whether a reason against the token means that nobody is signed in */
+  /**
+   * Returns the user of an access token. @param isEnd returns whether a reason for which a token is refused means that nobody is signed in
+   */
   async function userOf(accessToken: string | undefined, isEnd: (reason: string) => boolean): Promise<User> {
     if (!accessToken) return ENDED;
     const verdict = await verifier.verify(accessToken);

@@ -3,15 +3,16 @@ import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from
 import type { SessionStore } from "../session/ports.ts";
 
 const SYSTEMS = { embedded: "sqlite", redis: "redis" } as const;
-/** The functions of the store that are not commands. */
+/** The functions of the store that execute no command. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["now", "shiftMs", "onRevocation", "close"]);
 
 type AnyVerb = (...given: unknown[]) => Promise<unknown>;
 
 /**
- * Wraps the store, with a span for each command of a recorded call. Commands that no call makes, such as those of the feed, have no span.
+ * Wraps the store, so that each command of a recorded call has a span. Commands that run outside of calls, such as those of the revocation
+ * feed, have no span.
  *
- * @param store a plain object of functions, as the limited store is
+ * @param store a plain object of functions
  */
 export function traceStore(tracer: Tracer, store: SessionStore, kind: keyof typeof SYSTEMS): SessionStore {
   const traced = (name: string, verb: AnyVerb): AnyVerb => {

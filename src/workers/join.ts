@@ -1,4 +1,4 @@
-/** The worker's side of several workers: it reports to the supervisor, and serves the metrics of all workers as its own. */
+/** Connects a worker to its supervisor: the worker reports to the supervisor, and its metrics page covers all workers. */
 import { mergeMetrics } from "../observability/merge-metrics.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";

@@ -13,10 +13,10 @@ export type ToWorker =
   | { readonly type: "metrics_wanted"; readonly id: number }
   /** The metrics of all workers, including those that have ended. */
   | { readonly type: "all_metrics"; readonly id: number; readonly all: readonly (readonly MetricValues[])[] }
-  /** The result of a call; `result` is absent if the result is undefined. */
+  /** The result of a call; the field is absent if the call returned undefined. */
   | { readonly type: "called"; readonly id: number; readonly result?: unknown };
 
 /** The variable that makes a process a worker of the supervisor. */
 export const WORKER = "SESSION_SERVICE_WORKER";
-/** The role of a worker: the first one, or one that joins others. */
+/** The role of a worker: the first one to start, or one that starts beside running workers. */
 export type WorkerRole = "first" | "next";

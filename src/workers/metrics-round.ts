@@ -39,7 +39,7 @@ export class MetricsRounds {
     this.#drop(worker, this.#rounds.get(round));
   }
 
-  /** Keeps the last reported counts of a worker that has ended. What it counted after that report is lost. */
+  /** Keeps the last reported counts of a worker that has ended. Counts after that worker's last report are lost. */
   end(worker: number): Promise<void> {
     // The calls of `#end` run one after the other, because each adds to the result of the previous one.
     this.#ending = this.#ending.then(() => this.#end(worker));

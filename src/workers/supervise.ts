@@ -8,7 +8,10 @@ import type { Logger } from "../observability/logger.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 import { MetricsRounds } from "./metrics-round.ts";
 
-/** How long to wait before a worker that has ended is replaced, in ms. It doubles with each worker that ends soon after its start. */
+/**
+ * How long the supervisor waits before it replaces a worker that has ended, in ms. The pause doubles with each worker that ends soon after
+ * its start.
+ */
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 30_000;
 /** A worker that has run for this long, in ms, has started successfully. */
@@ -161,12 +164,13 @@ class Supervisor implements Stoppable {
   }
 
   async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
-    // The last messages of a worker may arrive after its end. Its metrics count as those of an ended worker then.
+    // The last messages of a worker may arrive after it has ended. Its metrics have then been taken over already, so the message is
+    // ignored.
     if (!this.#running.has(worker)) return;
     if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
     if (message.type === "call")
       return send(worker, { type: "called", id: message.id, result: this.#deps.serveCall(message.call) });
-    // The first worker already serves metrics while it waits for the store.
+    // The asking worker is included even if it is not ready: the first worker serves metrics while it still waits for the store.
     const workers = new Map([...this.#ready, worker].map((each) => [each.pid ?? 0, each]));
     const ask = (id: number, round: number) => send(workers.get(id), { type: "metrics_wanted", id: round });
     const all = await this.#metrics.collect([...workers.keys()], ask);

@@ -11,8 +11,8 @@ const TIMEOUT_MS = 15_000;
 /** How long after a renewal no other one is needed, in ms. A device cookie lives longer. */
 const RENEWED_MS = 60_000;
 /**
- * How often a request is sent. The challenge of an earlier response may have expired; the response to the failed attempt contains a new
- * one.
+ * How often a request is sent at most. The challenge of an earlier response may have expired; the response to the failed attempt then
+ * contains a new challenge.
  */
 const MAX_ATTEMPTS = 3;
 
@@ -55,7 +55,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
     /** Returns whether the cookie was renewed so recently that it must still be valid, unless it was deleted. */
     isRenewed: () => restMs() > 0,
 
-    /** Notes that the cookie seems to be missing, so that the next renewal is not postponed. */
+    /** Records that the device cookie seems to be missing, so that the next call renews it. */
     doubt(): void {
       restMs = expired;
     },
@@ -64,7 +64,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
      * Renews the device cookie.
      *
      * @param known the keys of this browser
-     * @returns a response from which the validity of the key is unclear; undefined if the refresh may continue
+     * @returns a response that leaves open whether the key is valid; undefined if the refresh may continue
      */
     async renew(init: RequestInit, known: readonly DeviceRecord[]): Promise<Response | undefined> {
       let record = known.at(-1);

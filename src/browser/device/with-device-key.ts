@@ -66,7 +66,7 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
       (!current.isRenewed() && (await current.renew(init, known))) || realm.fetch(baseUrl + REFRESH, init);
     const wasRenewed = current.isRenewed();
     let response = await attempt();
-    // The cookie is missing or has expired, although its renewal was postponed.
+    // The device cookie seems to be missing or to have expired, although this module considered its renewal unnecessary.
     const { status } = response;
     if (known.length > 0 && (status === UNAUTHORIZED || (status === UNAVAILABLE && wasRenewed))) {
       current.doubt();

@@ -4,7 +4,10 @@ import { sessions as api } from "./api.ts";
 import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
 import { Empty, Given, Loading, Problem } from "./parts.tsx";
 
-/** The timeline is read again this many ms after sessions were ended here, because events are written a moment later. */
+/**
+ * After the user has ended sessions on the page, the timeline is read again at these times, in ms, because events are written a moment
+ * later.
+ */
 const REREADS_MS = [300, 1_000, 3_000, 10_000];
 
 type Props = {
@@ -38,7 +41,7 @@ export function Timeline({ subject, changed, live }: Props) {
     return () => timers.forEach(clearTimeout);
   }, [load, changed]);
   const loadEarlier = () => {
-    // The planned readings would fetch only the newest page, and so remove the earlier entries that are added now.
+    // The planned readings would load only the newest page of events, and thereby remove the earlier events that are added now.
     rereads.current.forEach(clearTimeout);
     load(loaded);
   };
@@ -96,8 +99,8 @@ function Entry({ event, device }: { readonly event: SessionEvent; readonly devic
 }
 
 /**
- * Displays the address of the device, and the admin credential that was used. If there is a credential, the address is that of its
- * holder.
+ * Displays the address of the user's device and, if an admin caused the event, the name and the address of the admin. `ipAddress` of such
+ * an event is the address of the admin.
  */
 function Origin({ event: { admin, ipAddress, client } }: { readonly event: SessionEvent }) {
   const device = admin === "" ? ipAddress : (client?.ipAddress ?? "");
