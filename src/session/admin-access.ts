@@ -17,11 +17,13 @@ export type Scope = (typeof SCOPES)[number];
 /** A caller of the admin API. The name is for the audit. */
 export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope> };
 
-/** The credentials that are in force now. */
+/** The credentials that are valid now. */
 export interface AdminAccess {
   byToken(token: string): Admin | undefined;
   /** Returns whether the credential of an admin that was found earlier is still valid. This costs less than finding the admin again. */
   holds(admin: Admin): boolean;
-  /** @param names the names in a verified client certificate. The first configured credential that has one of them counts. */
+  /**
+   * @param names the names in a verified client certificate. The result is the first configured credential that has one of these names.
+   */
   byCertificate(names: readonly string[]): Admin | undefined;
 }

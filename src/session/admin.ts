@@ -1,4 +1,4 @@
-/** The operations of an internal service on sessions of any subject. */
+/** The operations of the admin API on sessions of any subject. */
 import type { Audit, Requester } from "./audit.ts";
 import { originOf } from "./due-lines.ts";
 import type { Authentication, SessionId } from "./model.ts";

@@ -24,7 +24,7 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject?: string | undefined;
       readonly reason: EndReason;
-      /** The time of the step in the store. Present if the event is recorded later, from a due record (events.ts). */
+      /** The time at which the store ran the operation. Present if the event is recorded later, from a due record (events.ts). */
       readonly happenedAt?: StoreMs;
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */
@@ -36,16 +36,19 @@ export type AuditEvent =
     })
   | (OfSession & {
       readonly event: "authn_token_reuse";
-      /** The session was bound after this token was issued, and whoever presented the token has never had the device key. */
+      /**
+       * Two clients hold the token. The session was bound to a device key after the token was issued, and the client that presented the
+       * token has never had the key.
+       */
       readonly cause?: "two_holders";
       readonly happenedAt?: StoreMs;
     })
   /** A device key was registered. The session is bound to it from its first use. */
   | (DeviceOfSession & { readonly event: "device_registered" })
-  /** A device key was used for the first time: refreshing the session needs it from now on. */
+  /** A device key was used for the first time: from now on, a refresh of the session needs this key. */
   | (DeviceOfSession & { readonly event: "device_bound" })
   | (OfSession & { readonly event: "device_renewed" })
-  /** A device key was not registered: the session has another one, or the refresh token is outdated. */
+  /** The registration of a device key was refused: the session has another key, or the refresh token is outdated. */
   | {
       readonly event: "device_key_refused";
       readonly sid: SessionId;
@@ -58,11 +61,17 @@ export type AuditEvent =
       readonly operation: string;
       readonly reason: DeviceRefusalReason | KeyProofRefusal;
     }
-  /** A refresh of a bound session came without a fresh device cookie of its key, as from a copied cookie. */
+  /**
+   * A session that is bound to a device key was refreshed without a fresh device cookie for that key. This happens if the refresh token's
+   * cookie was copied.
+   */
   | (OfSession & { readonly event: "device_proof_missing" })
-  /** A refresh came without a fresh device cookie, which the browser could not renew, as it reports. The browser must try again. */
+  /**
+   * A refresh came without a fresh device cookie, and the browser reported that it could not renew the cookie. The browser must try
+   * again.
+   */
   | (OfSession & { readonly event: "device_renewal_skipped" })
-  /** A refresh or a logout of a session that is bound to a key came without a proof of that key, as from a copied token. */
+  /** A session that is bound to a key was refreshed or logged out without a proof of that key. This happens if the token was copied. */
   | (OfSession & {
       readonly event: "bound_key_missing";
       readonly operation: "refresh" | "logout";

@@ -41,10 +41,10 @@ export const RESERVED_CLAIMS: readonly string[] = [
 /** The service sets this claim, too, where STATUS_LIST is on. */
 export const RESERVED_WITH_STATUS: readonly string[] = [...RESERVED_CLAIMS, "status"];
 
-/** Claims that are set only by an authentication: when the session is created, or by a step-up. */
+/** Claims that are set only by an authentication: at the creation of the session, or at a later, stronger authentication (step-up). */
 export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 
-/** For each claim, the text before its value in a JSON object, with the comma that separates it from the member before. */
+/** For each claim, the text before its value in a JSON object, with the comma that separates the claim from the previous member. */
 const MEMBERS = CLAIMS.map(([name, { of }]) => ({ start: `,"${name}":`, of }));
 
 /** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. It runs in every refresh. */

@@ -26,7 +26,7 @@ export type Created = {
 };
 
 /**
- * Creates a session with its first tokens. If the subject then has more sessions than the cap allows, its oldest ones end.
+ * Creates a session with its first tokens. If the subject then has more sessions than the cap allows, its oldest sessions end.
  *
  * @param replaces a session that ends when this one is created
  */

@@ -1,9 +1,10 @@
 /**
  * Device binding: the rules for a session whose refreshes must prove possession of a key that its device holds.
  *
- * A pure function decides whether a refresh is allowed before the rules of rotation.ts apply. The embedded store calls it, the Redis script
- * (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two. docs/device-binding.md has the rules and the
- * reasons; an exhaustive search (test/session/device-search) found the rules and tests them. All times are the store's.
+ * A pure function decides whether a refresh is allowed before the rules of rotation.ts apply. The embedded store calls the function, the
+ * Redis script (store/redis/lua/rotate.lua) implements the same rules, and a differential test compares the two. docs/device-binding.md
+ * has the rules and the reasons; an exhaustive search (test/session/device-search) found the rules and tests them. All times are the
+ * store's.
  */
 import { type DeviceBinding, isProofKey, type KeyProof, thumbprintBytes, thumbprintOf } from "./device-key.ts";
 import type { Transport } from "./model.ts";
@@ -12,7 +13,7 @@ import { later, latest, type StoreMs } from "./time.ts";
 
 /** What a refresh request presents to prove possession of the session's key. */
 export type DevicePresentation = {
-  /** How long a device cookie is fresh, in ms. A session that requires a device key may be without one for so long at first. */
+  /** How long a device cookie is fresh, in ms. A new session that requires a device key may also be without a key for this long. */
   readonly lifeMs: number;
   /** The content of an authentic device cookie of this session, whether it is fresh or not. */
   readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
@@ -55,7 +56,7 @@ export type ServingVerdict = "unproven" | "proven" | "first_use";
 /** Why a request is refused if its session is bound to a key that each request must prove. */
 export type ProofRefusal = "proof_missing" | "other_key";
 
-/** The presentation of a client that knows nothing of device binding. */
+/** The presentation of a client that does not implement device binding. */
 export const NO_PRESENTATION: DevicePresentation = {
   lifeMs: Number.POSITIVE_INFINITY,
   cookie: undefined,
@@ -73,7 +74,7 @@ type DeviceSubject = {
 /**
  * Decides about a refresh before its token is checked.
  *
- * @param reuseIntervalMs the reuse interval of refresh tokens (R in rotation.ts), in ms
+ * @param reuseIntervalMs the reuse interval of refresh tokens (`R` in rotation.ts), in ms
  */
 export function judgeDevice(
   { device, deviceRequired, createdAt, transport, clientId }: DeviceSubject,
@@ -106,7 +107,7 @@ export function judgeDevice(
     return isBound ? "proven" : "first_use";
   }
   if (!isBound) return isGraceOver ? "required" : "unproven";
-  // The request left before the browser had its first device cookie, or its token was returned to such a request.
+  // The request was sent before the browser had its first device cookie, or its token was returned to a request that was.
   const inFlightMs = 2 * reuseIntervalMs;
   if (Math.abs(now - device.since) <= inFlightMs) return "unproven";
   return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing";
@@ -125,7 +126,7 @@ export function judgeEnd(
   return proof?.thumbprint === thumbprintOf(device) ? "allowed" : refusalOf(proof);
 }
 
-/** Returns whether a token was issued before the key was bound. Others than the key's holder may then have the token. */
+/** Returns whether a token was issued before the key was bound. In that case, other clients than the key's holder may have the token. */
 function isBeforeBinding({ since }: DeviceBinding, createdAt: StoreMs, issuedAt: StoreMs): boolean {
   return since > createdAt && issuedAt < since;
 }
@@ -134,12 +135,15 @@ function refusalOf(proof: KeyProof | undefined): ProofRefusal {
   return proof === undefined ? "proof_missing" : "other_key";
 }
 
-/** Returns whether another key may replace the session's key. It may if the response to the registration seems to be lost. */
+/** Returns whether another key may replace the session's key. This is allowed if the response to the registration seems to be lost. */
 export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseIntervalMs: number): boolean {
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }
 
-/** Returns whether a refresh token may register a key. An older token may not: every browser that legitimately had it has a newer one. */
+/**
+ * Returns whether a refresh token may register a key. An older token may not, because every browser that legitimately had it has a newer
+ * token by now.
+ */
 export function mayRegister(
   token: Pick<PresentedToken, "generation">,
   state: { readonly generation: number },
@@ -164,7 +168,7 @@ export function shownBy(
   return verdict;
 }
 
-/** Returns the key that a refresh has bound: the registered one, or the one of its proof. */
+/** Returns the key to which a refresh has bound the session: the registered key, or the key of the request's proof. */
 export function boundKey(
   { device, createdAt }: Pick<DeviceSubject, "device" | "createdAt">,
   { proof }: DevicePresentation,

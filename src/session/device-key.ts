@@ -13,15 +13,15 @@ type ProofKey = { readonly algorithm: "DPoP"; readonly thumbprint: Uint8Array };
 
 /** A proof of possession that came with a request and has been verified. */
 export type KeyProof = {
-  /** The SHA-256 thumbprint of its key (RFC 7638), base64url. */
+  /** The SHA-256 thumbprint of the proof's key (RFC 7638), base64url. */
   readonly thumbprint: string;
 };
 
 /**
- * The key of a session: that of a device, or one that its client proves with each request.
+ * The key of a session: the key of a device, or a key that the session's client proves with each request (DPoP).
  *
  * A device key is `registered` until its first use, because the response to the registration may be lost. The browser would then not know
- * that it must use the key. It is `bound` from the first refresh that presents a device cookie of the key. A key of DPoP is always bound.
+ * that it must use the key. It is `bound` from the first refresh that presents a device cookie of the key. A DPoP key is always bound.
  */
 export type DeviceBinding = DeviceKeyBinding | ProofKeyBinding;
 

@@ -6,7 +6,7 @@ import type { StoreMs } from "./time.ts";
 
 export type { DeviceKey } from "./device-key.ts";
 
-/** The key that a proof must be made with: at registration the one that the proof contains, at renewal the session's. */
+/** The key that a proof must be made with. At registration it is the key that the proof contains, at renewal the session's key. */
 export type DeviceProofExpectation =
   | { readonly kind: "registration" }
   | { readonly kind: "renewal"; readonly key: DeviceKey };
@@ -63,7 +63,10 @@ type DeviceCookieResult =
       readonly sid: SessionId;
       /** The thumbprint of the key that the cookie was issued for, 32 bytes. */
       readonly thumbprint: Uint8Array;
-      /** Decides whether the cookie is fresh. A stale cookie still shows that it came from the bound browser profile. */
+      /**
+       * When the cookie was issued, which decides whether it is fresh. A stale cookie still shows that it came from the bound browser
+       * profile.
+       */
       readonly issuedAtMs: StoreMs;
     }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };

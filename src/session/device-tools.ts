@@ -6,7 +6,7 @@ import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
 import { type StoreMs, storeMs } from "./time.ts";
 
-/** Remembers by session the thumbprint of its key. It may forget entries. */
+/** A cache of the thumbprints of keys, by session. It may drop entries. */
 interface SessionKeys {
   get(sid: SessionId): string | undefined;
   set(sid: SessionId, thumbprint: string): void;
@@ -23,9 +23,9 @@ export type DeviceTools = {
   readonly cookies: DeviceCookies;
   /** How long a device cookie is fresh, in ms. */
   readonly lifeMs: number;
-  /** The reuse interval of refresh tokens (R in rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
-  /** The store's time, which stamps challenges. It is the same for all instances, whose own clocks may differ. */
+  /** Returns the store's time, at which challenges are issued. It is the same for all instances, whose own clocks may differ. */
   readonly now: SessionStore["now"];
   /**
    * Remembers the keys of sessions, so that refreshes that prove the key have a rate limit of their own. Somebody with a stolen token,
@@ -38,7 +38,7 @@ export type DeviceTools = {
 export type PresentedDevice = {
   /** The values of the device cookies, followed by those of the marks: device cookies that were never fresh (device.ts). */
   readonly cookies: readonly string[];
-  /** The sessions whose device cookie the browser could not renew, as it reports. */
+  /** The sessions whose device cookie the browser reports that it could not renew. */
   readonly skipped: readonly string[];
   readonly proof?: KeyProof | undefined;
 };
@@ -54,7 +54,7 @@ export function devicePresentation(
 ): DevicePresentation {
   const skipped = presented.skipped.includes(sid);
   let newest: DevicePresentation["cookie"];
-  // A browser may also send an older cookie from another scope.
+  // A browser may also send an older cookie of the same name, which was set for another domain or path.
   for (const value of presented.cookies) {
     const cookie = cookies.read(value);
     if (cookie.ok && cookie.sid === sid && !(newest && newest.issuedAtMs >= cookie.issuedAtMs)) newest = cookie;

@@ -22,7 +22,7 @@ export type DeviceGranted = {
   readonly challenge: string;
 };
 
-/** The proof or its key is absent or refused. The next attempt needs a proof of this challenge. */
+/** The proof or its key is absent or refused. The next attempt needs a proof that contains this challenge. */
 export type ProofRequired = {
   readonly ok: false;
   readonly reason: "proof_required";

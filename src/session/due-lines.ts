@@ -1,5 +1,5 @@
 /**
- * Converts audit events and due records to the events that the store keeps. From a due record (events.ts) follows the same event that the
+ * Converts audit events and due records to the events that the store keeps. A due record (events.ts) is converted to the event that the
  * instance which wrote the record would have recorded.
  */
 import type { AuditEvent, Requester } from "./audit.ts";
@@ -7,12 +7,12 @@ import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./event
 import type { SessionStore } from "./ports.ts";
 import { storeMs, toWallClock, type WallClock } from "./time.ts";
 
-/** Returns the part of a due record that describes the request. The step that creates or ends a session stores it. */
+/** Returns the part of a due record that describes the request. The operation that creates or ends a session stores this part. */
 export function originOf(requester: Requester): Origin {
   return { ...callerOf(requester), ...requester.correlation?.() };
 }
 
-/** Returns the address of a requester, and the name of its credential of the admin API, as far as they are known. */
+/** Returns the address of a requester and the name of its admin API credential, if they are known. */
 function callerOf(requester: Requester): Pick<Origin, "address" | "admin"> {
   const address = requester.address();
   const { adminName: admin } = requester;

@@ -1,8 +1,8 @@
 import type { SessionId } from "./model.ts";
 
 /**
- * The closed list of errors that a caller can see (docs/errors.md has the same table, and a test compares
- * them). `message` is the public text: the same for every cause, so that an attacker learns nothing from it.
+ * The closed list of errors that a caller can see (docs/errors.md has the same table, and a test compares them). `message` is the public
+ * text. It does not depend on the cause, so that an attacker learns nothing from it.
  */
 export const ERRORS = {
   E001_AUTH_FAILURE: { http: 401, rpc: "unauthenticated", message: "authentication failed" },
@@ -88,9 +88,9 @@ export type RefusalReason =
  */
 export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   ...(["expired", "idle", "revoked", "unknown_session", "reuse"] as const),
-  // The client may be a browser that has lost its key.
+  // For the following reasons, the client may be a browser that has lost its key.
   ...(["two_holders", "device_proof_missing", "device_required", "proof_missing"] as const),
-  // The client is configured wrongly.
+  // For the following reasons, the client is probably configured wrongly.
   ...(["wrong_transport", "wrong_client"] as const),
 ]);
 
@@ -100,7 +100,7 @@ export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalRea
  */
 export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>(["absent", ...UNCOUNTED_REFUSALS]);
 
-/** The refusal of a credential that is proven invalid. */
+/** The refusal of a credential that is known to be invalid. */
 export type Refused = { readonly ok: false; readonly reason: RefusalReason; readonly sid?: SessionId | undefined };
 
 export type RateLimitName = "refresh" | "failures" | "create";

@@ -21,7 +21,7 @@ export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
    */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
-  /** Absent when all sessions were ended. */
+  /** Absent for a logout of everyone. */
   readonly sid?: SessionId;
   /** Absent if the subject is not known. */
   readonly subject?: string;
@@ -42,12 +42,12 @@ type EventsOf = { readonly sid: SessionId } | { readonly subject: string };
 
 /** How many events of one session are kept. After that many, only the end of the session is added. */
 export const MAX_EVENTS_PER_SESSION = 32;
-/** How many of a subject's most recent sessions are found by the subject. */
+/** How many sessions are found when events are selected by subject: its most recent sessions. */
 export const MAX_EVENT_SESSIONS = 64;
 /** How many logouts of everyone are kept. */
 export const MAX_ENDS_OF_ALL = 16;
 
-/** The request that caused a step. */
+/** Describes the request that caused an operation. */
 export type Origin = Partial<Correlation> & {
   readonly address?: string;
   readonly admin?: string;
@@ -55,7 +55,10 @@ export type Origin = Partial<Correlation> & {
   readonly subject?: string;
 };
 
-/** Names a due record. Each session is created once and ends once, and all sessions up to one time end once, so the name is unique. */
+/**
+ * Names a due record. The name is unique, because each session is created once and ends once, and at most one logout of everyone covers
+ * the sessions up to a given time.
+ */
 type DueKey = string;
 
 /** Returns the name of the due record that belongs to an event, or undefined for events that have none. */
@@ -79,7 +82,7 @@ export type DueRecord = {
   readonly since: StoreMs;
   readonly event: SessionEvent<StoreMs>;
   readonly ids: Partial<Correlation>;
-  /** Present for a reuse only: see `authn_token_reuse`. */
+  /** Present only if the session ended because a token was reused: see `authn_token_reuse`. */
   readonly cause?: "two_holders";
 };
 
@@ -119,6 +122,6 @@ export interface SessionEventLog {
    */
   dueRecords(): Promise<readonly DueRecords[]>;
 
-  /** Claims a due record. Returns true to exactly one instance; the age of the record then starts again. */
+  /** Claims a due record. Returns true to exactly one instance. The age of the record then starts at 0 again. */
   claimRecord(record: DueRecord): Promise<boolean>;
 }

@@ -1,13 +1,13 @@
 /**
- * Ends sessions that have expired, so that everyone who is notified of endings is notified of expiries. Every instance looks for such
- * sessions. The store ends each of them once, and leaves a due record, so that the ending is recorded even if this process dies.
+ * Ends sessions that have expired, so that every receiver of endings is also notified of expiries. Every instance looks for expired
+ * sessions. The store ends each of them once, and writes a due record, so that the ending is recorded even if this process dies.
  */
 import { type Audit, UNKNOWN_REQUESTER } from "./audit.ts";
 import type { SessionStore } from "./ports.ts";
 
 /**
  * How often expired sessions are looked for, in ms. An instance reserves a part of the store for 30 s while it looks there, so even if it
- * dies, another one finds the expired sessions within a minute.
+ * dies, another instance finds the expired sessions within a minute.
  */
 const LOOK_FOR_EXPIRED_MS = 10_000;
 /** The pause before the next step if expired sessions are left, in ms. In the meantime, those that have ended are recorded. */
@@ -23,7 +23,7 @@ type Deps = {
 export type Expiry = {
   /** Ends and records the sessions that have expired. It runs by itself; tests call it when they move the clock. */
   look(): Promise<void>;
-  /** Stops after the step that is under way. */
+  /** Stops after the call of the store that is under way. */
   close(): Promise<void>;
 };
 

@@ -2,7 +2,7 @@ import type { FeedLog } from "./feed-log.ts";
 import type { Revocation } from "./model.ts";
 import type { StoreMs } from "./time.ts";
 
-/** How many revocations one batch has at most: some 60 KiB. */
+/** The maximum number of revocations in one batch, which then has some 60 KiB. */
 const MAX_BATCH = 1000;
 /** For how many positions in the log the next batch is kept, so that all watchers at the same position share it. */
 const MAX_SHARED = 16;

@@ -4,7 +4,9 @@ import type { StoreMs } from "./time.ts";
 /** The revocations that have not expired, in memory. The position of an entry is the number of entries appended before it. */
 export class FeedLog {
   readonly #entries: Revocation[] = [];
-  /** The time until which each session is revoked. A second ending of a session may last longer than the first. */
+  /**
+   * The time until which each session is revoked. If a session was revoked twice, the second revocation may expire later than the first.
+   */
   readonly #latestExpiry = new Map<SessionId, StoreMs>();
   #start = 0;
 
@@ -24,7 +26,7 @@ export class FeedLog {
     return this.#entries.slice(from, from + limit);
   }
 
-  /** Appends the entries that are new. */
+  /** Appends the revocations that the log does not contain yet. */
   append(revocations: readonly Revocation[], now: StoreMs): void {
     for (const entry of revocations) {
       const { sid, expiresAt } = entry;

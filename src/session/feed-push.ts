@@ -23,8 +23,8 @@ type Feed = {
 };
 
 /**
- * Passes on batches as they arrive, until `take` returns a promise or the watch ends. A watcher that keeps up costs one call of `take`
- * for each batch: promises and async iterables would cost several times as much as writing the bytes.
+ * Passes batches to `take` as they arrive, until `take` returns a promise or the watch ends. A watcher that keeps up costs one call of
+ * `take` for each batch: promises and async iterables would cost several times as much as writing the bytes.
  */
 export function pushAtOnce(
   { position, isBehind }: Place,

@@ -9,7 +9,10 @@ const MAX_PAUSE_MS = 25;
  * process; those of more than 8 ms take a greater share, because the pause is limited.
  */
 const PAUSE_PER_COST = 3;
-/** The smallest pause, in ms: Node's timers are no finer. A shorter one is left out, so cheap rounds follow each other at once. */
+/**
+ * The smallest pause, in ms, because it is the resolution of Node's timers. A shorter pause is skipped, so cheap rounds follow each other
+ * at once.
+ */
 const MIN_PAUSE_MS = 1;
 
 /**
@@ -27,13 +30,16 @@ export class FeedWakes {
 
   /**
    * @param cpuMs the processor time of this process. Elapsed time would be wrong: on a busy machine a cheap round takes long, and the
-   * pause after it would delay news for no reason
+   * pause after it would delay new revocations for no reason
    */
   constructor(cpuMs: Clock) {
     this.#cpuMs = cpuMs;
   }
 
-  /** How often watchers were woken so far. A watcher that was busy compares the number to see whether it was woken in the meantime. */
+  /**
+   * How often watchers were woken so far. A watcher that was busy compares this number with an earlier value to see whether it was woken
+   * in the meantime.
+   */
   get count(): number {
     return this.#count;
   }

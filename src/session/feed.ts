@@ -1,8 +1,8 @@
 /**
- * The revocation feed: one follower of the store's log in each process, however many watchers there are.
+ * The revocation feed. Each process reads the store's log only once, however many watchers there are.
  *
- * Batches arrive at a steady interval while the store responds, with or without revocations. In an outage, batches are sent only for news,
- * and are marked as incomplete. Every revocation is delivered at least once.
+ * Batches arrive at a steady interval while the store responds, with or without revocations. In an outage, batches are sent only when
+ * there is something new, and are marked as incomplete. Every revocation is delivered at least once.
  *
  * Everything that has not expired is kept in memory, so that no watcher costs the store a read, whatever its cursor. All times
  * of revocations and batches are the store's: they are compared with each other, never with a clock.
@@ -16,11 +16,13 @@ import type { Revocation } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
 import { latest, storeMs } from "./time.ts";
 
-/** How often the log is read and a batch is sent without an announcement, in ms: half of the promised heartbeat. Announcements may be lost. */
+/**
+ * How often the log is read and a batch is sent, in ms, even without a notification from the store. It is half of the promised heartbeat.
+ */
 const HEARTBEAT_INTERVAL_MS = 500;
 /**
  * The greatest age of the last reading of the log, in ms, at which batches are marked as complete. A new watcher cannot know how old its
- * first batch is, so its knowledge may be older by this time. Verifiers reconnect after a longer silence (3 s).
+ * first batch is, so its data may be older by this time. Verifiers reconnect after a longer silence (3 s).
  */
 const MAX_READING_AGE_MS = 2000;
 /** How long a watcher may take to accept a batch, in ms. After that the watch ends, and the watcher can resume at its cursor. */
@@ -38,7 +40,7 @@ export type RevocationFeed = {
   watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
   /** Works as `watch`, for a part of this service, which does not count as a watcher. */
   watchHere: RevocationFeed["watch"];
-  /** Sends the watchers a batch at once, even in an outage. It is called for news that is not in the log, such as a revoked key. */
+  /** Sends the watchers a batch at once, even in an outage. It is called for changes that are not in the log, such as a revoked key. */
   wakeWatchers(): void;
   state(): FeedState;
   /** Ends all watches, and makes new ones end at once. */
@@ -55,18 +57,18 @@ export type FeedState = {
 
 type Deps = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
-  /** Measures how old the last reading is: a clock in ms that is never set. */
+  /** A monotonic clock in ms, which measures how old the last reading is. */
   readonly clock: Clock;
   /** Measures how long watchers take: the time in ms that this process was running, and so could notice that they took a batch. */
   readonly ranMs: Clock;
   /** Measures what waking the watchers costs: the processor time of this process, ms. */
   readonly cpuMs: Clock;
-  /** A name in base64url that no other process has, and that this process does not have again after a restart. */
+  /** The unique name of this process, in base64url. After a restart the process has a new name. */
   readonly instance: string;
   readonly onError: (error: unknown) => void;
-  /** How often the log is read without a hint, in ms. 0 means that a reading itself waits until there is something to read. */
+  /** How often the log is read without a notification, in ms. 0 means that a reading itself waits until there is something to read. */
   readonly readIntervalMs?: number;
-  /** Returns how old the last reading is, in ms, if a relay has made it. By default the age counts from its beginning. */
+  /** Returns how old the last reading is, in ms, if a relay has made it. By default, the age is the time since the reading began. */
   readonly ageMs?: () => number;
 };
 
@@ -86,12 +88,14 @@ class Feed implements RevocationFeed {
   #asOf = storeMs(0);
   #watchers = 0;
   #readAt: number | undefined;
-  /** All sessions that were created up to this time have ended. It never decreases: a watcher may not have received its last change yet. */
+  /**
+   * All sessions that were created up to this time have ended. It never decreases, as a watcher may not have received the latest value.
+   */
   #revokedUntil = storeMs(0);
   #storeResponds = false;
   #hasReadAll = false;
   #closed = false;
-  /** Whether a hint said, since the last reading began, that entries may have been missed. */
+  /** Whether a notification has said, since the last reading began, that entries may have been missed. */
   #missed = false;
   #readNow = () => {};
 
@@ -126,7 +130,7 @@ class Feed implements RevocationFeed {
     return this.#deps.ageMs?.() ?? this.#deps.clock() - this.#readAt;
   }
 
-  /** Returns whether the last reading is recent. If the store or the process stalls, readings become old before an error shows it. */
+  /** Returns whether the last reading is recent. If the store or the process stalls, the reading becomes old before an error occurs. */
   #isCurrent(): boolean {
     return this.#storeResponds && this.#hasReadAll && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
@@ -227,7 +231,7 @@ class Feed implements RevocationFeed {
     this.#firstRead.resolve();
   }
 
-  /** Parses a cursor: a position in the memory of one instance. With the cursor of another instance, everything is delivered again. */
+  /** Parses a cursor: a position in the memory of one instance. If the cursor is from another instance, everything is delivered again. */
   #parseCursor(text: string): number {
     if (text === "") return this.#log.start;
     const [, givenBy, at] = /^([\w-]+)\.(\d{1,15})$/.exec(text) ?? [];

@@ -19,7 +19,7 @@ export type SessionFilter = {
 
 export const EVERY_SESSION: SessionFilter = {};
 
-/** Whether the filter has conditions other than times. Few sessions may match then. */
+/** Returns whether the filter has conditions other than times. Few sessions may match such a filter. */
 export function isSelective({ subjectPrefix, clientId, device, ipAddress }: SessionFilter): boolean {
   return (subjectPrefix ?? clientId ?? device ?? ipAddress) !== undefined;
 }

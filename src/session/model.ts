@@ -1,4 +1,4 @@
-/** The model of the domain: plain data that all rooms share. All times of sessions are the store's (time.ts). */
+/** The model of the domain: plain data that all directories of src share. All times of sessions are the store's (time.ts). */
 
 import { type DeviceBinding, isProofKey, thumbprintBytes } from "./device-key.ts";
 import type { StoreMs, WallMs } from "./time.ts";
@@ -9,7 +9,10 @@ import type { StoreMs, WallMs } from "./time.ts";
  */
 export type SessionId = string & { readonly __brand: "SessionId" };
 
-/** Names a part of the store: the one that has a session, or all sessions of a subject. The parts may have different clocks. */
+/**
+ * Names a part of the store: the part that has a session, or the part that has all sessions of a subject. The parts may have different
+ * clocks.
+ */
 export type Place = { readonly sid: SessionId } | { readonly subject: string };
 
 /** The device data of a session, as its user sees it. */
@@ -19,7 +22,7 @@ export type ClientData = {
   readonly displayName: string;
 };
 
-/** The audience of access tokens, in the form of `aud` (RFC 7519 section 4.1.3): one, or several in a list. */
+/** The audience of access tokens, in the form of `aud` (RFC 7519 section 4.1.3): one audience, or a list of several. */
 export type Audience = string | readonly [string, ...string[]];
 
 export function audiencesOf(audience: Audience): readonly [string, ...string[]] {
@@ -111,7 +114,7 @@ export type Revocation = {
 
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
 
-/** Returns the session id in a text, or undefined if the text is none. 17 bytes leave two spare bits, which must be zero. */
+/** Returns the text as a session id, or undefined if the text is not a session id. 17 bytes leave two spare bits, which must be zero. */
 export function parseSessionId(text: string): SessionId | undefined {
   return SESSION_ID.test(text) ? (text as SessionId) : undefined;
 }

@@ -12,7 +12,7 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 type Credentials = {
   readonly accessTokens: Pick<AccessTokens, "verify">;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
-  /** The audiences whose access tokens may act on sessions here. A token that was issued for another service may not. */
+  /** The audiences whose access tokens may act on sessions. A token that was issued only for other audiences may not. */
   readonly audiences: ReadonlySet<string>;
 };
 
@@ -36,7 +36,7 @@ const ABSENT: Refused = { ok: false, reason: "absent" };
 type NotFound = { readonly ok: false; readonly reason: "not_found" };
 const NOT_FOUND: NotFound = { ok: false, reason: "not_found" };
 
-/** Verifies an access token. The store decides whether its session is live, in the step that acts on it. */
+/** Verifies an access token. The store decides whether its session is live, in the operation that acts on the session. */
 export function authenticate(
   { accessTokens, audiences }: Pick<Credentials, "accessTokens" | "audiences">,
   presented: PresentedAccessToken,
@@ -47,7 +47,10 @@ export function authenticate(
   return requireKey(requireAudience(verified, audiences), presented);
 }
 
-/** Refuses a token that is bound to another key than that of the proof (RFC 9449 section 7.1), or to none if one is required. */
+/**
+ * Refuses a token that is bound to another key than that of the proof (RFC 9449 section 7.1). If a proof is required, it also refuses a
+ * token that is bound to no key.
+ */
 function requireKey(
   authenticated: Authenticated | Refused,
   { proof, needsProof = false }: PresentedAccessToken,
@@ -99,9 +102,9 @@ export function authenticateLogout(
 }
 
 /**
- * Ends the session of an access token, and those of the same subject whose refresh tokens are in the cookies of the request: the response
- * clears these cookies. If the store has lost the session, it is marked as ended nevertheless, because its access tokens may still be
- * valid. An expired access token counts only while its session is live.
+ * Ends the session of an access token, and the sessions of the same subject whose refresh tokens are in the cookies of the request,
+ * because the response clears these cookies. If the store has lost the session, it is marked as ended nevertheless, because its access
+ * tokens may still be valid. An expired access token counts only while its session is live.
  */
 export async function logout(
   deps: Deps<"end" | "endOwned">,
@@ -115,7 +118,8 @@ export async function logout(
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
   }
-  // The token proves that the session existed.
+  // An access token that has not expired proves that the session existed, so the ending is recorded even if the store has lost the
+  // session.
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "logout" }, requester);
@@ -123,9 +127,9 @@ export async function logout(
 }
 
 /**
- * Ends the sessions of the refresh tokens in a cookie, of any generation. Only their client and an attacker that stole them can present
- * them, and both may end the sessions. Ending a session that has already ended is no error. A session that is bound to a key which each
- * request must prove ends only with that proof.
+ * Ends the sessions of the refresh tokens in a cookie, of any generation. Only the tokens' client and an attacker that stole the tokens
+ * can present them, and both may end the sessions. Ending a session that has already ended is no error. A session that is bound to a key
+ * which each request must prove ends only with that proof.
  */
 export async function logoutByCookie(
   deps: Deps<"end" | "find">,

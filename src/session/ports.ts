@@ -27,7 +27,10 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 export type * from "./store-outcomes.ts";
 
-/** The store cannot respond: it is unreachable, loading, read-only, out of memory or timed out. Whether the step was done is unknown. */
+/**
+ * The store cannot respond: it is unreachable, loading, read-only, out of memory or timed out. Whether the operation took effect is
+ * unknown.
+ */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 }
@@ -37,15 +40,18 @@ export class StoreBusy extends StoreUnavailable {
   override readonly name = "StoreBusy";
 }
 
-/** The store responds but must not be used until an operator has fixed it. The service does not start; later, this is an outage. */
+/**
+ * The store responds but must not be used until an operator has fixed it. At its start, the service then exits; later, it treats this as
+ * an outage.
+ */
 export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
 
 /**
- * All times that go through this port are the store's own (time.ts). A step that is given an `origin` also writes a due record of every
- * session that it creates or ends (events.ts); a refresh that detects a reused token always does. So endings are recorded even if the reply
- * is lost.
+ * All times that go through this port are the store's own (time.ts). An operation that is given an `origin` also writes a due record of
+ * every session that it creates or ends (events.ts); a refresh that detects a reused token always writes one. So endings are recorded
+ * even if the reply is lost.
  */
 export interface SessionStore extends SessionEventLog {
   /**
@@ -61,8 +67,8 @@ export interface SessionStore extends SessionEventLog {
   ): Promise<CreateOutcome>;
 
   /**
-   * Refreshes a session: applies the rules of device-binding.ts, then those of rotation.ts, to the stored state. `reuse` and `two_holders`
-   * also end the session. A successful rotation moves the idle expiry.
+   * Refreshes a session: applies the rules of device-binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and
+   * `two_holders` also end the session. A successful rotation moves the idle expiry.
    *
    * @param device what the request presents of a device key; undefined means the same as NO_PRESENTATION
    */
@@ -79,7 +85,7 @@ export interface SessionStore extends SessionEventLog {
   /** Removes the device key of a session. */
   unbind(sid: SessionId): Promise<UnbindOutcome>;
 
-  /** Returns a session, its rotation state, and the store's time to compare them with. */
+  /** Returns a session, its rotation state, and the store's time, with which the times of both are compared. */
   find(sid: SessionId): Promise<Found>;
 
   /** Returns the subject's live sessions, newest first (by creation, then sid). `from` is the `next` of the previous page. */
@@ -117,7 +123,8 @@ export interface SessionStore extends SessionEventLog {
 
   /**
    * Ends a bounded number of sessions that are past their lifetimes (reason `expired`). Each ends once, however many instances look for
-   * them. An instance looks at a part of the store while it holds that part; if it dies, another one takes over within half a minute.
+   * them. An instance looks at a part of the store while it holds that part; if the instance dies, another instance takes over within
+   * half a minute.
    */
   expire(): Promise<ExpireOutcome>;
 
@@ -128,9 +135,9 @@ export interface SessionStore extends SessionEventLog {
   revocations(cursor: string | undefined): Promise<RevocationBatch>;
 
   /**
-   * Calls `wake` soon after entries were appended to the log, by any instance, with those that are known;
-   * an empty hint means that entries may have been missed. This is only a hint: it may arrive late, twice or never. Only the log is
-   * complete; callers read it after an empty hint and at least once a second. Returns a function that stops the calls.
+   * Calls `wake` soon after entries were appended to the log, by any instance, with the entries that are known; an empty list means that
+   * entries may have been missed. Such a call is only a hint: it may come late, twice or never. Only the log is complete, so callers read
+   * it after an empty list and at least once a second. Returns a function that stops the calls.
    */
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void;
 
@@ -216,7 +223,7 @@ export interface AccessTokens {
 export interface RateLimit {
   /** Counts one event for `key`. Returns undefined within the limit, otherwise how long to wait, in ms. */
   take(key: string): number | undefined;
-  /** Takes back one counted event. It is for events that failed through no fault of their caller. */
+  /** Uncounts one counted event. It is for events that failed through no fault of their caller. */
   giveBack(key: string): void;
 }
 
@@ -233,5 +240,5 @@ export interface Random {
   nonce(): string;
 }
 
-/** A steady clock, in ms. It is never set, and only differences between its times have a meaning. */
+/** A monotonic clock, in ms. Only differences between its times have a meaning. */
 export type Clock = () => number;

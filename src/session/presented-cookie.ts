@@ -1,18 +1,19 @@
 /**
  * Decides which session a request is about, if the browser sends several refresh token cookies.
  *
- * A browser keeps a cookie of the same name for each domain and path in which it was set, and sends all of them. So a changed
- * `COOKIE_DOMAIN` or `COOKIE_PATH` leaves an old one beside the new one, and a sibling domain can plant one. Values that are not tokens
- * of this service are ignored. If several tokens belong to one session, the newest counts: the browser had the others before.
+ * A browser keeps a cookie of the same name for each domain and path in which it was set, and sends all of them. So after a change of
+ * `COOKIE_DOMAIN` or `COOKIE_PATH`, the browser sends an old cookie beside the new one, and a sibling domain can plant a cookie. Values
+ * that are not tokens of this service are ignored. If several tokens belong to one session, only the newest is used, because the browser
+ * received the others before it.
  */
 import type { Refused } from "./errors.ts";
 import type { RefreshToken, RefreshTokens, SessionStore } from "./ports.ts";
 import type { PresentedToken } from "./rotation.ts";
 
-/** The value of the cookie, nearly always a single one. A list has several different values. */
+/** The value of the cookie. In the rare case that the request has several different values, it is a list of them. */
 export type PresentedCookie = string | undefined | readonly string[];
 
-/** How many sessions the tokens of one request may belong to. The store is read once for each. */
+/** How many sessions the tokens of one request may belong to. The store is read once for each session. */
 const MAX_SESSIONS = 4;
 
 const AMBIGUOUS: Refused = { ok: false, reason: "ambiguous" };
@@ -42,7 +43,8 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
   for (const value of values) {
     const result = refreshTokens.parse(value);
     if (!result.ok) {
-      // An unknown key may only not be loaded yet, so the token may be valid. This reason is therefore reported before the others.
+      // An unknown key may be a new key that is not loaded yet, so the token may be valid. This reason is therefore reported before the
+      // others.
       if (refusal.reason !== "unknown_key") refusal = result;
       continue;
     }
@@ -57,8 +59,8 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
 
 /**
  * Returns the tokens, with that of the newest live session first. If live sessions have different subjects, the request is refused: one
- * of them may be planted, and nothing tells which. Sessions that are not live are ignored. The step that acts on a session checks again
- * that it is live.
+ * of the tokens may be planted, and nothing shows which. Sessions that are not live are ignored. The operation that acts on a session
+ * checks again that it is live.
  *
  * @returns a promise only if the store has to be read
  */

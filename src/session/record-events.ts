@@ -1,11 +1,11 @@
 /**
- * Records what happens to sessions: an audit line at once, and an event that the store keeps. Operations never wait for it. Creations and
- * endings are recorded exactly once, even if the responses to their callers are lost (events.ts).
+ * Records what happens to sessions: an audit line at once, and an event that the store keeps. Operations never wait for the recording.
+ * Creations and endings are recorded exactly once, even if the responses to their callers are lost (events.ts).
  *
- * This module also finds due records that other instances have left behind (events.ts). It takes one over when the record is old enough and
- * its part of the store has been readable for all that time: a live instance that reaches the store has deleted its due record by then. So
- * an event is recorded twice only if an instance dies, or loses a store that others reach, in the some 20 ms between writing the line and
- * writing the event.
+ * This module also finds due records that other instances have left behind (events.ts). It takes over a due record when the record is old
+ * enough and its part of the store has been readable for all that time: a live instance that reaches the store has deleted its due record
+ * by then. So an event is recorded twice only if an instance dies, or loses a store that others reach, in the some 20 ms between writing
+ * the line and writing the event.
  */
 import type { Audit } from "./audit.ts";
 import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";
@@ -25,21 +25,24 @@ const MAX_GAP_MS = 3 * LOOK_MS;
 /** How often this process checks whether it was suspended, in ms. A gap of this length counts as a suspension. */
 const TICK_MS = 1_000;
 const MAX_STALL_MS = 5_000;
-/** A due record is taken over when it is older than the longest step of the store plus this time, in ms, for stalls and writing. */
+/**
+ * A due record is taken over when it is older than the longest operation of the store plus this time, in ms, which allows for stalls and
+ * for writing the event.
+ */
 const PATIENCE_MS = 20_000;
 
 type Deps = {
   readonly log: Pick<SessionStore, "recordEvents" | "dueRecords" | "claimRecord" | "shiftMs">;
-  /** Writes the audit lines. */
+  /** The audit log, which gets a line for each event. */
   readonly lines: Audit;
   readonly clock: WallClock;
-  /** The process's own clock, which is never set, in ms. */
+  /** The monotonic clock of the process, in ms. */
   readonly steady: Clock;
   /** Makes the texts that distinguish events that are otherwise equal. */
   readonly newId: () => string;
   /** How long events are kept, in ms; 0 keeps none. */
   readonly retentionMs: number;
-  /** How long a step of the store may take, in ms, if the process is not suspended. */
+  /** How long an operation of the store may take, in ms, if the process is not suspended. */
   readonly maxStepMs: number;
   readonly onLost: (count: number) => void;
 };
@@ -74,7 +77,7 @@ class Recorder implements EventRecorder {
   #closed = false;
   #tickedAt: number;
   #doubtfulUntil = Number.NEGATIVE_INFINITY;
-  /** For each part of the store, since when it has been readable, and when it was last read, in ms by the process's own clock. */
+  /** For each part of the store, since when it has been readable, and when it was last read, in ms by the process's monotonic clock. */
   #readable = new Map<string, { readonly since: number; readonly last: number }>();
 
   constructor(deps: Deps) {
@@ -90,8 +93,9 @@ class Recorder implements EventRecorder {
     const { lines } = this.#deps;
     const kept = keptOf(event, requester, this.#keeping);
     const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
-    // If this process was suspended, another instance may have claimed the due record of this step. If memory is full, the event cannot be
-    // kept. In both cases nothing is recorded here: the event is recorded by whichever instance claims the due record, exactly once.
+    // If this process was suspended, another instance may have claimed the due record of this operation. If memory is full, the event
+    // cannot be kept. In both cases nothing is recorded here: the event is recorded by whichever instance claims the due record, exactly
+    // once.
     if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;
@@ -138,7 +142,7 @@ class Recorder implements EventRecorder {
     try {
       if (rest.length > 0) rest = await log.recordEvents(rest, retentionMs);
     } catch {
-      // The events are written again, whatever the error was.
+      // After any error, the events stay in memory and are written again later.
     }
     this.#sent = [];
     this.#keep([...rest, ...this.#waiting]);
@@ -157,7 +161,10 @@ class Recorder implements EventRecorder {
     this.#tickedAt = this.#deps.steady();
   }
 
-  /** Returns whether a step that seems to be done just now may be old, because this process was suspended and has not caught up yet. */
+  /**
+   * Returns whether an operation that seems to have ended just now may have ended long ago, because this process was suspended and has
+   * not caught up yet.
+   */
   #isDoubtful(): boolean {
     const now = this.#deps.steady();
     if (now - this.#tickedAt > MAX_STALL_MS) this.#doubtfulUntil = now + this.#deps.maxStepMs;

@@ -61,7 +61,8 @@ type KeyRequired = Refused & {
  * The browser must try again. Nothing is proven invalid, and nothing was changed.
  *
  * - `device_renewal_skipped`: the browser could not renew its device cookie.
- * - `device_cookie_stale`: a clock was set back, so the browser takes its old device cookie for a valid one. It renews once that is gone.
+ * - `device_cookie_stale`: a clock was set back, so the browser regards its old device cookie as valid. It renews the cookie when the old
+ *   one has expired in the browser.
  */
 type RenewalDue =
   | { readonly ok: false; readonly reason: "device_renewal_skipped" }
@@ -69,7 +70,7 @@ type RenewalDue =
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
-/** Stands for the time of the refresh: a session that requires a key and has none may always register one. */
+/** Is used as the time of the refresh, because a session that requires a key and has none may register one at any time. */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
@@ -79,7 +80,7 @@ type TokenRequest = { readonly clientId: string; readonly proof?: KeyProof | und
 
 /**
  * Exchanges a refresh token for a new access token and the session's current refresh token. If a browser presents tokens of several
- * sessions, the token of the newest session counts.
+ * sessions, the token of the newest session is used.
  *
  * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
  *
@@ -98,7 +99,7 @@ export async function refresh(
   if (!ordered.ok) return ordered;
   const [token, ...others] = ordered.tokens;
 
-  // The limit is checked after the MAC, so that only the session's own client can use it up, and before anything is rotated.
+  // The limit is checked after the MAC, so that only the session's own client can use the limit up. It is checked before the rotation.
   const { device } = deps;
   const presentation =
     tokenRequest === undefined
@@ -111,7 +112,8 @@ export async function refresh(
   try {
     rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
   } catch (error) {
-    // Without a reply of the store the attempt does not count. Otherwise tabs that retry during an outage would be limited after it.
+    // Without a reply of the store the attempt does not count. Otherwise tabs that retry during an outage would be over the limit after
+    // the outage.
     deps.refreshLimit.giveBack(limitKey);
     throw error;
   }
@@ -123,7 +125,8 @@ export async function refresh(
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
-  // The wrong client does no harm: it has bound no key, and when the right client presents the token, it gets the same new token.
+  // The store has rotated the token, which does no harm: the wrong client has bound no key, and when the right client presents the token,
+  // it gets the same new token.
   if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
     return { ok: false, reason: "wrong_client", sid };
   }
@@ -136,7 +139,8 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // Only one of several parallel requests gets an offer: a browser makes a key for each, and may sign six times in nine minutes.
+    // Only one of several parallel requests gets an offer, because a browser makes a key for each offer, and may sign only six times in
+    // nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }
@@ -153,7 +157,7 @@ export function refuseOverLimit(
   presentsDevice: () => boolean,
   requester: Requester,
 ): Limited | undefined {
-  // If the request presents several tokens, only the store knows whose session counts, so nothing can be decided here.
+  // If the request presents several tokens, only the store knows which session is refreshed, so nothing can be decided before it is read.
   if (others.length > 0) return undefined;
   const retryAfterMs = refreshLimit.peek(sid);
   if (retryAfterMs === undefined || presentsDevice()) return undefined;

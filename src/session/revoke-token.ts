@@ -20,7 +20,8 @@ export async function revokeToken(
 ): Promise<{ readonly ok: true } | Refused> {
   const parsed = deps.refreshTokens.parse(text);
   if (parsed.ok) return logoutByCookie(deps, [parsed.token], requester, proof);
-  // An access token would be malformed as a refresh token. For any other reason the token is a refused refresh token.
+  // If the token is an access token, parsing it as a refresh token fails with `malformed`. Any other reason means that it is a refresh
+  // token, and refused.
   if (parsed.reason !== "malformed") return parsed;
   const authenticated = authenticate(deps, { token: text, proof });
   if (!authenticated.ok) return authenticated;

@@ -1,19 +1,18 @@
 /**
- * Rotation: what one presented refresh token does to its session.
+ * Rotation: the effect of a presented refresh token on its session.
  *
- * A pure function, `state × token × now → outcome, state'`. The embedded store calls it, the Redis
- * script (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two.
- * The rules were found by exhaustive search (test/session/rotation.search.test.ts); their numbers are
- * those of the table in docs/rotation.md. All times are the store's.
+ * A pure function, `state × token × now → outcome, state'`. The embedded store calls the function, the Redis script
+ * (store/redis/lua/rotate.lua) implements the same rules, and a differential test compares the two. The rules were found by exhaustive
+ * search (test/session/rotation.search.test.ts); their numbers are those of the table in docs/rotation.md. All times are the store's.
  *
  * The reuse interval, R, is the only constant. Two searches show that no time limit here can be changed: if one were shorter, a browser
  * whose requests take up to R/2 would be logged out; if one were longer, two holders of one token would never be detected.
  *
  * What distinguishes an attacker from another tab: a browser has one cookie jar, so that what it may still present follows from when
- * responses were sent. It can use a child (the token that replaces the presented one) until 2 R after that child was made, while its other
- * requests get further children, and not later. Once no child of a token has been returned for R, the first child to be used is the only
- * one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. This is why `repeat` changes the
- * state too: two histories may differ in nothing but the time of the last response.
+ * responses were sent. It can use a child (the token that replaces the presented one) until 2 R after that child was made, while its
+ * other requests get further children, and not later. Once no child of a token has been returned for R, the first child to be used is the
+ * only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. For this reason `repeat`
+ * changes the state, too: two sequences of requests may differ only in the time of the last response.
  */
 
 import { type StoreMs, storeMs } from "./time.ts";
@@ -24,7 +23,7 @@ export type RotationState = {
   readonly generation: number;
   /** `n`: nonce of the confirmed token; empty before the first use. */
   readonly nonce: string;
-  /** `f`: other tokens of the confirmed token's generation count as confirmed, too, if they were issued at this time or later. */
+  /** `f`: a token of the confirmed token's generation also counts as confirmed if it was issued at this time or later. */
   readonly siblingsSince: StoreMs;
   /** `c`: nonce of the current child, which has generation g + 1. */
   readonly childNonce: string;
@@ -69,11 +68,12 @@ export function firstState(childNonce: string): RotationState {
 }
 
 /**
- * Decides about a token with a valid MAC, in a session that exists and is within both lifetimes.
+ * Decides the outcome for a token with a valid MAC, in a session that exists and is within both lifetimes.
  *
  * @param freshNonce the nonce of the next refresh token, if one is made
  * @param reuseIntervalMs the reuse interval (R), in ms
- * @param isHeld whether the request proves the key that the session is bound to. Then every generation is served.
+ * @param isHeld whether the request proves the key that the session is bound to. If so, tokens of every earlier generation are accepted,
+ * too
  */
 export function decide(
   state: RotationState,
@@ -91,9 +91,9 @@ export function decide(
   const child =
     ahead === 1 && (isHeld || token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseIntervalMs);
   const confirmed =
-    // The holder of the key may still have any earlier token.
+    // The token may be any earlier one if the request proves the session's key, because the holder of the key may still have old tokens.
     (ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince)) || (isHeld && ahead <= 0);
-  // The request left before its tab received the token that is confirmed now.
+  // The request was sent before its tab received the token that is confirmed now.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
 
   // Rule 1: the token was presented by another tab, by a command that was sent again, or by a slow request.

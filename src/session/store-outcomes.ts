@@ -40,9 +40,12 @@ export type RotateOutcome =
       /** What the refresh has proven about the session's device key. */
       readonly device: ServingVerdict;
     }
-  /** The session has ended: its token was reused (`reuse`), or somebody without its device key holds one (`two_holders`). */
+  /** The session has ended: its token was reused (`reuse`), or a client without its device key also holds a token (`two_holders`). */
   | { readonly ok: false; readonly reason: "reuse" | "two_holders"; readonly subject: string }
-  /** Refused, nothing was changed: a fresh device cookie of the session's key is missing, or the session lacks a required key. */
+  /**
+   * The refresh was refused, and nothing was changed: a fresh device cookie of the session's key is missing, or the session lacks a
+   * required key.
+   */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
   /** The refresh was refused, and nothing was changed: the session is bound to a key, and the request proves no key or another one. */
   | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
@@ -75,7 +78,7 @@ export type EndOwnedOutcome =
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
 
 /**
- * `count` sessions have ended. The caller records those in `ended`, oldest first. The others were ended by another step, or too long ago;
+ * `count` sessions have ended. The caller records those in `ended`, oldest first. The others were ended by another call, or too long ago;
  * they are recorded from their due records (events.ts).
  */
 export type EndAllOutcome =
@@ -92,7 +95,7 @@ export type ExpiredSession = {
 export type ExpireOutcome = {
   /** The sessions that have ended, which the caller must record. */
   readonly ended: readonly ExpiredSession[];
-  /** Whether no expired sessions are left for now. */
+  /** Whether no expired sessions are left at present. */
   readonly isDone: boolean;
 };
 
