@@ -88,7 +88,7 @@ export type Overseen = { readonly subscription: Subscription; readonly oldestWai
 /**
  * Returns subscriptions, each with the signal that has waited longest.
  *
- * @param id the only one to return; all if absent
+ * @param id the only subscription to return; all are returned if absent
  * @throws ServiceError if it does not exist
  */
 export async function overseeSubscriptions(deps: OversightDeps, id?: string): Promise<readonly Overseen[]> {
@@ -126,7 +126,7 @@ export async function setSubscriptionState(
   return getSubscription(deps, id);
 }
 
-/** Sends one signal for a session that never existed. Returns why the receiver did not accept it, or undefined if it did. */
+/** Sends one signal for a session that never existed. Returns why the receiver did not accept the signal, or undefined if it did. */
 export async function testSubscription(
   deps: ManagementDeps,
   id: string,

@@ -1,5 +1,5 @@
 /**
- * The model of signals. A signal notifies receivers that do not watch the revocation feed that a session has ended. As the model of
+ * The model of signals. A signal notifies receivers that do not watch the revocation feed that a session has ended. Like the model of
  * sessions, this is plain data.
  */
 import { hash } from "node:crypto";
@@ -30,7 +30,7 @@ export function signalId({ sessionId, reason, endedAt }: Omit<Signal, "id">): st
 
 export type SubscriptionKind = "webhook" | "backchannel" | "ssf_push" | "ssf_poll";
 
-/** Selects the sessions whose endings a subscription wants. An absent field allows all. */
+/** Selects the sessions whose endings a subscription wants. An absent field allows all values. */
 export type SignalFilter = {
   readonly subject?: string;
   readonly clientId?: string;
@@ -55,7 +55,7 @@ export type StreamSettings = {
   readonly eventsRequested?: readonly string[];
   /** The status that the receiver has asked for; absent means enabled. A stream gets this status when an operator resumes it. */
   readonly wanted?: "paused" | "disabled";
-  /** Why the receiver has changed the status, as the receiver worded it. */
+  /** Why the receiver has changed the status, in the receiver's own words. */
   readonly statusReason?: string;
   /** Events about the stream itself that a polling receiver has not acknowledged yet. */
   readonly pending?: readonly PendingEvent[];

@@ -1,10 +1,11 @@
 /**
- * The interfaces that signals need from the store. As in session/ports.ts, each verb is one atomic step and throws StoreUnavailable.
+ * The interfaces that signals need from the store. As in session/ports.ts, each method is one atomic operation and may throw
+ * StoreUnavailable.
  *
- * The log has partitions. A step that ends a session appends its signal to the log of the session's partition in the same step, while
- * there is a subscription. So the order of a partition is the order of a session's signals, too. One instance at a time reads a
- * partition, for all subscriptions: it holds the partition's lease. Each subscription has its own cursor in each partition. The cursor is
- * stored with the log, so that a failover to older data moves both back together.
+ * The log has partitions. While there is a subscription, an operation that ends a session also appends the session's signal to the log of
+ * its partition, atomically. So a partition has the signals of a session in order. One instance at a time reads a partition, for all
+ * subscriptions: it holds the partition's lease. Each subscription has its own cursor in each partition. The cursor is stored with the
+ * log, so that a failover to older data moves the log and the cursors back together.
  */
 import type { Revocation } from "../session/model.ts";
 import type { SessionStore } from "../session/ports.ts";
@@ -31,7 +32,7 @@ export type ReadOutcome =
   | {
       readonly ok: true;
       readonly signals: readonly LoggedSignal[];
-      /** Whether there may be more signals, to be read at once. */
+      /** Whether there may be more signals, which the caller should read at once. */
       readonly more: boolean;
     }
   /**
@@ -56,17 +57,17 @@ export interface SignalLog {
   partitionOf(hint: Pick<Revocation, "sid">): number;
 
   /**
-   * Takes or extends the leases of partitions, for `ms` from now on.
+   * Acquires or extends the leases of partitions, for `ms` from now on.
    *
    * @param holder the name of the instance: letters and digits
-   * @returns the leases that it has now; other instances have the rest
+   * @returns the leases that the instance has now; other instances have the rest
    */
   lease(partitions: readonly number[], holder: string, ms: number): Promise<readonly Lease[]>;
 
-  /** Gives leases back, so that other instances need not wait. */
+  /** Releases leases, so that other instances need not wait until they expire. */
   release(leases: readonly Lease[]): Promise<void>;
 
-  /** Returns the end of each partition's log, so that partitions without news need not be read. It is called once a second. */
+  /** Returns the end of each partition's log, so that partitions without new signals need not be read. It is called once a second. */
   ends(): Promise<readonly Cursor[]>;
 
   read(partition: number, after: Cursor, limit: number): Promise<ReadOutcome>;
@@ -80,7 +81,7 @@ export interface SignalLog {
   /** Returns for each subscription the oldest signal that has not been delivered, which shows operators how late signals are. */
   oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>>;
 
-  /** Returns the stored cursors of one subscription, by partition. They are empty if it does not exist. */
+  /** Returns the stored cursors of one subscription, by partition. They are empty if the subscription does not exist. */
   positions(subscription: string): Promise<readonly Cursor[]>;
 
   /**
@@ -99,7 +100,7 @@ export interface SubscriptionStore {
   /**
    * Adds a subscription at the present end of the log: endings that are acknowledged after this call resolves are delivered.
    *
-   * @returns false if the limit is reached, or if it exists already
+   * @returns false if the limit is reached, or if the subscription exists already
    */
   create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean>;
 
@@ -111,7 +112,7 @@ export interface SubscriptionStore {
   /** Returns all subscriptions without their counters, which costs the store little. */
   known(): Promise<readonly KnownSubscription[]>;
 
-  /** Completes what an instance that was killed while it created or deleted a subscription has left unfinished. */
+  /** Completes the creation or deletion of a subscription that a killed instance has left unfinished. */
   repair(): Promise<void>;
 
   /**

@@ -8,8 +8,8 @@ type Seal = {
 };
 
 /**
- * Encrypts again, with the current key, the secrets that were encrypted with an earlier one, before that key is removed from the key ring.
- * A secret whose key is gone stays as it is, and the other secrets are encrypted nevertheless.
+ * Encrypts again, with the current key, the secrets that were encrypted with an earlier key. This must happen before the earlier key is
+ * removed from the key ring. A secret whose key is gone stays as it is, and the other secrets are encrypted nevertheless.
  */
 export async function sealAnew(
   subscriptions: Pick<SubscriptionStore, "known" | "define">,

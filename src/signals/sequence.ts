@@ -1,4 +1,6 @@
-/** Returns a function that runs work under a key after all earlier work under this key has ended, whether or not that failed. */
+/**
+ * Returns a function that runs work under a key after all earlier work under this key has ended, whether or not the earlier work failed.
+ */
 export function createSequences(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   const latest = new Map<string, Promise<unknown>>();
   return async (key, work) => {

@@ -4,8 +4,8 @@ import { LIST_SIZE } from "./place.ts";
 const EVERY_BIT = 0xff;
 
 /**
- * Looks for runs of one byte only, because a list is runs of zeros between random bits. As measured, other strategies make a list of 10,000
- * indices hardly smaller, and take up to a hundred times as long.
+ * The compression looks only for repetitions of a single byte, because a list consists of runs of zeros between random bits. As measured,
+ * other strategies make a list of 10,000 indices hardly smaller, and take up to a hundred times as long.
  */
 const COMPRESSION = { level: 9, strategy: constants.Z_RLE };
 

@@ -3,7 +3,8 @@
  * finds the place of an ended session in the revocation log.
  *
  * A session id is 17 bytes in base64url. Its characters 4 to 11 (48 random bits) are the name of the list, and the low 20 bits of its
- * characters 12 to 15 are the index. Every id has a place. An id that was made while the option was off has a list of its own.
+ * characters 12 to 15 are the index. Every id has a place. An id that was made while status lists were off belongs to a list that has no
+ * other session.
  */
 import type { SessionId } from "../session/model.ts";
 

@@ -18,7 +18,7 @@ type Revoked = {
 type Deps = {
   readonly feed: Pick<RevocationFeed, "watchHere">;
   readonly wallClock: WallClock;
-  /** A clock that is never set, in ms. */
+  /** A monotonic clock, in ms. */
   readonly clock: Clock;
   readonly signal: AbortSignal;
 };
@@ -62,7 +62,7 @@ export class RevokedIndices {
         // The first batch is yielded, and the others are passed to #take.
         for await (const batch of feed.watchHere(this.#cursor, signal, (next) => this.#take(next))) this.#take(batch);
       } catch {
-        // The feed reports its own faults. The lists are unavailable until it continues.
+        // The error is ignored, because the feed reports its own faults. The lists are unavailable until the feed continues.
       }
       if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
     }

@@ -6,7 +6,7 @@ import { LISTS_PATH, type SignedList, type StatusLists } from "./status-lists.ts
 
 const TYPE = "application/statuslist+jwt";
 const METHODS = { allow: "GET, HEAD, OPTIONS" };
-/** Lists have no credentials, and any page may read them. */
+/** Lists are public, so requests need no credentials and pages of any origin may read the responses. */
 const SHARED = { "access-control-allow-origin": "*", "access-control-expose-headers": "ETag", vary: "Accept" };
 
 /** The response to a preflight. Verifiers in browsers revalidate lists themselves, and browsers ask before they send `If-None-Match`. */
@@ -61,7 +61,7 @@ function maxAge({ nextAt, ttlMs }: SignedList, now: number): number {
   return Math.max(1, Math.ceil(Math.min(nextAt - now, ttlMs) / 1000));
 }
 
-/** Returns whether a client accepts a list as a JWT, the only form here (RFC 9110 section 12.5.1). */
+/** Returns whether a client accepts a list as a JWT, the only form that the service offers (RFC 9110 section 12.5.1). */
 function accepts(accept = "*/*"): boolean {
   const ranges = accept.split(",").map((range) => range.trim().toLowerCase());
   return ranges.some((range) => {

@@ -14,9 +14,9 @@ export const LISTS_PATH = "/v1/status-lists/";
 const MAX_AGE_MS = 5_000;
 /** A changed list is signed again when it is at least this old, in ms. This bounds the cost of a list, however many logouts there are. */
 const MIN_AGE_MS = 1_000;
-/** A list may be used for this many times its time to live, in case a newer one cannot be fetched. */
+/** A list may be used for this many times its time to live, in case a newer version cannot be fetched. */
 const LIVES = 3;
-/** How many signed lists are kept, and their total length. */
+/** How many signed lists are kept in memory, and their greatest total length. */
 const MAX_SIGNED = 1_000;
 const MAX_SIGNED_BYTES = 16 * 1024 * 1024;
 
@@ -41,7 +41,7 @@ type Deps = {
   readonly ttlMs: number;
   readonly signClaims: (typ: string, claims: Readonly<Record<string, unknown>>) => string;
   readonly revoked: Pick<RevokedIndices, "revokedUntil" | "knownAt" | "of">;
-  /** A clock that is never set, in ms. */
+  /** A monotonic clock, in ms. */
   readonly clock: Clock;
 };
 
@@ -85,7 +85,7 @@ export class StatusLists {
     return made;
   }
 
-  /** The suffix of a list's name can be anything, so a list is compressed once for all suffixes. */
+  /** The suffix of a list's name can be any text, so a list is compressed once for all suffixes. */
   #encodedOf(list: string): string {
     const { revoked, clock } = this.#deps;
     const { version, indices } = revoked.of(list);

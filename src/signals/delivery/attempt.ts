@@ -3,7 +3,7 @@ import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
 import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
-/** With this status of Standard Webhooks a receiver asks for no further signals. */
+/** A receiver of webhooks responds with this status to ask for no further signals (Standard Webhooks). */
 const GONE = 410;
 
 export type PushSubscription = KnownSubscription & { readonly kind: PushKind; readonly endpoint: string };
@@ -16,7 +16,10 @@ export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecr
   readonly events: Pick<DeliveryDeps["events"], "onFailure">;
 };
 
-/** Sends a signal once. Returns why the receiver did not accept it, if so, and whether it asks for a pause. Never rejects. */
+/**
+ * Sends a signal once. Returns why the receiver did not accept it (undefined if it did), and whether the receiver asks for a pause. It
+ * never rejects.
+ */
 export async function attempt(
   { issuer, signClaims, openSecret, sender, wallClock, events }: AttemptDeps,
   subscription: PushSubscription,

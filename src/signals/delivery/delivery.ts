@@ -1,7 +1,7 @@
 /**
- * Delivers signals. One instance at a time reads a partition of the log, for all subscriptions, while it holds the partition's lease. Each
- * signal is delivered at least once: a cursor moves only after the receiver has accepted, and the next holder of the lease continues at the
- * cursor.
+ * Delivers signals. One instance at a time reads a partition of the log, for all subscriptions, while it holds the partition's lease.
+ * Each signal is delivered at least once: a cursor moves only after the receiver has accepted the signal, and the next holder of the
+ * lease continues at the cursor.
  */
 import type { Cursor, Lease } from "../ports.ts";
 import { isPushed } from "./attempt.ts";
@@ -69,7 +69,7 @@ export class Delivery {
     void this.#read(partition).catch(this.#deps.events.onFailure);
   }
 
-  /** Stores how far receivers have accepted the signals (the cursors). */
+  /** Stores the cursors: how far receivers have accepted the signals. */
   async flush(): Promise<void> {
     const lines = [...this.#destinations.values()].flatMap((destination) =>
       [...destination.lane.lines].map((line) => ({ destination, line })),
@@ -77,7 +77,7 @@ export class Delivery {
     await eachOf(lines, ({ destination, line }) => this.#advance(destination, line));
   }
 
-  /** Stops sending, waits for requests under way, and gives the leases back. */
+  /** Stops sending, waits for requests under way, and releases the leases. */
   async stop(): Promise<void> {
     await this.#dispatch.stop();
     // Signals whose cursor could not be stored are sent again by the instance that takes the lease.
@@ -89,7 +89,7 @@ export class Delivery {
 
   async #renew(now: number): Promise<void> {
     const { log, holder } = this.#deps;
-    // An instance that knows of no subscriptions takes no leases, so that another one which knows of some need not wait.
+    // An instance that knows of no subscriptions takes no leases, so that an instance which knows of subscriptions need not wait.
     const partitions = this.#destinations.size === 0 ? [] : Array.from({ length: log.partitions }, (_, index) => index);
     if (partitions.length === 0) return;
     const leases = await log.lease(partitions, holder, LEASE_MS);
@@ -129,7 +129,7 @@ export class Delivery {
     }
   }
 
-  /** Ends the delivery to a destination. What its receiver has accepted is stored, so that it is not sent again after a pause. */
+  /** Ends the delivery to a destination, and stores its cursors, so that accepted signals are not sent again after a pause. */
   async #retire(destination: Destination): Promise<void> {
     const { lane, subscription } = destination;
     await eachOf([...lane.lines], (line) => this.#advance(destination, line)).catch(this.#deps.events.onFailure);
@@ -164,7 +164,7 @@ export class Delivery {
     });
   }
 
-  /** Reads a partition for all subscriptions. A call during a reading causes another one. @returns whether the partition was read */
+  /** Reads a partition for all subscriptions. A call during a reading causes another reading. @returns whether the partition was read */
   async #read(partition: number): Promise<boolean> {
     if (this.#reading.has(partition)) {
       this.#reading.set(partition, true);
@@ -186,7 +186,7 @@ export class Delivery {
     for (const destination of [...this.#destinations.values()]) {
       const line = destination.lane.line(partition);
       if (line === undefined) continue;
-      // The cursor is stored after MAX_LINE entries, because what was delivered after it is delivered again after a crash.
+      // The cursor is stored after every MAX_LINE entries, so that few signals are delivered again after a crash.
       await this.#advance(destination, line, MAX_LINE);
       if (destination.lane.room(line) > 0) open.push({ destination, line });
       else line.more = true;
@@ -204,14 +204,14 @@ export class Delivery {
         if (!line.open || line.position !== after) continue;
         if (outcome.ok) lane.add(line, outcome.signals, outcome.more, subscription.filter);
         else await this.#skipLost(destination, line, outcome);
-        // If the filter has excluded signals, there is room for more, and the partition is read again at once.
+        // If the filter has excluded signals, the line has room for more, and the partition is read again at once.
         if (line.more && lane.room(line) > 0) this.#reading.set(partition, true);
         this.#dispatch.wake(destination);
       }
     }
   }
 
-  /** Counts and reports the loss if the log begins after the position of a subscription, and continues at the oldest entry. */
+  /** If the log begins after the position of a subscription, counts and reports the loss, and continues at the oldest entry. */
   async #skipLost(
     { lane, subscription: { id } }: Destination,
     line: Line,
@@ -228,7 +228,7 @@ export class Delivery {
     await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
   }
 
-  /** Stores how far the signals of a line are accepted, if that is at least `least` log entries further than before. */
+  /** Stores the cursor of a line if it has moved by at least `least` log entries since it was last stored. */
   async #advance({ lane, subscription }: Destination, line: Line, least?: number): Promise<void> {
     const progress = lane.progress(line, least);
     const lease = this.#held.get(line.partition)?.lease;

@@ -16,13 +16,16 @@ export type Destination = {
 
 /** How many requests begin in one turn. Each may need a signature, which takes some 0.1 ms. */
 const PER_TURN = 8;
-/** The most requests that begin in one turn. One more is allowed for each ms that a turn is late: a busy thread has few turns. */
+/**
+ * The most requests that begin in one turn. For each ms that a turn is late, one more request than PER_TURN is allowed, because a busy
+ * thread has few turns.
+ */
 const MAX_PER_TURN = 32;
 
 interface DispatchListener {
   /** Called when the queue of a partition (`Line`) has room for more signals. */
   onRoom(line: Line): void;
-  /** Called when nothing more is to be delivered to a subscription. It closes the lines, and never rejects. */
+  /** Called when nothing more is to be delivered to a subscription. The function closes the subscription's lines, and never rejects. */
   onPaused(destination: Destination): Promise<void>;
 }
 
@@ -39,7 +42,7 @@ export class Dispatch {
     this.#listener = listener;
   }
 
-  /** Sends what is due to a subscription, from the next turn on. */
+  /** Sends the signals that are due to a subscription, beginning in the next turn of the event loop. */
   wake(destination: Destination): void {
     this.#awake.add(destination);
     if (this.#scheduledAt !== undefined || this.#stopped) return;

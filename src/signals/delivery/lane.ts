@@ -3,8 +3,9 @@
  * randomness.
  *
  * A lane has one line for each partition of the log. Signals of one session are in one line, and are sent one after the other. The cursor
- * of a line stays before the first signal that the receiver has not accepted, which is therefore read again after a crash. A signal that
- * the receiver refuses delays only those of its own session. Signals of other sessions are sent before it, and sent again after a crash.
+ * of a line stays before the first signal that the receiver has not accepted, so that this signal is read again after a crash. A signal
+ * that the receiver refuses delays only those of its own session. Signals of other sessions are sent before the refused signal, and are
+ * sent again after a crash.
  */
 import { type DeliveryError, passes, type SignalFilter } from "../model.ts";
 import type { Cursor, LoggedSignal } from "../ports.ts";
@@ -13,7 +14,7 @@ import { hasEarlier, type Item, type Line, merge, nothingUpTo, openLine, type Pr
 /** How many requests to one receiver run at the same time, normally and while it fails. */
 const MAX_IN_FLIGHT = 8;
 const MAX_IN_FLIGHT_FAILING = 1;
-/** After this many failed attempts in a row, refusals not counted, a receiver counts as failing. */
+/** After this many failed attempts in a row, a receiver counts as failing. Attempts that the receiver refused do not count. */
 const FAILING_FROM = 5;
 /** How many signals of a line are kept in memory, besides those that have failed. */
 export const MAX_LINE = 16;
@@ -23,12 +24,15 @@ const MAX_LANE = 512;
 const MAX_AHEAD = 10_000;
 /** A receiver that has failed for this time, in ms, is paused. A signal that has failed for this time is given up. */
 export const GIVE_UP_MS = 86_400_000;
-/** A signal is given up after the receiver has refused it this many times while accepting others in between. */
+/** A signal is given up after the receiver has refused it this many times while it accepted other signals in between. */
 const MAX_REFUSALS = 10;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 3_600_000;
 
-/** Returns the delay of a retry, in ms. @param fraction a random number from 0 to 1, the share of the longest delay (full jitter) */
+/**
+ * Returns the delay of a retry, in ms. @param fraction a random number from 0 to 1: the delay is this share of the longest delay (full
+ * jitter)
+ */
 export function backoffMs(failures: number, fraction: number): number {
   return fraction * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(failures - 1, 30));
 }
@@ -40,7 +44,7 @@ export class Lane {
   #held = 0;
   #inFlight = 0;
   #failures = 0;
-  /** How many attempts in a row have failed without a refusal, for example because the receiver was not reachable. */
+  /** How many attempts in a row have failed other than by a refusal, for example because the receiver was not reachable. */
   #silent = 0;
   #failingSince: number | undefined;
   #retryAt = 0;
@@ -87,7 +91,7 @@ export class Lane {
     return Math.max(0, Math.min(MAX_LINE + line.tried - line.items.length, MAX_LANE - this.#held));
   }
 
-  /** Adds signals that were read after the line's position, as many as there is room for. */
+  /** Adds signals that were read after the line's position, as many as the line has room for. */
   add(line: Line, signals: readonly LoggedSignal[], more: boolean, filter: SignalFilter): void {
     for (const { signal, cursor } of signals) {
       if (this.room(line) === 0) {
@@ -109,7 +113,7 @@ export class Lane {
     this.#held++;
   }
 
-  /** Returns at most `limit` signals to send now. The caller must settle each of them. */
+  /** Returns at most `limit` signals to send now. The caller must call `settle` for each of them. */
   take(now: number, limit: number): Item[] {
     const failing = this.#silent >= FAILING_FROM;
     if (failing && now < this.#retryAt) return [];
@@ -129,7 +133,7 @@ export class Lane {
   /**
    * Records the result of an attempt.
    *
-   * @param fraction random, from 0 to 1
+   * @param fraction a random number from 0 to 1
    * @returns `pause` if the receiver has failed for too long
    */
   settle(item: Item, error: DeliveryError | undefined, now: number, fraction: number): "pause" | undefined {
@@ -153,7 +157,8 @@ export class Lane {
 
   #fail(item: Item, error: DeliveryError, now: number, fraction: number): void {
     const acceptedAt = this.#lastAcceptedAt ?? -1;
-    // If a lane is full of refused signals, no other signal can be accepted in between.
+    // If a lane is full of refused signals, no other signal can be accepted between two attempts. An acceptance since this signal's first
+    // failure is then enough.
     const since = this.#held >= MAX_LANE ? item.firstFailedAt : item.lastFailedAt;
     if (error === "refused" && acceptedAt >= (since ?? now)) item.refusals++;
     if (item.attempts++ === 0) item.line.tried++;
@@ -180,13 +185,13 @@ export class Lane {
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 
-  /** Returns the progress to store: undefined if there is none, or less than `least` entries of the log. */
+  /** Returns the progress to store. Returns undefined if it is less than `least` entries of the log. */
   progress({ settled }: Line, least = 1): Progress | undefined {
     const { to, entries, delivered, deadLetters } = settled;
     return entries < least ? undefined : { to, entries, counts: { delivered, deadLetters } };
   }
 
-  /** Forgets the entries up to the cursor that was stored. */
+  /** Drops the entries up to the cursor that was stored. */
   stored({ settled }: Line, { entries, counts }: Progress): void {
     settled.entries -= entries;
     settled.delivered -= counts.delivered;

@@ -2,31 +2,34 @@
 import type { Signal } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal } from "../ports.ts";
 
-/** Log entries that are done: accepted, given up or excluded by the filter. */
+/** Consecutive log entries that need no delivery any more: each was accepted, given up or excluded by the filter. */
 type Settled = { to: Cursor; entries: number; delivered: number; deadLetters: number };
 
 export type Item = LoggedSignal & {
   readonly line: Line;
   state: "waiting" | "sending";
   attempts: number;
-  /** How many times the receiver refused this signal although it had accepted another one since the attempt before. */
+  /** How many times the receiver refused this signal although it had accepted another signal since the previous attempt. */
   refusals: number;
   firstFailedAt: number | undefined;
   lastFailedAt: number | undefined;
   retryAt: number;
-  /** The settled log entries between this signal and the next item. The cursor cannot move past them before this signal is settled. */
+  /**
+   * The settled log entries between this signal and the next undelivered signal. The cursor cannot move past them before this signal is
+   * settled.
+   */
   readonly after: Settled;
 };
 
 export type Line = {
   readonly partition: number;
-  /** The settled log entries before the first item. The cursor may move to their end. */
+  /** The settled log entries before the first undelivered signal. The cursor may move to their end. */
   readonly settled: Settled;
   /** The signals to deliver, in the order of the log. */
   readonly items: Item[];
-  /** How many items have failed at least once. They do not count towards the limit of the line. */
+  /** How many signals in `items` have failed at least once. They do not count towards the limit of the line. */
   tried: number;
-  /** How many settled entries come after the first item. They are delivered again after a crash. */
+  /** How many settled log entries come after the first signal in `items`. They are delivered again after a crash. */
   ahead: number;
   /** The cursor up to which the log was read. */
   position: Cursor;
@@ -38,7 +41,7 @@ export type Line = {
   storing: boolean;
 };
 
-/** How far a cursor may move, and the counts of the entries on the way. */
+/** How far a cursor may move, and the counts of the log entries that it passes. */
 export type Progress = { readonly to: Cursor; readonly entries: number; readonly counts: DeliveryCounts };
 
 export function openLine(partition: number, cursor: Cursor): Line {

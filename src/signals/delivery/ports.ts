@@ -14,7 +14,7 @@ interface DeliveryEvents {
   onPause(subscription: string, because: PauseReason): void;
   /** Called when the log began after the position of a subscription, so that signals were lost. */
   onLoss(subscription: string, signals: number): void;
-  /** Called when a round failed because the store is not available. The next round repeats it. */
+  /** Called when a round of the delivery failed because the store is not available. The next round repeats the work. */
   onFailure(error: unknown): void;
 }
 

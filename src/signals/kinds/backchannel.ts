@@ -7,7 +7,7 @@ const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 /** How long a logout token is valid, in seconds. Section 4 recommends a short life. Each attempt has a new token with the same `jti`. */
 const LIFE_SECONDS = 120;
 
-/** Returns the request of section 2.5. There is never a `nonce` (section 2.4). */
+/** Returns the logout request of section 2.5. Its token never has a `nonce` (section 2.4). */
 export async function backchannelRequest(
   signal: SentSignal,
   { endpoint, audience }: { readonly endpoint: string; readonly audience: readonly string[] },

@@ -15,7 +15,7 @@ type Kind = {
     target: Target,
     context: RequestContext,
   ) => OutgoingRequest | Promise<OutgoingRequest>;
-  /** Returns whether a status code means that the receiver has accepted. */
+  /** Returns whether a status code means that the receiver has accepted the signal. */
   readonly accepts: (status: number) => boolean;
 };
 
@@ -27,7 +27,10 @@ export const KINDS: Readonly<Record<PushKind, Kind>> = {
   ssf_push: { request: ssfPushRequest, accepts: (status) => status === 202 },
 };
 
-/** Returns undefined if the receiver has accepted, otherwise the error that its status means. The text of a response is never read. */
+/**
+ * Returns undefined if the receiver has accepted the signal, otherwise the error that its status means. The text of a response is never
+ * read.
+ */
 export function errorOfStatus(kind: PushKind, status: number): DeliveryError | undefined {
   if (KINDS[kind].accepts(status)) return undefined;
   if (status >= 300 && status < 400) return "redirected";

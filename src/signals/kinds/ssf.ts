@@ -25,7 +25,7 @@ const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "s
   expired: "policy",
 };
 
-/** The claims that all of these tokens have. */
+/** The claims that all security event tokens of this file have. */
 type SetClaims = {
   readonly jti: string;
   readonly audience: readonly string[];
@@ -36,7 +36,7 @@ type SetClaims = {
 
 type Signing = Pick<RequestContext, "issuer" | "now" | "signClaims">;
 
-/** Returns a signed security event token. It has neither `sub` nor `exp` (SSF 1.0 section 4.1), unlike an access token. */
+/** Returns a signed security event token. Unlike an access token, it has neither `sub` nor `exp` (SSF 1.0 section 4.1). */
 function signedToken(
   { jti, audience, subject, type, event }: SetClaims,
   { issuer, now, signClaims }: Signing,

@@ -7,7 +7,7 @@ import { secondsOf } from "../../session/time.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import type { RequestContext, SentSignal } from "./context.ts";
 
-/** The prefixes of secrets: one of HMAC-SHA-256 (`v1`), and a private Ed25519 key (`v1a`). */
+/** The prefixes of secrets: that of an HMAC-SHA-256 secret (`v1`), and that of a private Ed25519 key (`v1a`). */
 const HMAC_PREFIX = "whsec_";
 const ED25519_PREFIX = "whsk_";
 /** The beginning of the PKCS #8 form of an Ed25519 key, up to its 32 bytes (RFC 8410 section 7). */
@@ -43,8 +43,8 @@ export function webhookRequest(
 }
 
 /**
- * Returns the signers of one or more secrets, separated by spaces. While a secret is replaced, requests have a signature of the old
- * secret and of the new one.
+ * Returns the signers of one or more secrets, separated by spaces. While a secret is being replaced, requests have two signatures: one
+ * made with the old secret, and one with the new secret.
  *
  * @throws RangeError
  */
@@ -62,7 +62,7 @@ function signerOf(secret: string): (signed: string) => string {
   }
   if (!secret.startsWith(ED25519_PREFIX)) throw new RangeError("a secret begins with whsec_ or whsk_");
   const bytes = bytesOf(secret.slice(ED25519_PREFIX.length));
-  // Some libraries append the public key, 32 bytes.
+  // Some libraries append the public key (32 bytes) to the private key.
   if (bytes.length !== 32 && bytes.length !== 64) throw new RangeError("an Ed25519 key has 32 or 64 bytes");
   const der = Buffer.concat([ED25519_DER, bytes.subarray(0, 32)]);
   const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" });

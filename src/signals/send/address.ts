@@ -1,4 +1,7 @@
-/** Decides which addresses signals may be sent to. Operators configure names; their owners determine the addresses. */
+/**
+ * Decides which addresses signals may be sent to. The check is needed because operators configure host names, but the owners of the names
+ * determine the addresses.
+ */
 import { BlockList, isIP } from "node:net";
 
 /**
@@ -18,7 +21,7 @@ const neverList = listOf(
   // Teredo, benchmarking, ORCHID, documentation and 6to4.
   "2001::/23 2001:db8::/32 2002::/16 3fff::/20",
 );
-/** IPv6 addresses outside of this range are not assigned to hosts of the internet. */
+/** The range of global unicast addresses. IPv6 addresses outside of it are not assigned to hosts of the internet. */
 const globalUnicast = listOf("2000::/3");
 /** IPv6 addresses whose last 32 bits are an IPv4 address: mapped (RFC 4291 section 2.5.5.2) and NAT64 (RFC 6052 section 2.1). */
 const embedding = listOf("::ffff:0:0/96 64:ff9b::/96");

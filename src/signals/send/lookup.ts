@@ -1,7 +1,8 @@
 /**
  * Finds the addresses of receivers. The system's resolver occupies one of the few threads of the process until a name server replies or a
- * timeout ends, and the lookup of the store's name needs these threads, too. So names are looked up by DNS directly, which needs no
- * thread. The system's resolver is used only for names in the hosts file and names that DNS does not know, for one name at a time.
+ * timeout ends, and the lookup of the host name of the store needs these threads, too. So names are looked up by DNS directly, which
+ * needs no thread. The system's resolver is used only for names in the hosts file and names that DNS does not know, for one name at a
+ * time.
  */
 import { lookup, Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
@@ -22,7 +23,7 @@ export type LookupDeps = {
 };
 
 const HOSTS_FILE = "/etc/hosts";
-/** The timeout of the first attempt at each name server, in ms; c-ares waits longer for the second one. */
+/** The timeout of the first attempt at each name server, in ms; the resolver (c-ares) waits longer for the second attempt. */
 const DNS_TIMEOUT_MS = 2_000;
 const DNS_TRIES = 2;
 /** How many names may wait for the system's resolver. */

@@ -82,7 +82,7 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** Gives each receiver connections of its own. Otherwise a stalled receiver would delay all others on its host. */
+/** Gives each receiver its own connections. Otherwise a stalled receiver would delay all other receivers on its host. */
 function apart<A extends HttpAgent>(agent: A): A {
   const originOf = agent.getName.bind(agent);
   agent.getName = (options?: Parameters<typeof originOf>[0] & { readonly receiver?: string }) =>
@@ -90,7 +90,7 @@ function apart<A extends HttpAgent>(agent: A): A {
   return agent;
 }
 
-/** Resolves a name. A name that has any address which is not allowed is refused. */
+/** Resolves a name. If any address of the name is not allowed, the name is refused. */
 function checkedLookup(find: Find, secure: boolean, rules: TargetRules): LookupFunction {
   return lookupFunction(find, (addresses) => {
     const isRefused = addresses.length === 0 || addresses.some(({ address }) => !isAllowed(address, secure, rules));
@@ -120,7 +120,7 @@ function exchange(
       }
       socket.once("connect", () => {
         phase = secure ? "handshake" : "exchange";
-        // The remote address of the socket is the one that is really used, however it was found.
+        // The remote address of the socket is the address that is really used, however it was found.
         if (!isAllowed(socket.remoteAddress ?? "", secure, rules)) request.destroy(new AddressRefused());
       });
       socket.once("secureConnect", () => {
@@ -154,7 +154,7 @@ function limitReceived(request: ClientRequest, socket: Socket): void {
   request.on("information", () => {
     if (++interim > MAX_INTERIM) request.destroy(new TooLarge());
   });
-  // Blank lines before a response cause no event.
+  // The received bytes are polled with a timer, because blank lines before a response cause no event.
   const timer = setInterval(() => {
     if (socket.bytesRead - before > MAX_RECEIVED_BYTES) request.destroy(new TooLarge());
   }, LOOK_MS).unref();

@@ -5,7 +5,7 @@ import { classifyAddress } from "./address.ts";
 const MAX_URL_LENGTH = 2_048;
 
 export type TargetRules = {
-  /** Whether private addresses are allowed, with http as well. http to a public address is never allowed. */
+  /** Whether private addresses are allowed, both with https and with http. A public address is never allowed with http. */
   readonly allowPrivate: boolean;
 };
 

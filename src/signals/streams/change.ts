@@ -10,7 +10,10 @@ export type ChangeDeps = { readonly subscriptions: SubscriptionStore };
 /** How often a change is tried again if the stream is changed at the same time. */
 const MAX_TRIES = 8;
 
-/** Returns the name of the credential, which stands for the receiver. @throws ServiceError if there is none */
+/**
+ * Returns the name of the requester's credential, by which a receiver is identified. @throws ServiceError if the request has no named
+ * credential
+ */
 export function ownerOf({ adminName }: Requester): string {
   if (adminName === undefined) throw new ServiceError("E001_AUTH_FAILURE");
   return adminName;
@@ -43,7 +46,8 @@ export async function changeOwn(
 }
 
 /**
- * Replaces the definition of a stream by one that is made from it. It tries again if others change the stream at the same time.
+ * Replaces the definition of a stream by one that is made from it. It tries again if the stream is changed by another request at the same
+ * time.
  *
  * @throws ServiceError
  */

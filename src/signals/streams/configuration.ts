@@ -67,7 +67,7 @@ export function configurationOf(subscription: StreamSubscription, { issuer, url 
     eventsSupported: EVENTS_SUPPORTED,
     eventsRequested: stream.eventsRequested ?? [],
     eventsDelivered: deliveredOf(stream.eventsRequested),
-    // The path of polls is also in proto/auth/admin/v1/shared_signals.proto.
+    // The path at which receivers poll is also in proto/auth/admin/v1/shared_signals.proto.
     delivery:
       kind === "ssf_push"
         ? { method: PUSH, endpointUrl: endpoint }

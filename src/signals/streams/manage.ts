@@ -30,8 +30,8 @@ const MAX_OWN_STREAMS = 32;
 const creations = createSequences();
 
 /**
- * Creates a stream. An instance makes the streams of a receiver one after the other: otherwise calls that run at the same time would not
- * count each other's streams.
+ * Creates a stream. An instance creates the streams of a receiver one after the other, because concurrent calls would not count each
+ * other's streams towards the limit.
  *
  * @throws ServiceError
  */

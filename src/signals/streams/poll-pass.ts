@@ -2,14 +2,14 @@
  * Delivers signals by poll (RFC 8936). As for deliveries by push, the source is the log of the store with the cursors of the stream: a
  * signal that a receiver has not acknowledged is returned again, with the same id, by any instance.
  *
- * The cursor of a partition moves up to the first signal that is not acknowledged. Acknowledgements beyond it are remembered only by this
- * instance; another one may return those signals again.
+ * The cursor of a partition moves up to the first signal that is not acknowledged. Acknowledgements of later signals are remembered only
+ * by this instance; another instance may return those signals again.
  */
 
 import { passes, type SignalFilter } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal, SignalLog } from "../ports.ts";
 
-/** How many signals of one partition are read at once: a window. */
+/** How many signals of one partition are read at once. These signals are called a window. */
 const WINDOW = 64;
 /** How many windows of a partition are read one after the other while none has a signal to return. */
 const MAX_WINDOWS = 16;
@@ -30,7 +30,7 @@ type Pass = {
   /** The signals to return. Those of one session are in order. */
   readonly found: readonly LoggedSignal[];
   readonly more: boolean;
-  /** Verdicts on signals that a cursor has not passed yet. */
+  /** The receiver's verdicts on signals that a cursor has not passed yet. */
   readonly open: Verdicts;
 };
 
@@ -99,7 +99,7 @@ async function readWindow(deps: PassDeps, { id, filter, partition, position, ver
       const judged = settled.filter(({ signal }) => verdicts.has(signal.id) && passes(signal, filter));
       const refused = judged.filter(({ signal }) => verdicts.get(signal.id) === "refused");
       const counts: DeliveryCounts = { delivered: judged.length - refused.length, deadLetters: refused.length };
-      // Another poll has moved the cursor, and counted these signals.
+      // If `pass` returns false, another poll has moved the cursor, and counted these signals.
       if (!(await deps.log.pass(partition, id, after, last.cursor, counts))) return { ...window, more: true };
       for (const one of judged) deps.onSettled(one, verdicts.get(one.signal.id) ?? "accepted");
       window.settled += judged.length;

@@ -1,8 +1,8 @@
 import type { SessionStore } from "../../session/ports.ts";
 
-/** How often a waiting poll reads the log without a hint, in ms. Expiries and stored events come without a hint. */
+/** How often a waiting poll reads the log without a notification, in ms. Expiries and stored events come without a notification. */
 const LOOK_MS = 1_000;
-/** How long to wait for further signals that are returned together with the first, in ms. */
+/** After the first signal has arrived, how long to wait for further signals to return together with it, in ms. */
 export const GATHER_MS = 20;
 
 /** How many polls may wait at the same time: in all, and from one receiver, so that no receiver excludes all others. */
@@ -28,7 +28,10 @@ export class WaitingPolls {
 
 type Wait = {
   readonly leftMs: number;
-  /** How long to wait after the first hint, in ms: `GATHER_MS` for the first wait of a poll, then what the wait before has returned. */
+  /**
+   * How long to wait after the first notification, in ms. It is `GATHER_MS` for the first wait of a poll, and after that the value that
+   * the previous wait has returned.
+   */
   readonly gatherMs: number;
 };
 

@@ -36,7 +36,7 @@ const MAX_EVENTS = 100;
 const LONG_POLL_MS = 20_000;
 /** How often a waiting poll reads its stream again, in ms. */
 const REFRESH_MS = 5_000;
-/** How many signatures are made in one turn of the event loop: some 0.1 ms each. */
+/** How many signatures are made in one turn of the event loop. A signature takes about 0.1 ms. */
 const SIGNED_AT_ONCE = 8;
 
 export class Poller {

@@ -52,7 +52,7 @@ export async function updateStatus(
   });
   // Signals of sessions that ended while the stream was disabled are not delivered.
   if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
-  // If an operator has paused the subscription in the meantime, the update begins again.
+  // If an operator has changed the state in the meantime, the update begins again.
   if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
     return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
   }

@@ -67,7 +67,7 @@ function subjectOf(identifier: object, issuer: string): string | undefined {
     case "email":
       return textOf(email, "email");
     case "complex": {
-      // With another member, the identifier would select only a part of the user's events.
+      // The identifier must have no other members: with another member, it would select only a part of the user's events.
       const others = Object.keys(identifier).filter((name) => name !== "format" && name !== "user");
       const isUser = typeof user === "object" && user !== null && !("user" in user) && others.length === 0;
       return isUser ? subjectOf(user, issuer) : undefined;

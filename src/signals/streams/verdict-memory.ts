@@ -22,8 +22,9 @@ export class VerdictMemory {
   }
 
   /**
-   * Runs a pass (poll-pass.ts) with the remembered verdicts. Then it remembers those that the pass left open, and those that arrived
-   * meanwhile. Passes of a stream run one after the other, so that none restores verdicts that another one has settled.
+   * Runs a pass (poll-pass.ts) with the remembered verdicts. Then it remembers the verdicts that the pass left open, and the verdicts
+   * that arrived in the meantime. Passes of a stream run one after the other, so that no pass restores verdicts that another pass has
+   * settled.
    */
   settle<T extends { readonly open: Verdicts }>(stream: string, pass: (verdicts: Verdicts) => Promise<T>): Promise<T> {
     return this.#passes(stream, async () => {
