@@ -57,7 +57,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
     const end = text.lastIndexOf(".");
     const signature = text.slice(end + 1);
     if (!SIGNATURE.test(signature)) return MALFORMED;
-    // The header is not interpreted: it must be exactly the header that tokens of one of the keys have.
+    // The header is not parsed: it must be identical to the header that tokens of one of the keys have.
     const header = text.slice(0, dot);
     const check = keys.current.checks.get(header);
     if (check === undefined) return rejectHeader(header);
@@ -111,7 +111,10 @@ function furtherClaims({ claims, authentication }: Session, reserved: readonly s
   return members === "" ? "" : `,${members}`;
 }
 
-/** Returns whether a text is a token of a key that is not in the ring (any more). It is used only for the log. */
+/**
+ * Returns why a token's header is refused: it names a key that is not in the ring (any more), or it is malformed. The reason is used only
+ * for the log.
+ */
 function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
   const header = parseObject(segment);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";

@@ -11,7 +11,7 @@ export type FullToken = { readonly name: string; readonly token: string };
 
 type AdminAccessEvents = {
   readonly onChange: (names: readonly string[]) => void;
-  /** Called when the file is broken or missing; the old entries stay valid. Each fault is reported once. */
+  /** Called when the file is invalid or missing; the old entries stay valid. Each fault is reported once. */
   readonly onRefusal: (fault: AdminTokensFault) => void;
 };
 
@@ -76,7 +76,10 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
   }
 }
 
-/** Other users may read the file, which has only hashes of random tokens. If they could write it, they could grant any access. */
+/**
+ * Other users may read the file, which has only hashes of random tokens. They must not be able to write the file, because they could then
+ * grant any access.
+ */
 async function readEntries(path: string): Promise<string> {
   try {
     const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });

@@ -8,7 +8,7 @@ export type AdminEntry = {
   readonly credential: { readonly sha256: Buffer } | { readonly certificate: string };
 };
 
-/** The list of admins cannot be used. The message names the place in the file, and never repeats a value. */
+/** The list of admins cannot be used. The message names the position in the file, and never repeats a value. */
 export class AdminTokensFault extends Error {
   override readonly name = "AdminTokensFault";
 }

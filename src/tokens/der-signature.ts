@@ -16,7 +16,10 @@ export function joinedText(der: Uint8Array): string {
   return joined.toString("base64url", 0, 2 * PART);
 }
 
-/** Copies the integer at an index. In DER it has no leading zeros, but one if its first bit is set. @returns the index after it */
+/**
+ * Copies the integer at an index. In DER an integer has one leading zero byte if its first bit is set, otherwise none. @returns the index
+ * after it
+ */
 function copyInteger(der: Uint8Array, at: number, to: number): number {
   const end = at + 2 + (der[at + 1] ?? 0);
   const start = Math.max(at + 2, end - PART);

@@ -8,7 +8,7 @@ const NONCE_LENGTH = 8;
 const CHALLENGE = 0xc1;
 const PROOF_NONCE = 0xc2;
 
-/** The authenticated part of a challenge is this many of its first bytes. */
+/** How many bytes at the beginning of a challenge are authenticated. The MAC follows them. */
 export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
 
 type DeviceChallengesDeps = {
@@ -26,7 +26,10 @@ export function createDeviceChallenges(deps: DeviceChallengesDeps): DeviceChalle
   return createChallenges(CHALLENGE, deps);
 }
 
-/** Creates and checks the nonces of DPoP proofs (RFC 9449 section 8) in the same way. Neither is ever accepted as the other. */
+/**
+ * Creates and checks the nonces of DPoP proofs (RFC 9449 section 8). They work like challenges, but a nonce is never accepted as a
+ * challenge, nor a challenge as a nonce.
+ */
 export function createProofNonces(deps: DeviceChallengesDeps): DeviceChallenges {
   return createChallenges(PROOF_NONCE, deps);
 }
@@ -40,7 +43,8 @@ function createChallenges(kind: number, { keys, maxAgeMs, entropy }: DeviceChall
       const opened = sealed.open(challenge);
       if (!opened.ok) return opened;
       if (opened.sid !== sid) return OTHER_SESSION;
-      // The time may be a little in the future, because the instance that stamped it may have known the time less exactly.
+      // The time may be a little in the future, because the instance that created the challenge may have known the store's time less
+      // exactly.
       return Math.abs(now - opened.issuedAtMs) < maxAgeMs ? FRESH : EXPIRED;
     },
   };

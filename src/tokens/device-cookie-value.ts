@@ -4,10 +4,10 @@ import { createSealed, sealedBodyLength } from "./sealed.ts";
 
 const THUMBPRINT_LENGTH = 32;
 
-/** The authenticated part of a device cookie is this many of its first bytes. */
+/** How many bytes at the beginning of a device cookie are authenticated. The MAC follows them. */
 export const DEVICE_COOKIE_MAC_AT = sealedBodyLength(THUMBPRINT_LENGTH);
 
-/** Creates and checks device cookies. They authenticate themselves, so checking one needs no access to the store. */
+/** Creates and checks device cookies. A device cookie contains a MAC, so checking it needs no access to the store. */
 export function createDeviceCookies(keys: MacKeys): DeviceCookies {
   const sealed = createSealed(keys, {
     kind: 0xc0,

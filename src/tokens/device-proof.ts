@@ -9,7 +9,7 @@ const TYP = "dbsc+jwt";
 /** A longer text is not a proof: even with an RSA key of 4,096 bits and a long URL, a proof is shorter than 3,000 characters. */
 const MAX_LENGTH = 4096;
 
-/** Matches a structured-field string (RFC 9651). Some browsers send the proof as one, others as a bare token. */
+/** Matches a structured-field string (RFC 9651). Some browsers send the proof as such a string, others without quotes. */
 const QUOTED = /^"([^"]*)"$/;
 
 /**
@@ -25,7 +25,7 @@ export function verifyDeviceProof(jwt: string, expected: DeviceProofExpectation)
   if (!found.ok) return found;
   const { key, object } = found.ready;
   if (!isSignedBy(object, key.algorithm, jws)) return refuse("forged");
-  // Unknown claims are ignored (RFC 7519 §4). Browsers send no reliable time, so only the time of the challenge counts.
+  // Unknown claims are ignored (RFC 7519 §4). Browsers send no reliable time, so only the time in the challenge is checked.
   const { jti } = jws.readPayload() ?? {};
   return typeof jti === "string" ? { ok: true, key, challenge: jti } : refuse("malformed");
 }

@@ -26,6 +26,6 @@ export function generateRing(alg: SigningAlg, now: number): Ring {
 
 /** Returns the thumbprint of a key (RFC 7638). */
 export function thumbprint({ crv, e, kty, n, x, y }: Jwk): string {
-  // The members are in lexicographic order, without spaces (section 3). `stringify` omits those that a type of key lacks.
+  // The members must be in lexicographic order, without spaces (section 3). `stringify` omits the members that this type of key lacks.
   return createHash("sha256").update(JSON.stringify({ crv, e, kty, n, x, y })).digest("base64url");
 }

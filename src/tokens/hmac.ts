@@ -7,7 +7,7 @@ export type Mac = (message: Uint8Array) => string;
 
 /**
  * Creates HMAC-SHA-256 (RFC 2104) for messages of one fixed length, from two one-shot hashes over blocks that are prepared once. A
- * refresh computes two of them; `createHmac` would take 5 µs more (8 %), most of it for native objects.
+ * refresh computes two HMACs; with `createHmac` it would take 5 µs (8 %) longer, mainly to create native objects.
  *
  * @param key at most one block (64 bytes)
  * @param length of every message, in bytes

@@ -10,7 +10,7 @@ export function isSigningAlg(value: unknown): value is SigningAlg {
 
 const DIGEST = { ES256: "sha256", EdDSA: null } as const;
 
-/** Matches a signature: 64 bytes, which are 86 characters. The last one has four spare bits, which must be zero. */
+/** Matches a signature: 64 bytes, which are 86 characters. The last character has four spare bits, which must be zero. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
 
 /** The type of the service's access tokens (RFC 9068 §2.1). */

@@ -7,7 +7,10 @@ import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
 /** The key ring in use. It follows its file after `watch` has been called. */
 export interface KeyRing extends Followed<Keys, KeyRingFault> {
-  /** Whether the file was missing in two readings. Unless it is restored, tokens issued now become invalid when this process ends. */
+  /**
+   * Whether the file was missing in two readings. Unless the file is restored, tokens that are issued now become invalid when this
+   * process ends.
+   */
   readonly lost: boolean;
 }
 
@@ -49,7 +52,7 @@ export async function loadKeyRing(path: string): Promise<KeyRing> {
 type NewRing = {
   readonly alg: SigningAlg;
   readonly now: number;
-  /** Returns whether sessions exist already. A new ring would end them all, so none is made in that case. */
+  /** Returns whether sessions exist already. A new ring would end them all, so no ring is created in that case. */
   readonly hasSessions: () => boolean | Promise<boolean>;
 };
 
@@ -59,7 +62,7 @@ export async function loadOrCreateKeyRing(path: string, { alg, now, hasSessions 
     return await loadKeyRing(path);
   } catch (error) {
     if (!(error instanceof KeyRingFault && error.absent)) throw error;
-    // If several processes start at once, another may be faster. Its ring is then used.
+    // If several processes start at once, another process may create the ring first. Its ring is then used.
     if (!(await hasSessions())) await createRingFile(path, generateRing(alg, now));
     return loadKeyRing(path).catch((again: unknown) => {
       throw again instanceof KeyRingFault && again.absent ? atPath(path, new KeyRingFault(LOST)) : again;

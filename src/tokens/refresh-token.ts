@@ -26,14 +26,14 @@ const SID = 5;
 const GENERATION = 22;
 const NONCE = 26;
 const ISSUED_AT = 34;
-/** The authenticated part of a token is this many of its first bytes. */
+/** How many bytes at the beginning of a token are authenticated. The MAC follows them. */
 export const MAC_AT = 40;
 const LENGTH = 72;
 
 // 72 bytes are 96 characters without spare bits: alphabet and length make the encoding canonical (RFC 4648 §3.5).
 const SHAPE = /^[A-Za-z0-9_-]{96}$/;
 
-/** Refusals are made once, because a flood of bad tokens must cost little. */
+/** Refusals are constants, because a flood of bad tokens must cost little. */
 export const MALFORMED = { ok: false, reason: "malformed" } as const;
 export const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 export const FORGED = { ok: false, reason: "forged" } as const;
@@ -99,6 +99,6 @@ export function decodeRefreshToken(
 }
 
 function writeText(token: Buffer, text: string, from: number, to: number): void {
-  // A text of the wrong length is refused: after a short one, the scratch buffer would still contain bytes of another token.
+  // A text of the wrong length is refused: after a shorter text, the shared buffer would still contain bytes of another token.
   if (token.write(text, from, to - from, "base64url") !== to - from) throw new RangeError("an id of the wrong length");
 }

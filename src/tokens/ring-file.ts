@@ -59,8 +59,8 @@ export function createRingFile(path: string, ring: Ring): Promise<boolean> {
 }
 
 /**
- * Changes the ring in a file. Only one process changes it at a time, and readers see the old ring or the new one.
- * Its owner and mode stay, so that a change by root does not lock the service out.
+ * Changes the ring in a file. Only one process changes it at a time, and readers see the old ring or the new one. The file's owner and
+ * mode stay, so that the service can still read it after a change by root.
  *
  * @throws KeyRingFault, and any error of `change`; the file is then unchanged
  */
@@ -83,7 +83,7 @@ export async function changeRingFile(path: string, change: (ring: Ring) => Ring)
   }
 }
 
-/** Converts an error of the file system to a fault of the ring, which is reported in one line. */
+/** Converts an error of the file system to a KeyRingFault, which is reported in one line. */
 async function unlessItFails<T>(path: string, what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -7,19 +7,19 @@ export type RingTimes = {
   readonly accessTokenTtlMs: number;
   /** The longest time between two refreshes, which is the life of a refresh token. */
   readonly sessionIdleTtlMs: number;
-  /** How long it takes until a changed ring is in force at every instance. */
+  /** How long it takes until every instance uses a changed ring. */
   readonly pickUpMs: number;
 };
 
 /** Makes a `published` key of a kind. */
 export type GenerateKey = (kind: KeyKind) => RingKey;
 
-/** The step is refused, because keys are too young, or in a state that does not allow it. */
+/** A change of the ring is refused, because keys are too young, or in a state that does not allow the change. */
 export class StepRefused extends Error {
   override readonly name = "StepRefused";
 }
 
-/** The next step of a key, and the time from which it is possible (ms since the epoch). A `signing` key has none. */
+/** The next step of a key, and the time from which the step is possible (ms since the epoch). A `signing` key has no next step. */
 type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
 
 export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextStep | undefined {
@@ -82,7 +82,7 @@ export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   return { signing: keep("signing"), mac: keep("mac") };
 }
 
-/** Removes one key. @throws StepRefused while a token may need the key, unless `force` is set; always for the signing key */
+/** Removes one key. @throws StepRefused if the key signs, and while a token may need the key unless `force` is set */
 export function remove(
   ring: Ring,
   kid: string,

@@ -2,9 +2,9 @@ import type { webcrypto } from "node:crypto";
 import { isSigningAlg, type SigningAlg } from "./jws.ts";
 
 /**
- * The state of a key. `published`: verifiers may load it, so that they know the key before its first token. `signing`: it signs; each kind
- * has exactly one such key. `retired`: it only verifies what it signed, and is then removed. `revoked`: it is compromised; only its name
- * stays, for verifiers to refuse it.
+ * The state of a key. `published`: verifiers may load it, so that they know the key before its first token. `signing`: it signs; each
+ * kind has exactly one such key. `retired`: it only verifies what it signed, and is then removed. `revoked`: it is compromised; only its
+ * name stays, so that verifiers reject its tokens.
  */
 const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;
 type KeyState = (typeof KEY_STATES)[number];
@@ -27,7 +27,7 @@ export type KeyKind = (typeof KEY_KINDS)[number];
 
 export type Ring = { readonly [kind in KeyKind]: readonly RingKey[] };
 
-/** The key ring cannot be used. The message names the fault and never holds key bytes. */
+/** The key ring cannot be used. The message names the fault and never contains bytes of a key. */
 export class KeyRingFault extends Error {
   override readonly name = "KeyRingFault";
   readonly absent: boolean;

@@ -14,12 +14,14 @@ const CONTENT = 29;
 const MAC_LENGTH = 32;
 
 /**
- * A kind of text that the service issues for a session and recognizes later. Each kind has its own `kind` byte and its own key, so that a
- * text of one kind is never accepted as another.
+ * Describes a kind of authenticated text that the service issues for a session and verifies later. Each kind has its own `kind` byte and
+ * its own key, so that a text of one kind is never accepted as another.
  */
 type SealedKind = {
   readonly kind: number;
-  /** How many bytes the content has. With the 61 other bytes, the sum must be a multiple of 3, so that the encoding has no spare bits. */
+  /**
+   * How many bytes the content has. The text has 61 other bytes. The sum must be a multiple of 3, so that the encoding has no spare bits.
+   */
   readonly contentLength: number;
   /** Creates the MAC of this kind from a key of the ring. */
   readonly macOf: (key: MacKey) => Mac;
@@ -40,7 +42,7 @@ export function sealedBodyLength(contentLength: number): number {
   return CONTENT + contentLength;
 }
 
-/** Creates the functions of one kind. Both use the same scratch buffer, which is safe because they are synchronous. */
+/** Creates the two functions for one kind of text. Both use one scratch buffer, which is safe because they are synchronous. */
 export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: SealedKind): Sealed {
   const macAt = sealedBodyLength(contentLength);
   const length = macAt + MAC_LENGTH;
