@@ -1,6 +1,6 @@
 /**
  * Timeouts that count only the time in which this process could read. If a process was suspended, busy or without a processor, timers
- * have run out when it continues, and bytes that arrived in time still wait to be read. Node calls the timers first.
+ * have expired when it continues, and bytes that arrived in time still wait to be read. Node calls the timers before it reads the bytes.
  */
 import { release } from "./pause.ts";
 
@@ -20,10 +20,10 @@ export function afterReading(then: () => void): void {
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * Works as setTimeout, for waiting on a client or a server. When the time is up, everything that has arrived is read first, which may
+ * Works as setTimeout, for waiting for a client or a server. When the time is up, everything that has arrived is read first, which may
  * cancel the timeout. It does not keep the process running.
  *
- * @param ms more than 2^31-1 (24 days), such as Infinity, means that it never gives up
+ * @param ms more than 2^31-1 (24 days), such as Infinity, means that the timeout never occurs
  * @returns a function that cancels it
  */
 export function patientTimeout(giveUp: () => void, ms: number): () => void {

@@ -1,13 +1,13 @@
 /**
- * A clock that is never set: CLOCK_MONOTONIC plus the time in which the machine has slept, which CLOCK_MONOTONIC does not count. It
- * counts milliseconds from an arbitrary moment.
+ * A monotonic clock: CLOCK_MONOTONIC plus the time in which the machine was asleep, which CLOCK_MONOTONIC does not count. It counts
+ * milliseconds from an arbitrary moment.
  */
 import { uptime } from "node:os";
 
-/** The two clocks may differ by this much without a sleep, in ms. */
+/** The uptime and CLOCK_MONOTONIC may differ by this much without a sleep of the machine, in ms. */
 const TOLERANCE_MS = 1_000;
 
-/** Returns how long the machine has been up, sleep included. Only Linux reports that independently of the wall clock. */
+/** Returns how long the machine has been up, including sleep. Only Linux reports this independently of the wall clock. */
 const awakeAndAsleep = process.platform === "linux" ? () => uptime() * 1000 : () => performance.now();
 
 export type SteadyClock = (() => number) & {

@@ -1,5 +1,5 @@
 /**
- * Turns measure the time in which this process ran, by which it judges how long others take.
+ * Turns measure the time in which this process ran. Timeouts for clients and servers count only this time.
  *
  * A turn takes at least `TURN_MS`, and ends when everything has been read that had arrived at its beginning. If the process was
  * stopped, busy or without a processor, that is one turn, however long it was. Counting turns therefore counts only time in which an
@@ -14,7 +14,7 @@ export const TURN_MS = 50;
 /** The clock and the functions that follow the event loop. Tests replace them. */
 type Loop = {
   readonly clock: SteadyClock;
-  /** Calls `then` again and again, each time before a poll. @returns a function that stops it */
+  /** Calls `then` repeatedly, each time before a poll of the event loop. @returns a function that stops it */
   readonly every: (ms: number, then: () => void) => () => void;
   /** Calls `then` once, after the next poll. */
   readonly afterPoll: (then: () => void) => void;
@@ -43,7 +43,7 @@ export class Turns {
 
   /** Calls `onTurn` at the end of each turn. Turns are counted only while there are followers. @returns a function that stops it */
   follow(onTurn: () => void): () => void {
-    const follower = () => onTurn(); // The wrapper is new for each call, because the same function may follow twice.
+    const follower = () => onTurn(); // Each call creates a new wrapper, because the same function may be added twice.
     this.#followers.add(follower);
     if (this.#stop === undefined) {
       this.#readUntilMs = this.#loop.clock();
@@ -73,12 +73,14 @@ export class Turns {
     return this.#count * TURN_MS;
   }
 
-  /** The time, by the steady clock in ms, up to which everything that had arrived has been read. */
+  /** The time, by the monotonic clock in ms, up to which everything that had arrived has been read. */
   get readUntilMs(): number {
     return this.#readUntilMs;
   }
 
-  /** Returns how long ago `since` was, in ms. By default that is how long a message that is handled now may have waited to be read. */
+  /**
+   * Returns how long ago `since` was, in ms. By default, the result is how long a message that is handled now may have waited to be read.
+   */
   behindMs(since = this.#readUntilMs): number {
     return this.#loop.clock() - since;
   }

@@ -5,7 +5,7 @@ import { basename, dirname } from "node:path";
 /** How often a followed file is read, in ms. Notifications of the file system only make a reading happen sooner. */
 const FOLLOW_INTERVAL_MS = 1000;
 
-/** The result of a reading. It is `ok` whether or not the file has changed. */
+/** The result of reading the file. It is `ok` whether or not the file has changed. */
 export type Taken<Fault extends Error> = { readonly ok: true } | { readonly ok: false; readonly reason: Fault };
 
 type FollowDeps<Fault extends Error> = {
@@ -20,8 +20,9 @@ type FollowDeps<Fault extends Error> = {
 };
 
 /**
- * Returns whether a change in the directory of a file may be a change of the file. The store may be in the same directory, and is written
- * with each request. Names that begin with `..` are those with which Kubernetes replaces all files of a volume in one step.
+ * Returns whether a change in the directory of a file may be a change of the file. Other changes are ignored, because the store may be in
+ * the same directory, and is written with each request. Names that begin with `..` are those with which Kubernetes replaces all files of
+ * a volume in one step.
  *
  * @param changed the name in the directory that has changed; null if the system does not report it
  */
@@ -66,11 +67,11 @@ export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => 
 }
 
 type FollowEvents<Content, Fault extends Error> = Pick<FollowDeps<Fault>, "onRefusal" | "onRecovery"> & {
-  /** Called when the content of a changed file is in use. */
+  /** Called when the content of a changed file has come into use. */
   readonly onChange: (content: Content) => void;
 };
 
-/** The content of a file. While the file is broken or missing, the earlier content stays in use. */
+/** The content of a file. While the file is invalid or missing, the earlier content stays in use. */
 export interface Followed<Content, Fault extends Error> {
   readonly current: Content;
   /**

@@ -4,8 +4,8 @@ import { lstat, stat } from "node:fs/promises";
 
 type Protection = {
   /**
-   * What only the owner may do. `read`: others may neither read nor write; the group may read but not write, because orchestrators mount
-   * secrets with that mode. `write`: neither the group nor others may write.
+   * The access that only the owner may have. `read`: others may neither read nor write; the group may read but not write, because
+   * orchestrators mount secrets with that mode. `write`: neither the group nor others may write.
    */
   readonly forbids: "read" | "write";
   /** The mode that the message recommends, such as 0o600. */

@@ -9,9 +9,15 @@ import {
   type Verifier,
 } from "../verifier/index.ts";
 
-/** The headers from which the upstream learns who calls. A request that passes gets all of them, which replace the client's own. */
+/**
+ * The headers that identify the caller to the upstream. A request that passes gets all of them. They replace headers of the same names
+ * that the client has sent.
+ */
 const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims"] as const;
-/** How many values of the cookie are tried. A browser sends one for each scope, and a sibling domain may have planted some. */
+/**
+ * How many values of the cookie are tried. A browser sends one value for each domain and path for which the cookie was set, and a sibling
+ * domain may have planted some.
+ */
 const MAX_VALUES = 4;
 
 type Identity = Readonly<Record<(typeof IDENTITY_HEADERS)[number], string>>;
@@ -71,7 +77,7 @@ function tokensOf(header: string | undefined, cookie: string): readonly string[]
 
 /**
  * Decides about several tokens. One of them must be valid. All valid ones must have the same subject, because somebody may have planted
- * another user's token, and none may be undecided.
+ * another user's token, and the verdict on each of them must be known.
  */
 async function judgeAll(verifier: Verifier, tokens: readonly string[]): Promise<Authorization> {
   const decisions = await Promise.all(tokens.map((token) => authorize(verifier, `Bearer ${token}`)));

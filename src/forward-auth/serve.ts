@@ -1,6 +1,6 @@
 /**
- * Opens one port on which gateways check whether a request may pass: over HTTP, or over gRPC as Envoy does. Its only state is the
- * knowledge of its verifier, so any number of instances can run.
+ * Opens one port on which gateways check whether a request may pass: over HTTP, or over gRPC as Envoy does. Its only state is the keys
+ * and revocations that its verifier has read, so any number of instances can run.
  */
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { Authorization } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
@@ -18,14 +18,17 @@ type Options = {
   readonly cookie?: string | undefined;
   /** The origins at which clients reach the gateway; absent if no tokens are bound to keys. */
   readonly origins?: readonly string[] | undefined;
-  /** The staleness of the knowledge about ended sessions, in ms, above which `/readyz` responds 503. */
+  /** If the data about ended sessions is older than this, in ms, `/readyz` responds 503. */
   readonly maxStalenessMs: number;
   readonly onBug: (error: unknown) => void;
 };
 
 /** How long requests in flight may take when the endpoint stops, in ms. */
 const GRACE_MS = 5_000;
-/** How long idle connections stay open when the endpoint stops, in ms, so that gateways can close them: `/readyz` reports that. */
+/**
+ * How long idle connections stay open when the endpoint stops, in ms, so that gateways can close them first. In the meantime, `/readyz`
+ * reports that the endpoint stops.
+ */
 const LINGER_MS = 1_000;
 
 /** The size of the largest check over gRPC, in bytes. Envoy may include the body of a request (`with_request_body`). */

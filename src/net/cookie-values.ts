@@ -1,4 +1,4 @@
-/** Parses `Cookie` headers (RFC 6265bis section 5.7). All code here uses this parser. */
+/** Parses `Cookie` headers (RFC 6265bis section 5.7). */
 
 /**
  * Removes SP and HTAB around a text (RFC 6265bis section 5.6). `trim()` would remove everything that Unicode calls a space. Then
@@ -15,14 +15,14 @@ export function trimmed(text: string, start = 0, end = text.length): string {
 const isPadding = (code: number) => code === 0x20 || code === 0x09;
 
 /**
- * Returns all values of a cookie in a `Cookie` header, in order. A browser sends one for each scope; a sibling domain may have planted
- * some.
+ * Returns all values of a cookie in a `Cookie` header, in order. A browser sends one value for each domain and path for which the cookie
+ * was set; a sibling domain may have planted some.
  */
 export function cookieValues(header: string, name: string): readonly string[] {
   const values: string[] = [];
   let start = 0;
-  // The pairs are found in place, because splitting the header would copy all of them. The next equals sign is looked for only once, so
-  // that many pairs without one take linear time.
+  // The pairs are found in place, because splitting the header would copy all of them. The next equals sign is searched for only once, so
+  // that many pairs without an equals sign take linear time.
   let equals = header.indexOf("=");
   while (equals >= 0) {
     const semicolon = header.indexOf(";", start);

@@ -19,7 +19,7 @@ export function subnetOf(address: string): string {
   const groups = head === "" ? [] : head.split(":");
   if (tail !== undefined && groups.length < 4) {
     const after = tail === "" ? [] : tail.split(":");
-    // An IPv4 address at the end takes the place of two groups.
+    // An IPv4 address at the end of an IPv6 address takes the place of two groups.
     const length = after.length + (tail.includes(".") ? 1 : 0);
     const zeros = Array.from({ length: 8 - groups.length - length }, () => "0");
     groups.push(...zeros, ...after);

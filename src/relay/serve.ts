@@ -44,9 +44,15 @@ type ServedRelay = Relay & Pick<Listener, "replaceTls">;
 
 /** How long streams have to end when the relay stops, in ms. */
 const GRACE_MS = 5_000;
-/** How long idle connections stay open when the relay stops, in ms, so that clients can close them: `/readyz` reports that it stops. */
+/**
+ * How long idle connections stay open when the relay stops, in ms, so that clients can close them first. In the meantime, `/readyz`
+ * reports that the relay stops.
+ */
 const LINGER_MS = 1_000;
-/** The age of the knowledge, in ms, above which `/readyz` responds 503 and no batch claims to be complete, as in the service. */
+/**
+ * If the relay's data about revocations is older than this, in ms, `/readyz` responds 503 and batches are marked as incomplete, as in the
+ * service.
+ */
 const MAX_AGE_MS = 2_000;
 /** The size of the largest request, in bytes. A cursor has a few dozen bytes. */
 const MAX_REQUEST_BYTES = 16_384;

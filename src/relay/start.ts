@@ -13,7 +13,7 @@ import type { Report } from "../verifier/report.ts";
 import { type Relay, serveRelay } from "./serve.ts";
 import { Upstream } from "./upstream.ts";
 
-/** The files of a certificate and its key. They are followed. */
+/** The files of a certificate and its key. Changes of the files take effect while the relay runs. */
 type Certificate = {
   readonly certFile: string;
   readonly keyFile: string;
@@ -32,7 +32,7 @@ type Options = {
   readonly certificate?: Certificate | undefined;
   /** The credentials of the watchers that are accepted. */
   readonly access: AdminAccess;
-  /** A name in base64url that no other process has, and that this process does not have again after a restart. */
+  /** The unique name of this process, in base64url. After a restart the process has a new name. */
   readonly instance: string;
   readonly report: Report;
   readonly audit: Audit;
@@ -57,7 +57,7 @@ export async function startRelay(options: Options): Promise<Relay> {
   const feed = createRevocationFeed({
     ...{ store: upstream, clock: steadyClock, ranMs: () => turns.ranMs(), cpuMs: processorTime, instance },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
-    // A failure is a loss of the stream, which the verifier's client reports itself.
+    // Errors are ignored here: each is a loss of the stream, which the verifier's client reports itself.
     onError() {},
   });
   const { failureLimit } = createRateLimits({ failures: FAILURES, refresh: undefined, create: undefined }, subnetOf);

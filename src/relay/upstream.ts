@@ -20,8 +20,9 @@ import { type Onward, Revocations } from "../verifier/revocations.ts";
 const NEVER = storeMs(253_402_300_799_999);
 
 /**
- * A stream is replaced if its last complete batch is delayed by more than this, in ms. Batches that are older than 2 s are not passed on
- * as complete, and the next one comes after half a second. A clock that was set, or drifts, delays all later batches of a stream.
+ * A stream is replaced if its last complete batch is delayed by more than this, in ms. The limit follows from two facts: batches that are
+ * older than 2 s are not passed on as complete, and the next batch comes after half a second. A clock that was set, or drifts, delays all
+ * later batches of a stream.
  */
 const MAX_DELAY_MS = 1_500;
 
@@ -66,18 +67,20 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
     return this.#keyIds;
   }
 
-  /** Returns the age of what the upstream has delivered, in ms; Infinity if it cannot be known. */
+  /** Returns the age of the upstream's data, in ms; Infinity if the age cannot be known. */
   ageMs(): number {
     return this.#freshness.ageMs(this.#deps.monotonic(), this.#deps.clock());
   }
 
-  /** Never calls back: no hint of new entries is needed, because `revocations` waits until there is something to read. */
+  /**
+   * Never calls the listener: notifications of new entries are not needed, because `revocations` waits until there is something to read.
+   */
   onRevocation(): () => void {
     return () => {};
   }
 
   /**
-   * Returns what is delivered after the last reading, as soon as it arrives. There is only one reader, so it needs no cursor.
+   * Waits for data that the upstream delivers after the last reading, and returns it. There is only one reader, so no cursor is needed.
    *
    * @throws StoreUnavailable when the stream is lost
    */
@@ -118,8 +121,9 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
   }
 
   /**
-   * Returns whether a batch says something that this relay has not passed on. A batch whose time does not advance comes from a relay that
-   * follows this one. If it were passed on, it would go round as fast as it can be sent, and the stream would never fall silent.
+   * Returns whether a batch contains something that this relay has not passed on. A batch whose time does not advance comes from a relay
+   * that follows this one. If the relay passed it on, the batch would circulate between the two as fast as it can be sent, and the stream
+   * would never fall silent.
    */
   #hasNews(batch: WatchRevocationsResponse, asOf: StoreMs | undefined, isFirst: boolean): boolean {
     const { revocations, revokedUntilTime } = batch;
@@ -142,7 +146,7 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
 const isCompleteAt = ({ caughtUp }: WatchRevocationsResponse, asOf: StoreMs | undefined) =>
   caughtUp && asOf !== undefined;
 
-/** Session and reason are passed on unchanged, because a later version of the service may have others. */
+/** Session and reason are passed on unchanged, because a later version of the service may have other forms of them. */
 function revocationOf({ sessionId, revokeTime, expireTime, reason }: RevocationMessage, asOf: StoreMs): Revocation {
   return {
     sid: sessionId as SessionId,
