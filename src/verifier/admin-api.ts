@@ -4,7 +4,7 @@ import type { VerifierOptions } from "./options.ts";
 
 export type AdminClient = Client<typeof SessionAdminService>;
 
-/** The size of the largest response or batch of the feed, in bytes, also when it is decompressed. A batch has about 60 KiB. */
+/** The size of the largest response or batch of the feed, in bytes, both as it is sent and decompressed. A batch has about 60 KiB. */
 export const MAX_RESPONSE_BYTES = 4_194_304;
 
 export type AdminClientOptions = Pick<

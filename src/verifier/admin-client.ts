@@ -4,7 +4,7 @@ import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE
 
 export type { AdminClientOptions } from "./admin-api.ts";
 
-/** Pings detect a dead connection, which an idle stream never would. */
+/** Pings detect a dead connection, which would stay unnoticed while the stream is idle. */
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
 
 /**

@@ -54,10 +54,10 @@ export type CallerRequest = {
 };
 
 /**
- * Verifies the token of an `Authorization` header: with the scheme Bearer (RFC 6750 section 2.1), and of a whole request also with the
- * scheme DPoP and a proof (RFC 9449 section 7). Never rejects.
+ * Verifies the token of an `Authorization` header: with the scheme Bearer (RFC 6750 section 2.1) or, if a whole request is given, also
+ * with the scheme DPoP and a proof (RFC 9449 section 7). It never rejects.
  *
- * For frameworks without an adapter here.
+ * It is for frameworks for which this package has no adapter.
  *
  * @param given the header's value, null or undefined if there is none; or the request
  * @example

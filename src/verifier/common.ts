@@ -1,4 +1,4 @@
-/** What every runtime's entry exports. docs/verifier.md explains the functions and types. */
+/** The exports that the entry points for all runtimes share. docs/verifier.md explains the functions and types. */
 export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
 export { accessTokenInterceptor, callerClaims } from "./connect.ts";
 export type { ProvingRequest } from "./dpop/bound.ts";

@@ -5,7 +5,10 @@ import type { VerifierOptions } from "./options.ts";
 import { checkToken, NodeKeySet } from "./token.ts";
 import { createVerifierOn, type Runtime, type Verifier } from "./verifier.ts";
 
-/** The parts that use Node: it verifies within one turn of the event loop, and speaks HTTP/2 to the admin API. */
+/**
+ * The parts of the verifier that use Node. Signatures are verified within one turn of the event loop, and the admin API is called over
+ * HTTP/2.
+ */
 const NODE: Runtime<Key, NodeKeySet> = {
   createKeys: (deps) => new NodeKeySet(deps),
   checkToken,

@@ -1,11 +1,14 @@
-/** A verifier replaces a stream whose last batch is delayed by this many ms more than its fastest one, like a silent stream. */
+/**
+ * If the last batch of a stream is delayed by this many ms more than the stream's fastest batch, a verifier replaces the stream, as it
+ * replaces a silent stream.
+ */
 const MAX_DELAY_MS = 3000;
 
 /**
- * Measures the age of what the feed has delivered.
- * Batches carry the store's time, whose offset from the local clocks is unknown. The smallest difference (arrival − store time) of a
- * stream is therefore assumed to belong to a batch without delay, and the excess of another batch is its age. The age is measured on two
- * clocks and the greater one counts: the monotonic clock never jumps, and the wall clock goes on while the machine is suspended.
+ * Measures the age of the data that the feed has delivered. Batches carry the store's time, whose offset from the local clocks is
+ * unknown. The smallest difference (arrival − store time) of a stream is therefore assumed to belong to a batch without delay. The age of
+ * another batch is its difference minus the smallest one. The age is measured with two clocks, and the greater result is used: the
+ * monotonic clock never jumps, and the wall clock continues while the machine is suspended.
  */
 export class Freshness {
   readonly #monotonic = new Timeline();
@@ -17,9 +20,7 @@ export class Freshness {
     this.#maxDelayMs = maxDelayMs;
   }
 
-  /**
-   * Starts a new stream, which may have another network path, and another clock in the service. The age of the current knowledge is kept.
-   */
+  /** Starts a new stream, which may have another network path, and another clock in the service. The age of the present data is kept. */
   restart(): void {
     this.#monotonic.restart();
     this.#wall.restart();
@@ -38,7 +39,7 @@ export class Freshness {
     this.#wall.record(asOfMs, complete, wallMs);
   }
 
-  /** Returns the age of the current knowledge in ms; Infinity before the first complete batch. */
+  /** Returns the age of the delivered data in ms; Infinity before the first complete batch. */
   ageMs(monotonicMs: number, wallMs: number): number {
     return Math.max(monotonicMs - this.#monotonic.knownAtMs, wallMs - this.#wall.knownAtMs);
   }

@@ -11,7 +11,8 @@ export function getCallerClaims(request: object): Claims | undefined {
 }
 
 /**
- * Requires a valid access token: for Express, and everything else that takes `(request, response, next)`.
+ * Returns middleware that requires a valid access token, for Express and other frameworks whose middleware takes `(request, response,
+ * next)`.
  *
  * @example
  * ```ts
@@ -48,8 +49,8 @@ function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRe
 }
 
 /**
- * Returns the URL of a request target, which is a path or a whole URL (RFC 9112 section 3.2). Returns an empty text, for which no proof is
- * valid, for others.
+ * Returns the URL of a request target, which is a path or a whole URL (RFC 9112 section 3.2). For any other target, returns an empty
+ * string, for which no proof is valid.
  */
 function urlAt(origin: string, target = ""): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "");
@@ -64,7 +65,7 @@ type Reply = {
 };
 
 /**
- * Requires a valid access token, for Fastify.
+ * Returns a Fastify hook that requires a valid access token.
  *
  * @example
  * ```ts

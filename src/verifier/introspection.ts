@@ -20,7 +20,7 @@ type IntrospectionDeps = {
  */
 export type Introspect = (token: string, accepted: Promise<Verdict>, nowMs: number) => Promise<Verdict>;
 
-/** Introspects tokens while the feed is stale. There is one call for a token at a time, which all requests with this token share. */
+/** Introspects tokens while the feed is stale. At most one call for a token is under way. All requests with this token share the call. */
 export function createIntrospection({ client, shareMs, signal }: IntrospectionDeps): Introspect {
   const calls = new Map<string, UnderWay>();
 

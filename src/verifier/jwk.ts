@@ -1,4 +1,4 @@
-/** Reads the keys of an issuer (RFC 7517). This part is the same in every runtime. */
+/** Reads the keys of an issuer (RFC 7517). This file is used in every runtime. */
 
 /** The accepted algorithms. They are all asymmetric; `none` is not accepted. */
 const ALGORITHMS = {
@@ -37,6 +37,6 @@ export function readJwk(jwk: unknown) {
   if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined;
   const coordinates = algorithm === "ES256" ? [x, y] : [x];
   if (!coordinates.every((each) => typeof each === "string" && COORDINATE.test(each))) return undefined;
-  const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // Private members are never used.
+  const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // Private members of a JWK are ignored.
   return { kid, alg: algorithm, members };
 }

@@ -6,7 +6,10 @@ const MAX_BYTES = 256 * 1024;
 /** How many keys a set may have, which is enough for many rotations. */
 const MAX_KEYS = 100;
 
-/** How long a key set is used, in ms, if the response does not specify it, and the limits of what a response may specify. */
+/**
+ * How long a key set is used, in ms: the default if the response does not specify it, and the limits for values that a response
+ * specifies.
+ */
 const DEFAULT_MAX_AGE_MS = 60_000;
 export const MIN_MAX_AGE_MS = 1000;
 const MAX_MAX_AGE_MS = 300_000;

@@ -7,10 +7,10 @@ import type { Report } from "./report.ts";
 
 /** The shortest time between two reads that are caused by unknown `kid`s, in ms. */
 const COOLDOWN_MS = MIN_MAX_AGE_MS;
-/** After this time without a successful read, in ms, the keys are no longer trusted: one may have been withdrawn. */
+/** After this time without a successful read, in ms, the keys are no longer trusted, because a key may have been withdrawn. */
 const MAX_UNREAD_MS = 3_600_000;
 const TIMEOUT_MS = 5000;
-/** How many header segments are remembered. The tokens of one issuer have few different ones. */
+/** How many header segments are remembered. The tokens of one issuer have few different header segments. */
 const MAX_HEADERS = 100;
 
 export type KeySetDeps = {
@@ -27,7 +27,7 @@ export type KeySetDeps = {
 export class KeySet<Key extends PublishedKey> {
   /** Resolves when the key set has been read for the first time. */
   readonly ready: Promise<void>;
-  /** The keys by the header segments of tokens. A segment is added after a signature under it was valid. */
+  /** Maps the header segments of tokens to keys. A segment is added after a token with this header had a valid signature. */
   readonly headers = new Map<string, Key>();
   readonly #deps: KeySetDeps;
   readonly #importKey: ImportKey<Key>;
@@ -83,14 +83,17 @@ export class KeySet<Key extends PublishedKey> {
     return this.#oneAtATime.run(() => this.#read());
   }
 
-  /** Reads the set again because of an unknown `kid`, unless that was done within the last second. Returns whether the set is readable. */
+  /**
+   * Reads the set again because of an unknown `kid`, unless such a read was made within the last second. Returns whether the set is
+   * readable.
+   */
   async refresh(): Promise<boolean> {
     const isDue = this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS;
     if (isDue || this.#oneAtATime.isUnderWay()) await this.read();
     return this.#readable === true;
   }
 
-  /** Remembers the key of a header segment, after a signature under it was valid. */
+  /** Remembers the key of a header segment. It is called after a token with this header had a valid signature. */
   rememberHeader(segment: string, key: Key): void {
     if (this.headers.size >= MAX_HEADERS) this.headers.clear();
     this.headers.set(segment, key);

@@ -5,9 +5,9 @@ import { RecentlyUsed } from "./recently-used.ts";
 const MAX_TOKENS = 2048;
 
 /**
- * Remembers whether the signatures of recent tokens are valid. Verifying a signature costs twenty times as much as looking it up, and a
- * refused token may be presented many times. Nothing else about a token is remembered: its key, time, claims and session are checked each
- * time.
+ * Remembers whether the signatures of recent tokens are valid. Verifying a signature costs twenty times as much as looking up the result,
+ * and a refused token may be presented many times. Nothing else about a token is remembered: its key, time, claims and session are
+ * checked each time.
  */
 export class KnownSignatures<Key extends object> {
   readonly #known = new RecentlyUsed<{ readonly key: Key; readonly isValid: boolean }>(MAX_TOKENS);
@@ -19,7 +19,7 @@ export class KnownSignatures<Key extends object> {
    * @param verify verifies the signature of the token with the key
    */
   isValid(token: string, key: Key, verify: () => boolean): boolean {
-    // The digest is kept instead of the token, because tokens are long and clients choose them.
+    // The digest is kept instead of the token, because a token is long, and a client could choose its length.
     const digest = hash("sha256", token, "base64");
     const known = this.#known.get(digest);
     if (known?.key === key) return known.isValid;

@@ -11,7 +11,9 @@ import type { Claims } from "./verdict.ts";
 const TYPE = "application/statuslist+jwt";
 /** How many lists are kept. A list takes 128 KiB if one of its sessions has ended; all other lists share their memory. */
 const MAX_LISTS = 2_000;
-/** The largest accepted list as it is sent: the limit of its decompressed size, in base64url. */
+/**
+ * The largest accepted size of a list as it is sent, in bytes. This is the limit of its decompressed size (1 MiB), encoded in base64url.
+ */
 const MAX_BYTES = 1_400_000;
 /** How long to wait before a list that could not be read is read again, in ms. */
 const COOLDOWN_MS = 1000;
@@ -21,7 +23,7 @@ type Deps = {
   readonly keys: Pick<KeySet<PublishedKey>, "find" | "isRevoked" | "refresh">;
   readonly issuer: string;
   readonly fetch: typeof fetch;
-  /** The longest time after which a list is read again, in ms; the list itself may specify a shorter one. */
+  /** The longest time after which a list is read again, in ms; the list itself may specify a shorter time. */
   readonly pollIntervalMs: number | undefined;
   readonly maxStalenessMs: number;
   /** The wall clock, in ms since the epoch. */
@@ -31,7 +33,7 @@ type Deps = {
   readonly signal: AbortSignal;
 };
 
-/** A list, or the fact that it could not be read yet. */
+/** What is known about a list: its last version, if it could be read, and the times of requests for it. */
 type Kept = {
   readonly oneAtATime: OneAtATime;
   list: StatusList | undefined;
@@ -46,7 +48,7 @@ type Kept = {
 
 /**
  * Determines which sessions have ended from the status lists that access tokens refer to. A list is read when a token needs it and its
- * `ttl` is over. Only tokens with a valid signature are handled here, so that nobody else determines what is read.
+ * `ttl` is over. Only tokens with a valid signature are handled, so that forged tokens cannot cause lists to be read.
  */
 export class ListedRevocations {
   readonly #deps: Deps;
@@ -55,7 +57,7 @@ export class ListedRevocations {
   /** The lists for tokens that are being verified now. The cache may drop them in the meantime. */
   readonly #awaited = new WeakMap<Claims, Kept>();
   #last: StatusList | undefined;
-  /** Whether the last read succeeded; undefined until the first has ended. */
+  /** Whether the last read of a list succeeded; undefined until the first read has ended. */
   #readable: boolean | undefined;
 
   constructor(deps: Deps) {
@@ -89,7 +91,7 @@ export class ListedRevocations {
     return status === 0 && isFresh ? "valid" : "unknown";
   }
 
-  /** Returns the age of the list that was read last, in ms; Infinity before any was read. */
+  /** Returns the age of the list that was read last, in ms; Infinity before any list was read. */
   stalenessMs(): number {
     return this.#last === undefined ? Number.POSITIVE_INFINITY : this.#ageMs(this.#last);
   }
@@ -98,7 +100,7 @@ export class ListedRevocations {
     return Math.max(0, this.#deps.clock() - issuedAtMs);
   }
 
-  /** Starts to keep a list of the issuer's own origin. Returns undefined for any other list. */
+  /** Starts to keep a list if its URL has the issuer's own origin. Returns undefined for any other list. */
   #begin(uri: string): Kept | undefined {
     if (URL.parse(uri)?.origin !== this.#origin) return undefined;
     const never = Number.NEGATIVE_INFINITY;

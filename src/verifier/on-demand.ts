@@ -14,7 +14,7 @@ type OnDemandDeps = {
 
 /** Reads keys and revocations only when a token is verified: for isolates in which nothing survives the request that began it. */
 export type OnDemand = {
-  /** Reads what is due. Returns undefined if nothing is. It never rejects. */
+  /** Reads the keys and revocations that are due to be read again. Returns undefined if nothing is due. It never rejects. */
   readonly refresh: () => Promise<unknown> | undefined;
   /** Resolves when keys and revocations are known. @throws an error if the admin token is refused, VerifierClosedError */
   readonly ready: () => Promise<void>;

@@ -2,13 +2,13 @@
 import { pause } from "../clock/pause.ts";
 
 export type OneAtATime = {
-  /** Resolves when the work has ended, whichever caller began it. The work must never reject. */
+  /** Runs the work, unless it is already under way. Resolves when the work has ended. The work must never reject. */
   readonly run: (work: () => Promise<void>) => Promise<void>;
-  /** Returns whether work seems to be under way. The request that began it may have been terminated. */
+  /** Returns whether work seems to be under way. The result may be wrong: the request that began the work may have been terminated. */
   readonly isUnderWay: () => boolean;
 };
 
-/** Shares work by one promise for all callers. */
+/** Shares work among callers that all await one promise. */
 export function shareWork(): OneAtATime {
   let underWay: Promise<void> | undefined;
   return {
@@ -47,7 +47,7 @@ export function takeTurns(): OneAtATime & {
         for (let [turn, checks] = [begun, 0]; checks < MAX_RECHECKS; checks++) {
           await pause(RECHECK_MS);
           if (ended >= awaited) return;
-          // Another caller has taken the work over, and gets a second for it.
+          // Another caller has taken over the work, and now has a second to complete it.
           if (begun !== turn) [turn, checks] = [begun, 0];
         }
       }

@@ -18,8 +18,8 @@ export type VerifierOptions = {
   /** The bearer token for the admin API, or a function that returns it, for a token that is rotated. */
   readonly adminToken?: string | (() => string);
   /**
-   * Options of `http2.connect` to `adminUrl`: certificate authorities, and a client certificate instead of `adminToken`. They exist only
-   * in Node.
+   * Options of `http2.connect` to `adminUrl`: certificate authorities, and a client certificate instead of `adminToken`. They have an
+   * effect only in Node.
    */
   readonly nodeOptions?: SecureClientSessionOptions;
   /** The URL of the key set, if it is not at the admin API. */
@@ -30,8 +30,8 @@ export type VerifierOptions = {
    */
   readonly revocations?: "feed" | "status-list";
   /**
-   * The policy while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with `unavailable`. A
-   * token is never accepted while the knowledge is older than that. Default: `introspect`.
+   * The policy while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with `unavailable`. While
+   * the feed is older than that, no token is accepted without introspection. Default: `introspect`.
    */
   readonly policy?: "introspect" | "refuse";
   /**
@@ -40,11 +40,11 @@ export type VerifierOptions = {
    */
   readonly maxStalenessMs?: number;
   /**
-   * Polls the revocations when a token is verified, if they are older than this, in ms, instead of following them: for isolates in which no
-   * connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time and the 2 s that the
-   * service's own knowledge may be old. Keys are read when a token is verified and their `max-age` is over. At most `maxStalenessMs`.
-   * Status lists are always polled; with this, a list is read again after this time, or after its `ttl` if that is shorter.
-   * Default: a stream of the feed.
+   * Polls the revocations when a token is verified, if they are older than this, in ms, instead of following them: for isolates in which
+   * no connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time plus 2 s, because
+   * the service's own data may be 2 s old. Keys are read when a token is verified and their `max-age` is over. The value is at most
+   * `maxStalenessMs`. Status lists are always polled. If this option is set, a list is read again after this time, or after its `ttl` if
+   * that is shorter. Default: a stream of the feed.
    */
   readonly pollIntervalMs?: number;
   /** How many verified tokens are kept in memory, about 2 KiB each. Default: 10,000; at least 2. */
@@ -56,13 +56,13 @@ export type VerifierOptions = {
    * transports use by default, may end the process when the network fails.
    */
   readonly transport?: Transport;
-  /** Interceptors of the calls to the admin API, such as those that trace. They are not used with `transport`. */
+  /** Interceptors of the calls to the admin API, for example for tracing. They are not used with `transport`. */
   readonly interceptors?: readonly Interceptor[];
-  /** The `fetch` function for the key set, and outside of Node also for the admin API. Default: that of the runtime. */
+  /** The `fetch` function for the key set, and outside of Node also for the admin API. Default: the `fetch` of the runtime. */
   readonly fetch?: typeof fetch;
   /** The wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;
-  /** A clock that never jumps, in ms. Default: `performance.now`. */
+  /** A monotonic clock, in ms. Default: `performance.now`. */
   readonly monotonic?: () => number;
 };
 

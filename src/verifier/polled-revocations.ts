@@ -12,8 +12,8 @@ type PolledRevocationsDeps = FeedDeps & {
 };
 
 /**
- * Reads the revocation feed by polls. Each poll opens the feed at the cursor, and closes it when it has read everything. The result of a
- * poll counts as old as its request.
+ * Reads the revocation feed by polls. Each poll opens the feed at the cursor, and closes it when everything has been read. The age of a
+ * poll's result is the time since its request.
  */
 export class PolledRevocations implements RevocationSource {
   readonly #deps: PolledRevocationsDeps;
@@ -22,7 +22,7 @@ export class PolledRevocations implements RevocationSource {
   #knownAtMs = Number.NEGATIVE_INFINITY;
   #knownAtWallMs = Number.NEGATIVE_INFINITY;
   #triedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether the last poll succeeded; undefined until the first has ended. */
+  /** Whether the last poll succeeded; undefined until the first poll has ended. */
   #following: boolean | undefined;
   #fault: Error | undefined;
 
@@ -54,12 +54,15 @@ export class PolledRevocations implements RevocationSource {
     return monotonicMs - this.#triedAtMs >= (this.#following === false ? Math.min(pollIntervalMs, COOLDOWN_MS) : 0);
   }
 
-  /** Polls. Callers wait for a poll that is under way. */
+  /** Polls the feed. If a poll is already under way, waits for that poll instead. */
   poll(): Promise<void> {
     return this.#oneAtATime.run(() => this.#poll());
   }
 
-  /** Resolves when the poll that is under way has ended, or after a second; undefined if there is none. */
+  /**
+   * Returns a promise that resolves when the poll that is under way has ended, or after a second. Returns undefined if no poll is under
+   * way.
+   */
   underWay(): Promise<void> | undefined {
     return this.#oneAtATime.isUnderWay() ? this.#oneAtATime.settle() : undefined;
   }

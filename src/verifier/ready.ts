@@ -1,4 +1,4 @@
-/** A verifier was closed before it knew keys and revocations. */
+/** The verifier was closed before it had read keys and revocations. */
 export class VerifierClosedError extends Error {
   override readonly name = "VerifierClosedError";
 

@@ -1,6 +1,6 @@
 /**
- * A bounded cache in two halves. Entries in use move to the young half; when that is full, the old half is dropped and the young one
- * becomes the old one. It keeps recently used entries at the cost of one or two map lookups.
+ * A bounded cache that consists of two maps. An entry that is used moves to the young map. When the young map is full, the old map is
+ * dropped, and the young map becomes the old one. So recently used entries are kept at the cost of one or two lookups.
  */
 export class RecentlyUsed<V> {
   #young = new Map<string, V>();

@@ -1,12 +1,14 @@
 export type VerifierEvent =
   | { readonly event: "keys_read"; readonly kids: readonly string[] }
-  /** The key set cannot be read, reported once per outage. The known keys stay in use for an hour. */
+  /** The key set cannot be read. This is reported once per outage. The known keys stay in use for an hour. */
   | { readonly event: "keys_unreadable"; readonly error: unknown }
   | { readonly event: "feed_following" }
-  /** The feed was interrupted, reported once per outage. No revocations are received until the next `feed_following`. */
+  /** The feed was interrupted. This is reported once per outage. No revocations are received until the next `feed_following`. */
   | { readonly event: "feed_lost"; readonly error: unknown }
   | { readonly event: "status_lists_read" }
-  /** A status list cannot be read, reported once per outage. Lists that were read before stay in use for as long as they allow. */
+  /**
+   * A status list cannot be read. This is reported once per outage. Lists that were read before stay in use for as long as they allow.
+   */
   | { readonly event: "status_lists_unreadable"; readonly error: unknown };
 
 export type Report = (event: VerifierEvent) => void;
@@ -18,7 +20,7 @@ export function toSafeReport(report: Report | undefined): Report {
       // The type allows async functions too.
       Promise.resolve(report?.(event)).catch(() => {});
     } catch {
-      // A failing report has nowhere to be reported.
+      // An error of `report` is ignored, because it cannot be reported.
     }
   };
 }

@@ -5,14 +5,14 @@ import { pause } from "../clock/pause.ts";
 import { Freshness } from "./freshness.ts";
 import { type FeedDeps, type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
 
-/** A feed that is silent for this long, in ms, is replaced. It normally has three heartbeats in that time. */
+/** A feed that is silent for this long, in ms, is replaced. Normally, three heartbeats arrive in that time. */
 const MAX_SILENCE_MS = 3000;
 /** The n-th retry waits for a random share of `FIRST_BACKOFF_MS × 2ⁿ`, or of `MAX_BACKOFF_MS` if that is less. */
 const FIRST_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
 
 type RevocationsDeps = FeedDeps & {
-  /** Receives the stream as well, to pass it on to others (a relay). */
+  /** Also receives the batches, for a relay that passes them on to other verifiers. */
   readonly onward?: Onward;
   /** A stream whose last complete batch is delayed by more than this is replaced, in ms. Default: 3000. */
   readonly maxDelayMs?: number;
@@ -40,7 +40,7 @@ export class Revocations implements RevocationSource {
     this.#freshness = new Freshness(deps.maxDelayMs);
     this.#revoked = new RevokedSessions(deps);
     this.ready = this.#setReady.promise;
-    this.ready.catch(() => {}); // A caller that awaits `ready` gets the error.
+    this.ready.catch(() => {}); // This prevents an unhandled rejection. A caller that awaits `ready` gets the error nevertheless.
     void this.#follow();
   }
 
@@ -48,7 +48,10 @@ export class Revocations implements RevocationSource {
     return this.#revoked.has(sid, createdAtMs);
   }
 
-  /** Returns the time since the service last read the store and delivered everything, in ms; Infinity before that. */
+  /**
+   * Returns the age of the delivered revocations, in ms: the time since the service read the store. Returns Infinity until everything has
+   * been delivered.
+   */
   stalenessMs(monotonicMs: number, wallMs: number): number {
     return this.#freshness.ageMs(monotonicMs, wallMs);
   }
@@ -79,7 +82,7 @@ export class Revocations implements RevocationSource {
     }
   }
 
-  /** Follows one stream until it ends, falls silent or is late. Returns why. */
+  /** Follows one stream until it ends, falls silent or is late. Returns the reason. */
   async #followStream(onComplete: () => void): Promise<unknown> {
     const { client, signal, onward } = this.#deps;
     const given = new AbortController();

@@ -19,16 +19,16 @@ const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
 export interface RevocationSource {
   /** Returns whether a session is revoked. @param createdAtMs when the session was created */
   has(sid: string, createdAtMs: number): boolean;
-  /** Returns the age of what is known, in ms; Infinity before everything was delivered. */
+  /** Returns the age of the known revocations, in ms; Infinity before everything was delivered. */
   stalenessMs(monotonicMs: number, wallMs: number): number;
   readonly batches: number;
 }
 
 export type FeedDeps = {
   readonly client: Pick<AdminClient, "watchRevocations">;
-  /** The wall clock, in ms since the epoch. Tokens expire by it. */
+  /** The wall clock, in ms since the epoch. It decides when tokens expire. */
   readonly clock: () => number;
-  /** A clock that never jumps, in ms. It measures the age of the feed. */
+  /** A monotonic clock, in ms. It measures the age of the feed. */
   readonly monotonic: () => number;
   readonly revokeKeys: (kids: readonly string[]) => void;
   readonly report: Report;
@@ -74,7 +74,7 @@ export class RevokedSessions {
     if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs, batch.asOfTime && timestampMs(batch.asOfTime));
   }
 
-  /** Notes why a stream or a poll has failed. @returns the error for the log if no retry can fix it */
+  /** Handles the failure of a stream or a poll. @returns the error for the log if no retry can fix it */
   noteFailure(error: unknown): ConnectError | undefined {
     const code = error instanceof ConnectError ? error.code : undefined;
     // The service does not know the cursor, so the feed begins again with a snapshot.
@@ -83,7 +83,7 @@ export class RevokedSessions {
     return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);
   }
 
-  /** Forgets revocations that have expired both by the store's time and by this process's clock, which may differ. */
+  /** Drops revocations that have expired by both clocks: the store's and this process's, which may differ. */
   #sweep(nowMs: number, asOfMs = Number.POSITIVE_INFINITY): void {
     this.#sweptAtMs = nowMs;
     const overMs = Math.min(asOfMs, this.#deps.clock());

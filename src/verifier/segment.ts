@@ -1,6 +1,8 @@
 import { isUtf8 } from "node:buffer";
 
-/** Segments are decoded into this buffer, one at a time. A new buffer for each would be the greatest cost. */
+/**
+ * Segments are decoded into this buffer, one at a time. Allocating a new buffer for each segment would be the greatest cost of decoding.
+ */
 let scratch = Buffer.alloc(4096);
 
 /**

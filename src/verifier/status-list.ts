@@ -1,4 +1,4 @@
-/** Reads status list tokens (draft-ietf-oauth-status-list-20). This part is the same in every runtime. */
+/** Reads status list tokens (draft-ietf-oauth-status-list-20). This file is used in every runtime. */
 import type { PublishedKey } from "./jwk.ts";
 import { readBytes } from "./jwks.ts";
 import type { KeySet } from "./key-set.ts";
@@ -6,12 +6,15 @@ import { parseObject } from "./strict-json.ts";
 import { findKey, SIGNATURE_BYTES } from "./token-rules.ts";
 import { decodeBytes, decodeText } from "./web/segment.ts";
 
-/** Matches the media type of lists, with or without its prefix; case does not matter (section 5.1). */
+/** Matches the media type of lists, with or without the prefix `application/`; case does not matter (section 5.1). */
 const TYPE = /^(application\/)?statuslist\+jwt$/i;
 const BITS: readonly unknown[] = [1, 2, 4, 8];
-/** The largest accepted size of a decompressed list, eight million statuses: a short text could decompress to any number of bytes. */
+/**
+ * The largest accepted size of a decompressed list, in bytes, which is enough for eight million statuses. Without a limit, a short text
+ * could decompress to any number of bytes.
+ */
 const MAX_LIST_BYTES = 1_048_576;
-/** How long a list is used if it does not specify that, in ms. */
+/** How long a list is used if it has no `ttl`, in ms. */
 const DEFAULT_TTL_MS = 60_000;
 
 export type StatusList = {
@@ -35,7 +38,7 @@ type Expected = {
 
 const encoder = new TextEncoder();
 
-/** Returns the list in a token. @throws Error if it is not the expected list, or has expired */
+/** Returns the list in a status list token. @throws Error if it is not the expected list, or has expired */
 export async function readStatusList(token: string, expected: Expected): Promise<StatusList> {
   const [header = "", payload = "", signature = "", ...rest] = token.split(".");
   const bytes = decodeBytes(signature);

@@ -12,11 +12,12 @@ export const SIGNATURE_BYTES = 64;
 const SIGNATURE_LENGTH = 86;
 
 /**
- * Matches the media type of access tokens, with or without its prefix; case does not matter (RFC 9068 section 4, RFC 7515 section 4.1.9).
+ * Matches the media type of access tokens, with or without the prefix `application/`; case does not matter (RFC 9068 section 4, RFC 7515
+ * section 4.1.9).
  */
 const TYPE = /^(application\/)?at\+jwt$/i;
 
-/** The accepted header members: those that choose the key. Others could change the verification (RFC 8725 section 3.10). */
+/** The accepted header members, which choose the key. Other members could change the verification (RFC 8725 section 3.10). */
 const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
 
 export type Refused = { readonly ok: false; readonly reason: Refusal };
@@ -31,13 +32,13 @@ export type Expectations = {
   /** Whether the token may be bound to a key. The caller then checks the proof of the key. */
   readonly allowsBound?: boolean;
   /**
-   * The wall clock, in ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, but one that is
-   * accepted late may be revoked.
+   * The wall clock, in ms since the epoch. There is no leeway: if a token is rejected a second early, its client only refreshes it, but a
+   * token that is accepted late may be revoked.
    */
   readonly clock: () => number;
 };
 
-/** Returns where the header and the signing input of a token end; undefined if the text cannot be a token. */
+/** Returns the indices at which the header and the signing input of a token end; undefined if the text cannot be a token. */
 export function splitToken(token: string): { readonly dot: number; readonly end: number } | undefined {
   const end = token.length - SIGNATURE_LENGTH - 1;
   const dot = token.indexOf(".");
@@ -90,11 +91,11 @@ function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectat
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((each) => typeof each === "string")) return "malformed";
   if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
-  // The token is bound to a key (RFC 7800) whose possession was not proven. The token may be stolen.
+  // The token is bound to a key (RFC 7800), and possession of the key was not proven, so the token may be stolen.
   if (cnf !== undefined && expected.allowsBound !== true) return "not_bearer";
   const nowMs = expected.clock();
   if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
-  if (nowMs >= exp * 1000) return "expired"; // A token is expired on or after this time (RFC 7519 section 4.1.4).
+  if (nowMs >= exp * 1000) return "expired"; // A token is expired on or after the time in `exp` (RFC 7519 section 4.1.4).
   if (exp < iat) return "malformed";
   return expected.requireDeviceBound && claims.device_bound !== true ? "not_device_bound" : undefined;
 }

@@ -15,7 +15,7 @@ import {
   splitToken,
 } from "./token-rules.ts";
 
-/** Scratch buffers for the signing input and the signature: one token is checked at a time. */
+/** Reused buffers for the signing input and the signature. They can be shared because one token is checked at a time. */
 const input = Buffer.alloc(MAX_LENGTH);
 const signature = Buffer.alloc(SIGNATURE_BYTES);
 

@@ -9,7 +9,7 @@ export type Claims = {
   readonly exp: number;
   readonly iat: number;
   readonly jti: string;
-  /** The id of the session, by which revocations are found. */
+  /** The id of the session. Revocations contain this id. */
   readonly sid: string;
   readonly client_id: string;
   /** When the session was created, in ms of the service's own time. It is compared with the time of a logout of everyone. */
@@ -52,14 +52,14 @@ export type Accepted = {
 
 export type Verdict = Accepted | { readonly ok: false; readonly reason: Refusal };
 
-/** Verdicts of rejection are constants, one for each reason. */
+/** The verdicts that reject a token, one constant for each reason. */
 export const REFUSED: { readonly [reason in Refusal]: Verdict } = Object.freeze(
   Object.fromEntries(REFUSALS.map((reason) => [reason, Object.freeze({ ok: false, reason })])) as {
     [reason in Refusal]: Verdict;
   },
 );
 
-/** The same rejections as resolved promises, so that rejecting a known token allocates nothing. */
+/** The verdicts of REFUSED as resolved promises, so that rejecting a known token allocates nothing. */
 export const REFUSED_PROMISES = Object.fromEntries(
   REFUSALS.map((reason) => [reason, Promise.resolve(REFUSED[reason])]),
 ) as { readonly [reason in Refusal]: Promise<Verdict> };

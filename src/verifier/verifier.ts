@@ -27,17 +27,17 @@ export interface Verifier {
    */
   verifyBound(token: string, request: ProvingRequest): Promise<Verdict | ProofRefused>;
   /**
-   * Returns the age of the knowledge about revocations, in ms: Infinity before the feed has delivered it, and without a feed. With status
-   * lists, it is the age of the list that was read last.
+   * Returns the age of the data about revocations, in ms. It is Infinity before the feed has delivered everything, and without a feed.
+   * With status lists, it is the age of the list that was read last.
    */
   stalenessMs(): number;
   /**
-   * Resolves when keys and revocations are known. Until then `verify` waits for keys and follows the policy.
-   * Rejects when the admin token is refused or lacks the scope `watch` (the verifier still retries, since the token may become valid), and
-   * with a VerifierClosedError when the verifier is closed before. A process that awaits it runs until it is settled.
+   * Resolves when keys and revocations are known. Until then, `verify` waits for keys, and treats revocations by the `policy` for a stale
+   * feed. Rejects when the admin token is refused or lacks the scope `watch` (the verifier still retries, since the token may become
+   * valid), and with a VerifierClosedError when the verifier is closed before. A process that awaits it runs until it is settled.
    */
   readonly ready: Promise<void>;
-  /** Closes all connections. Later verdicts use the last knowledge for as long as it is fresh. */
+  /** Closes all connections. Later verdicts use the data that was read before for as long as it is fresh. */
   close(): void;
 }
 
@@ -101,7 +101,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const replays = createReplays({ windowMs: PROOF_LIFE_MS, monotonic });
   const bound = { verify: (token: string) => boundCore.verify(token), verifyProof, replays, clock };
   const followed = onDemand === undefined ? unlessClosed(Promise.all([keys.ready, stream?.ready]), signal) : undefined;
-  followed?.catch(() => {}); // A caller that awaits `ready` gets the error.
+  followed?.catch(() => {}); // This prevents an unhandled rejection. A caller that awaits `ready` gets the error nevertheless.
   return {
     verify: (token) => core.verify(token),
     verifyBound: (token, request) => verifyBound(bound, token, request),
@@ -133,7 +133,9 @@ class VerifierCore {
   readonly #revocations: RevocationSource | undefined;
   readonly #lists: ListedRevocations | undefined;
   readonly #cache: RecentlyUsed<Entry>;
-  /** The number of batches that had arrived when the feed was last found stale. It is still stale if no batch has arrived since. */
+  /**
+   * The number of batches that had arrived when the feed was last found stale. If no batch has arrived since, the feed is still stale.
+   */
   #staleAfterBatches = -1;
 
   constructor(deps: CoreDeps) {
@@ -152,7 +154,7 @@ class VerifierCore {
     return onDemand.refresh()?.then(() => this.#verifyKnowing(token)) ?? this.#verifyKnowing(token);
   }
 
-  /** Verifies with the current keys and revocations. */
+  /** Verifies a token with the keys and revocations that are known now. */
   #verifyKnowing(token: string): Promise<Verdict> {
     const known = this.#cache.get(token);
     if (known !== undefined && !known.key.withdrawn) return this.#judge(token, known);
@@ -178,7 +180,7 @@ class VerifierCore {
     // If this process was suspended, batches may have arrived that it has not read yet.
     if (revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     const decide = () => (this.#isFresh(revocations) ? this.#judge(token, entry) : this.#introspect(token, entry));
-    // After an outage, the poll of another request may be about to deliver what this request needs.
+    // After an outage, a poll that another request has begun may be about to deliver the revocations that this request needs.
     return this.#deps.polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
   }
 
@@ -195,7 +197,7 @@ class VerifierCore {
 
   /** Returns why a token that was valid is not accepted any more; undefined if nothing has changed. */
   #judgeChanges(token: string, entry: Entry): Promise<Verdict> | undefined {
-    // The token's key was revoked or has left the key set, perhaps during this decision. The decision begins again.
+    // The token's key was revoked or has left the key set, perhaps during this decision, so the decision begins again.
     if (entry.key.withdrawn) return this.#verifyKnowing(token);
     if (this.#settings.clock() >= entry.expiresAtMs) return REFUSED_PROMISES.expired;
     if (this.#revocations?.has(entry.claims.sid, entry.createdAtMs)) return REFUSED_PROMISES.revoked;
@@ -221,7 +223,7 @@ class VerifierCore {
     return (verdict.ok && (await this.#judgeChanges(token, entry))) || verdict;
   }
 
-  /** Checks a token again after reading the keys again, because an unknown key may be newer than the key set. */
+  /** Reads the keys again and then checks the token again, because an unknown key may be newer than the key set. */
   async #verifyWithNewerKeys(token: string): Promise<Verdict> {
     const isReadable = await this.#deps.keys.refresh();
     const checked = await this.#deps.check(token);

@@ -15,7 +15,7 @@ export type ProvingRequest = {
 export type VerifyProof = (text: string, expected: ProofExpectation) => ProofResult | Promise<ProofResult>;
 
 type Deps = {
-  /** Returns the verdict on a token, assuming that its key was proven. */
+  /** Returns the verdict on a token, on the assumption that possession of the token's key was proven. */
   readonly verify: (token: string) => Promise<Verdict>;
   readonly verifyProof: VerifyProof;
   readonly replays: Replays;

@@ -1,4 +1,6 @@
-/** Reads, strictly, the compact form of a JWS (RFC 7515 section 7.1) that is a proof of possession. It does not verify the signature. */
+/**
+ * Parses the compact form of a JWS (RFC 7515 section 7.1) that is a proof of possession. It is strict, and does not verify the signature.
+ */
 import { parseObject } from "../strict-json.ts";
 import { decodeBytes, decodeText } from "../web/segment.ts";
 

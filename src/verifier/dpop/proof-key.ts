@@ -15,11 +15,12 @@ type Jwk = Readonly<Record<string, unknown>>;
 
 const COORDINATE_BYTES = 32;
 const RSA_BITS = { min: 2048, max: 4096 } as const;
-/** The only accepted RSA exponent, 65,537 in base64url. Smaller ones help forgers, and not every runtime imports others. */
+/** The only accepted RSA exponent, 65,537 in base64url. Smaller exponents help forgers, and not every runtime imports larger ones. */
 const RSA_EXPONENT = "AQAB";
 
 /**
- * The members of private and symmetric keys (RFC 7518 section 6). A key with one is refused, because its client does not keep it secret.
+ * The members of private and symmetric keys (RFC 7518 section 6). A key with such a member is refused, because its client does not keep
+ * the key secret.
  */
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"] as const;
 

@@ -7,12 +7,12 @@ import { proofUrl } from "./proof-url.ts";
  * Why a proof is refused, as a closed list.
  *
  * - `proof_absent`: a bound token came without a proof. `proof_ambiguous`: there is more than one proof.
- * - `proof_malformed`: no JWS of the form, too long, with members that are refused, or without a claim that it needs.
+ * - `proof_malformed`: it is not a JWS of the required form, is too long, has members that are refused, or lacks a required claim.
  * - `proof_wrong_type`, `proof_wrong_algorithm`: its `typ` or `alg` is not allowed.
  * - `proof_bad_key`: its key is private, of a size that is not accepted, or not on its curve.
  * - `proof_wrong_method`, `proof_wrong_url`, `proof_wrong_token`: it was made for another request, or for another access token.
- * - `proof_stale`: it was made too long ago, or in the future. `proof_nonce`: it needs another nonce.
- * - `proof_forged`: the signature is not by its key. `proof_replayed`: it was presented before.
+ * - `proof_stale`: it was made too long ago, or in the future. `proof_nonce`: it has no fresh nonce of the service.
+ * - `proof_forged`: the signature was not made with its key. `proof_replayed`: it was presented before.
  * - `proof_other_key`: the token is bound to another key.
  */
 export const PROOF_REFUSALS = [
@@ -41,7 +41,10 @@ export type ProofExpectation = {
   /** The wall clock, in ms since the epoch. */
   readonly nowMs: number;
   readonly accessToken?: string | undefined;
-  /** Checks whether a nonce is one of the service's, and recent. Absent if the service issues none; a nonce in a proof is then ignored. */
+  /**
+   * Returns whether a nonce was issued by the service, and is recent. Absent if the service issues none; a nonce in a proof is then
+   * ignored.
+   */
   readonly isFreshNonce?: (nonce: string) => boolean;
   readonly requiresNonce?: boolean;
 };
@@ -71,7 +74,10 @@ export type ProofResult =
 /** How far `iat` may be from the time of the service, in ms. */
 const PROOF_TOLERANCE_MS = 60_000;
 
-/** For how long after its first use a proof might be accepted again, in ms. Nonces live no longer, either. */
+/**
+ * For how long after its first use a proof would be accepted again if it were not remembered, in ms. Nonces are not valid for longer,
+ * either.
+ */
 export const PROOF_LIFE_MS = 2 * PROOF_TOLERANCE_MS;
 
 /** A longer text is not a proof: even with an RSA key of 4,096 bits and a URL of 2,000 characters, a proof is shorter. */
@@ -125,7 +131,7 @@ function findFault(
   if (typeof htm !== "string" || typeof htu !== "string" || !Number.isFinite(iat)) return "proof_malformed";
   if (nonce !== undefined && typeof nonce !== "string") return "proof_malformed";
   if (htm !== method) return "proof_wrong_method";
-  // Nearly every client writes the URL in its normal form, which is compared first.
+  // The URL is first compared without normalization, because nearly every client writes it in its normal form.
   if (!urls.includes(htu) && !urls.includes(proofUrl(htu) ?? "")) return "proof_wrong_url";
   // A nonce contains the service's own time, so that a client whose clock is wrong can still prove its key (section 4.3, item 11).
   if (nonce !== undefined && isFreshNonce !== undefined) return isFreshNonce(nonce) ? undefined : "proof_nonce";

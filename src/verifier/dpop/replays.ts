@@ -1,4 +1,4 @@
-/** Detects proofs that are presented again. */
+/** Detects proofs that were presented before (replays). */
 export interface Replays {
   /** Remembers a proof. Returns whether it is new. */
   isNew(id: string): boolean;
@@ -15,7 +15,10 @@ type ReplaysOptions = {
 /** The default of `maxProofs`. An id takes about 100 bytes, so all together take at most 20 MB. */
 const MAX_PROOFS = 200_000;
 
-/** Remembers proofs in two halves. When the young half is full or old, the old half is forgotten, and the young one takes its place. */
+/**
+ * Remembers proofs in two sets, a young one and an old one. When the young set is full or old, the old set is dropped, and the young set
+ * becomes the old one.
+ */
 export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: ReplaysOptions): Replays {
   let young = new Set<string>();
   let old = new Set<string>();

@@ -3,7 +3,7 @@ import { createTransport } from "@connectrpc/connect/protocol-connect";
 import { type AdminClient, createClientBy, MAX_RESPONSE_BYTES } from "../admin-api.ts";
 import type { VerifierOptions } from "../options.ts";
 
-/** The limit of a request, in bytes. It is at most a token. */
+/** The greatest size of a request, in bytes. The largest request contains one token. */
 const MAX_REQUEST_BYTES = 65_536;
 
 /** Returns a client of the admin API over `fetch`; undefined without `adminUrl` and `transport`. @throws TypeError */

@@ -6,7 +6,7 @@ import { importKey, type Key } from "./key.ts";
 import { checkToken } from "./token.ts";
 import { verifyProof } from "./verify-proof.ts";
 
-/** The parts that work in every runtime with WebCrypto and fetch. */
+/** The parts of the verifier that work in every runtime with WebCrypto and fetch. */
 const WEB: Runtime<Key, KeySet<Key>> = {
   createKeys: (deps) => new KeySet(deps, importKey),
   checkToken,
@@ -15,8 +15,8 @@ const WEB: Runtime<Key, KeySet<Key>> = {
 };
 
 /**
- * Creates a verifier that works as the one for Node does, in Deno, Bun, Workers and browsers. An isolate whose connections end with each
- * request needs `pollIntervalMs`.
+ * Creates a verifier for Deno, Bun, Workers and browsers, which works like the verifier for Node. An isolate whose connections end with
+ * each request needs `pollIntervalMs`.
  *
  * @throws TypeError, RangeError for options that cannot work
  */

@@ -1,3 +1,3 @@
-/** The entry for every runtime other than Node, with the same functions and types. */
+/** The entry point of the package for every runtime other than Node. It has the same functions and types as that for Node. */
 export * from "../common.ts";
 export { createVerifier } from "./create-verifier.ts";

@@ -14,7 +14,7 @@ import { decodeBytes, decodeText } from "./segment.ts";
 
 const encoder = new TextEncoder();
 
-/** Checks a token as `checkToken` for Node does, with the WebCrypto of the runtime. */
+/** Checks a token like `checkToken` for Node (src/verifier/token.ts), but with the WebCrypto of the runtime. */
 export async function checkToken(token: string, keys: KeySet<Key>, expected: Expectations): Promise<Checked | Refused> {
   const parts = splitToken(token);
   if (parts === undefined) return refuse("malformed");
@@ -25,6 +25,6 @@ export async function checkToken(token: string, keys: KeySet<Key>, expected: Exp
   if (!found.ok) return found;
   const input = encoder.encode(token.slice(0, parts.end));
   if (!(await found.key.verifies(input, signature))) return refuse("forged");
-  // The key may have been withdrawn while the signature was verified. The second check then no longer finds it.
+  // The key may have been withdrawn while the signature was verified. The second check then no longer finds the key.
   return found.key.withdrawn ? checkToken(token, keys, expected) : checkClaims(payload, found.key, expected);
 }
