@@ -40,7 +40,7 @@ async function viaTemporary<T>(
   place: (temporary: string) => Promise<T>,
 ): Promise<T> {
   await removeStaleTemporaries(path);
-  const temporary = `${path}.${randomUUID()}.tmp`; // A random id is used, because process ids are not unique: processes in different containers often have the same id.
+  const temporary = `${path}.${randomUUID()}.tmp`; // A process id would not be unique: it is often the same in several containers.
   try {
     const file = await open(temporary, "wx", 0o600);
     try {

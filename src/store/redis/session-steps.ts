@@ -31,7 +31,7 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, markerLifeMs];
       if (device !== undefined) args.push(...deviceArguments(device));
       const outcome = rotateOutcome(sid, await link.run("rotate", [tag], args));
-      if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // An outcome with a subject means that the session has ended.
+      if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
       return outcome;
     },
 
