@@ -4,7 +4,7 @@ import type { Authentication, Session } from "./model.ts";
 import { secondsOf } from "./time.ts";
 
 type Claim = {
-  /** Returns the claim's value for a session; undefined leaves the claim out. */
+  /** Returns the claim's value for a session; undefined if the session's tokens do not have the claim. */
   readonly of: (
     session: Session,
     deviceProven: boolean,

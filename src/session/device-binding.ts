@@ -28,15 +28,18 @@ export type DevicePresentation = {
 };
 
 /**
- * - `unproven`: the refresh goes on, because the session has no key to prove yet.
- * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and the session is now bound to the
- *   key.
- * - `held`: it goes on, whatever the generation of its token is: the request proves the key that the session is bound to.
- * - `first_proof`: it goes on. The session has no key. It is bound to the key of the proof if the refresh makes a new refresh token.
- * - `missing`: it is refused, and nothing changes. `required`: the same, because the session requires a binding and has none.
- * - `proof_missing`, `other_key`: it is refused, and nothing changes: the session is bound to a key that each request proves.
- * - `wrong_transport`: it is refused, and nothing changes, because the session's token may not be presented in this way.
- * - `wrong_client`: the same, because a client that is not the session's would bind a key.
+ * - `unproven`: the refresh is allowed, because the session has no key to prove yet.
+ * - `proven`: the refresh is allowed, because the device cookie is fresh and of the session's key. `first_use`: in addition, the session
+ *   is now bound to the key.
+ * - `held`: the refresh is allowed, whatever the generation of its token is, because the request proves the key that the session is bound
+ *   to.
+ * - `first_proof`: the refresh is allowed. The session has no key yet. It is bound to the key of the proof if the refresh makes a new
+ *   refresh token.
+ * - `missing`: the refresh is refused, because a fresh device cookie is missing. `required`: it is refused, because the session requires
+ *   a key and has none.
+ * - `proof_missing`, `other_key`: the refresh is refused, because the session is bound to a key that each request must prove.
+ * - `wrong_transport`: the refresh is refused, because the session's token may not be presented in this way.
+ * - `wrong_client`: the refresh is refused, because a client that is not the session's would bind a key. A refusal changes nothing.
  * - `two_holders`: the session ends. The token was issued before a proof was needed, and its holder has never had the key.
  */
 export type DeviceVerdict =

@@ -10,7 +10,10 @@ import type { SessionStore } from "./ports.ts";
  * dies, another instance finds the expired sessions within a minute.
  */
 const LOOK_FOR_EXPIRED_MS = 10_000;
-/** The pause before the next step if expired sessions are left, in ms. In the meantime, those that have ended are recorded. */
+/**
+ * The pause between two calls of the store if expired sessions are left, in ms. During the pause, the endings of the previous call are
+ * recorded.
+ */
 const PAUSE_MS = 50;
 
 type Deps = {

@@ -16,8 +16,8 @@ const PAUSE_PER_COST = 3;
 const MIN_PAUSE_MS = 1;
 
 /**
- * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. A round with news is followed by a pause in
- * proportion to the round's cost, and revocations that arrive during the pause are delivered together.
+ * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. A round that delivers revocations is followed
+ * by a pause in proportion to the round's cost, and revocations that arrive during the pause are delivered together.
  */
 export class FeedWakes {
   readonly #cpuMs: Clock;

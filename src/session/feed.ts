@@ -146,7 +146,7 @@ class Feed implements RevocationFeed {
       const offeredAt = this.#deps.ranMs();
       yield next.batch;
       this.#requirePace(offeredAt);
-      // There may be news that arrived after the watcher began to take the batch.
+      // Revocations may have arrived after the watcher began to take the batch.
       const isBehind = !next.isComplete || wakeCount !== this.#wakes.count;
       if (take !== undefined) await this.#push({ position, isBehind }, take, signal);
       else if (!isBehind) await this.#wakes.next(signal);

@@ -108,8 +108,8 @@ export interface SessionStore extends SessionEventLog {
   endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
   /**
-   * Ends all sessions that `subject` has at this moment, except the session `except`. A session that is created later stays. With `actor`, a
-   * session, nothing ends unless that session is live.
+   * Ends all sessions that `subject` has at this moment, except the session `except`. A session that is created later stays. If the
+   * option `actor` names a session, nothing ends unless that session is live.
    */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
 
@@ -123,8 +123,8 @@ export interface SessionStore extends SessionEventLog {
 
   /**
    * Ends a bounded number of sessions that are past their lifetimes (reason `expired`). Each ends once, however many instances look for
-   * them. An instance looks at a part of the store while it holds that part; if the instance dies, another instance takes over within
-   * half a minute.
+   * them. An instance reserves the part of the store in which it searches. If the instance dies, another instance takes over within half
+   * a minute.
    */
   expire(): Promise<ExpireOutcome>;
 

@@ -43,8 +43,8 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
   for (const value of values) {
     const result = refreshTokens.parse(value);
     if (!result.ok) {
-      // An unknown key may be a new key that is not loaded yet, so the token may be valid. This reason is therefore reported before the
-      // others.
+      // An unknown key may be a new key that is not loaded yet, so the token may be valid. This reason is therefore reported in
+      // preference to other reasons.
       if (refusal.reason !== "unknown_key") refusal = result;
       continue;
     }

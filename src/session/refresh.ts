@@ -186,7 +186,10 @@ async function replace(
   }
 }
 
-/** Returns whether the request has a device cookie that was fresh once, and not only the mark (device.ts), which never was. */
+/**
+ * Returns whether the request has a device cookie that was fresh once, and not only the mark, a second device cookie that was never fresh
+ * (device.ts).
+ */
 function isStale({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }

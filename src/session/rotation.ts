@@ -25,11 +25,11 @@ export type RotationState = {
   readonly nonce: string;
   /** `f`: a token of the confirmed token's generation also counts as confirmed if it was issued at this time or later. */
   readonly siblingsSince: StoreMs;
-  /** `c`: nonce of the current child, which has generation g + 1. */
+  /** `c`: nonce of the current child, the token that replaces the confirmed one. It has generation g + 1. */
   readonly childNonce: string;
-  /** `ct`: when the current child was minted. */
+  /** `ct`: when the current child, the next refresh token, was minted. */
   readonly childMintedAt: StoreMs;
-  /** `cs`: when the current child was last returned. */
+  /** `cs`: when the current child, the next refresh token, was last returned. */
   readonly childServedAt: StoreMs;
 };
 
@@ -55,7 +55,10 @@ const NEVER = storeMs(2 ** 48 - 1);
 /** A time before the issue of any token. */
 const LONG_AGO = storeMs(0);
 
-/** Returns the state of a new session: generation 0 is confirmed, and the session's first token is its current child. */
+/**
+ * Returns the state of a new session: generation 0 counts as confirmed, and the session's first refresh token is the child that follows
+ * it.
+ */
 export function firstState(childNonce: string): RotationState {
   return {
     generation: 0,
@@ -104,7 +107,8 @@ export function decide(
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
   const { generation, nonce } = token;
   if (child) {
-    // Rule 2: a child is used for the first time. The browser may hold the current child although another one was used first.
+    // Rule 2: a child, a token that replaces the confirmed one, is used for the first time. The browser may hold the current child
+    // although another child was used first.
     const since = within(childServedAt, reuseIntervalMs) ? childMintedAt : NEVER;
     return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
   }
@@ -113,7 +117,7 @@ export function decide(
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the response was lost, however long ago that was.
+  // Rule 4: the response to an earlier refresh with this token was lost, however long ago that was.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // Rule 5: the token was used before.

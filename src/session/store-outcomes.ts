@@ -47,7 +47,7 @@ export type RotateOutcome =
    * required key.
    */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
-  /** The refresh was refused, and nothing was changed: the session is bound to a key, and the request proves no key or another one. */
+  /** The refresh was refused, and nothing was changed: the session is bound to a key, and the request proves no key or another key. */
   | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
   /**
    * - `revoked`: the session has been ended and its marker is still there.

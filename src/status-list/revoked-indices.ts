@@ -59,7 +59,7 @@ export class RevokedIndices {
     const { feed, signal } = this.#deps;
     while (!signal.aborted) {
       try {
-        // The first batch is yielded, and the others are passed to #take.
+        // The feed yields the first batch, and passes all further batches to #take.
         for await (const batch of feed.watchHere(this.#cursor, signal, (next) => this.#take(next))) this.#take(batch);
       } catch {
         // The error is ignored, because the feed reports its own faults. The lists are unavailable until the feed continues.

@@ -103,7 +103,7 @@ export class StatusLists {
   /** Returns the latest logout of everyone before a time of creation, as far as it is known. */
   #horizonOf(createdAt: StoreMs): number {
     const { revokedUntil } = this.#deps.revoked;
-    // Before the feed has been read, there may have been a logout at any time. The latest possible one is the moment before.
+    // Before the feed has been read, there may have been a logout at any time. The latest possible logout was 1 ms before the creation.
     if (revokedUntil === undefined) return createdAt - 1;
     return revokedUntil < createdAt ? revokedUntil : 0;
   }

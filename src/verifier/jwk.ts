@@ -11,7 +11,7 @@ export type Algorithm = keyof typeof ALGORITHMS;
 export type PublishedKey = {
   readonly kid: string;
   readonly alg: Algorithm;
-  /** The public members of the key. Two keys with the same `kid` are equal if these are equal. */
+  /** The public members of the key. Two keys with the same `kid` are equal if their members are equal. */
   readonly material: string;
   /** Whether the issuer has revoked the key, or no longer publishes it. Tokens that it signed are then no longer valid. */
   withdrawn: boolean;

@@ -181,7 +181,8 @@ export class Lane {
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
-    // `line.ahead` does not change: it counts the settled entries after this signal already, or they were subtracted above.
+    // `line.ahead` does not change: the log entries that `settled` describes after this signal are counted in it already, or were
+    // subtracted above.
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 

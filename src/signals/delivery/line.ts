@@ -15,21 +15,21 @@ export type Item = LoggedSignal & {
   lastFailedAt: number | undefined;
   retryAt: number;
   /**
-   * The settled log entries between this signal and the next undelivered signal. The cursor cannot move past them before this signal is
-   * settled.
+   * The finished log entries between this signal and the next undelivered signal. The cursor cannot move past them before this signal is
+   * delivered or given up.
    */
   readonly after: Settled;
 };
 
 export type Line = {
   readonly partition: number;
-  /** The settled log entries before the first undelivered signal. The cursor may move to their end. */
+  /** The finished log entries before the first undelivered signal. The cursor may move to their end. */
   readonly settled: Settled;
   /** The signals to deliver, in the order of the log. */
   readonly items: Item[];
   /** How many signals in `items` have failed at least once. They do not count towards the limit of the line. */
   tried: number;
-  /** How many settled log entries come after the first signal in `items`. They are delivered again after a crash. */
+  /** How many finished log entries come after the first signal in `items`. They are delivered again after a crash. */
   ahead: number;
   /** The cursor up to which the log was read. */
   position: Cursor;
@@ -51,7 +51,7 @@ export function openLine(partition: number, cursor: Cursor): Line {
 
 export const nothingUpTo = (to: Cursor): Settled => ({ to, entries: 0, delivered: 0, deadLetters: 0 });
 
-/** Adds settled entries that come after `item`, or before all items if it is undefined. */
+/** Adds finished log entries that come after `item`, or before all items if `item` is undefined. */
 export function settleInto(line: Line, item: Item | undefined, settled: Settled): void {
   if (item !== undefined) line.ahead += settled.entries;
   merge(item?.after ?? line.settled, settled);

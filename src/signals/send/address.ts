@@ -10,7 +10,10 @@ import { BlockList, isIP } from "node:net";
  */
 export type AddressClass = "public" | "private" | "never";
 
-/** The ranges of RFC 1918, RFC 6598, loopback (RFC 1122 section 3.2.1.3; RFC 4291 section 2.5.3) and unique local (RFC 4193). */
+/**
+ * The private ranges: those of RFC 1918 and RFC 6598, loopback (RFC 1122 section 3.2.1.3; RFC 4291 section 2.5.3) and unique local (RFC
+ * 4193).
+ */
 const privateList = listOf("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 127.0.0.0/8 ::1/128 fc00::/7");
 const neverList = listOf(
   // The special-purpose registries (RFC 6890).
@@ -18,7 +21,7 @@ const neverList = listOf(
   "224.0.0.0/4 240.0.0.0/4",
   // Other addresses at which clouds serve the metadata of machines.
   "100.100.100.200/32 168.63.129.16/32 fd00:ec2::23/128 fd00:ec2::254/128 fd20:ce::254/128",
-  // Teredo, benchmarking, ORCHID, documentation and 6to4.
+  // The IPv6 ranges for Teredo, benchmarking, ORCHID, documentation and 6to4.
   "2001::/23 2001:db8::/32 2002::/16 3fff::/20",
 );
 /** The range of global unicast addresses. IPv6 addresses outside of it are not assigned to hosts of the internet. */

@@ -100,7 +100,7 @@ function checkedLookup(find: Find, secure: boolean, rules: TargetRules): LookupF
 
 type Phase = "connecting" | "handshake" | "exchange";
 
-/** Sends one request. `stale`: the connection was a kept-alive one, and was closed before a response. */
+/** Sends one request. The result `stale` means that a kept-alive connection was closed before a response arrived. */
 function exchange(
   request: ClientRequest,
   body: string,

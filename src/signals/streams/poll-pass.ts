@@ -76,7 +76,7 @@ type Place = {
 
 type Window = { waiting: LoggedSignal[]; more: boolean; open: Map<string, "accepted" | "refused">; settled: number };
 
-/** Reads one partition until there is a signal to return, and moves the cursor over the settled signals before it. */
+/** Reads one partition until there is a signal to return, and moves the cursor over the signals before it, which have a verdict. */
 async function readWindow(deps: PassDeps, { id, filter, partition, position, verdicts }: Place): Promise<Window> {
   const window: Window = { waiting: [], more: false, open: new Map(), settled: 0 };
   let after = position;

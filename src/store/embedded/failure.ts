@@ -16,6 +16,6 @@ export function guarded<T>(step: () => T): T {
 }
 
 function isOutage(error: Error & { code?: unknown; errcode?: unknown }): boolean {
-  if (error.code === "ERR_INVALID_STATE") return true; // The database is closed.
+  if (error.code === "ERR_INVALID_STATE") return true; // This code means that the database is closed.
   return error.code === "ERR_SQLITE_ERROR" && !BUGS.has(Number(error.errcode) & 0xff);
 }

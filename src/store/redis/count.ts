@@ -3,7 +3,10 @@ import type { Link } from "./link.ts";
 import { slicesOf, TAGS } from "./partitions.ts";
 import { text } from "./replies.ts";
 
-/** How many chunks of up to 32 sessions are read in each partition. With up to some 20,000 sessions in all, no partition has more. */
+/**
+ * How many chunks of up to 32 sessions are read in each partition. With up to some 20,000 sessions in all, no partition has more chunks
+ * than this, so the count is exact.
+ */
 const CHUNKS_LOOKED_AT = 3;
 /** How many partitions one script reads, if they are on one node: some 0.2 ms. */
 const PARTITIONS_PER_READ = 4;

@@ -128,7 +128,7 @@ export class Link {
     const sentAt = this.#steady();
     const window = clock.window(sentAt);
     try {
-      // Nearly every call ends here. Another promise in between would cost each refresh half a microsecond.
+      // Nearly every call returns with this statement. An additional promise would cost each refresh half a microsecond.
       return await this.#send("evalsha", this.#scripts[verb].sha, tags, args, window);
     } catch (error) {
       return await this.#runAgain(verb, tags, args, { window, sentAt, readUntilMs }, error);

@@ -10,7 +10,7 @@ import { buffers, text } from "./replies.ts";
 const RECENT_MS = 10_000;
 /** How many entries one script returns, in about 1 ms. */
 const ENTRIES_PER_READ = 500;
-/** How many partitions are read at once if they may have many entries. */
+/** The logs of how many partitions are read at once, if they may have many entries. */
 const PARTITIONS_PER_READ = 4;
 const ID_BYTES = 12;
 

@@ -19,7 +19,7 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
     if (subscriber.status === "ready") listen();
   };
   const listen = () => {
-    // Messages that were published before the subscription are missed, so every listener is called.
+    // Messages that were published before the subscription are missed, so every listener is called, and reads the log.
     subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
   };
   const onMessage = (channel: string, message: string) => {

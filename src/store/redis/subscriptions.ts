@@ -93,7 +93,8 @@ async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReader
 }
 
 /**
- * Returns, by id, functions that make a subscription from its counts. @param only the only subscription to read; all are read if absent
+ * Returns, for each subscription id, a function that creates the subscription object from its counts. @param only the only subscription
+ * to read; all are read if absent
  */
 async function readRows(
   link: Pick<Link, "run">,

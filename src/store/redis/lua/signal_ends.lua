@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Returns the last position in the signal log of each partition.
 -- KEYS  any partitions of one slot
--- Returns for each the number and the sid of its last signal, followed by '+' if signals of a logout of everyone still have to be
--- appended.
+-- Returns for each partition the number and the sid of its last signal, followed by '+' if signals of a logout of everyone still have to
+-- be appended.
 local ends = {}
 for k, partition in ipairs(KEYS) do
   local states = redis.call('MGET', partition .. 'g', partition .. 'j')

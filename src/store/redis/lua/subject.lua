@@ -39,7 +39,8 @@ local function horizon_of(horizons, subject)
   return 0, ''
 end
 
--- Returns the lower bound, for the index of a subject with many sessions, of those that were created after a time.
+-- Returns the lower bound of a range in the index of a subject with many sessions. The range has the sessions that were created after a
+-- time.
 local function entries_after(time)
   return '[' .. struct.pack('>I6', time + 1)
 end
