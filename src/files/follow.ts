@@ -21,8 +21,8 @@ type FollowDeps<Fault extends Error> = {
 
 /**
  * Returns whether a change in the directory of a file may be a change of the file. Other changes are ignored, because the store may be in
- * the same directory, and is written with each request. Names that begin with `..` are those with which Kubernetes replaces all files of
- * a volume in one step.
+ * the same directory, and is written with each request. Kubernetes replaces all files of a volume at once by changing a name that begins
+ * with `..`, so such names count as well.
  *
  * @param changed the name in the directory that has changed; null if the system does not report it
  */

@@ -10,7 +10,7 @@ const MAX_SHARED = 16;
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
   readonly cursor: string;
-  /** All sessions that were created at this time or before have ended; 0 if there was no such logout. */
+  /** All sessions that were created at this time or before have ended; 0 if there was no logout of everyone. */
   readonly revokedUntil: StoreMs;
   /** Whether everything that was revoked at `asOf` has been delivered, and `asOf` is recent. False while the store does not respond. */
   readonly caughtUp: boolean;

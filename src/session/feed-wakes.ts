@@ -6,7 +6,7 @@ const WATCHERS_PER_TURN = 50;
 const MAX_PAUSE_MS = 25;
 /**
  * The pause after a round is this many times as long as the processor time of the round. So rounds take a quarter of the time of a busy
- * process; those of more than 8 ms take a greater share, because the pause is limited.
+ * process; rounds of more than 8 ms take a greater share, because the pause is limited.
  */
 const PAUSE_PER_COST = 3;
 /**

@@ -38,7 +38,7 @@ export type RevocationFeed = {
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
   watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
-  /** Works as `watch`, for a part of this service, which does not count as a watcher. */
+  /** Works as `watch`, but for a module of this service, which is not counted as a watcher. */
   watchHere: RevocationFeed["watch"];
   /** Sends the watchers a batch at once, even in an outage. It is called for changes that are not in the log, such as a revoked key. */
   wakeWatchers(): void;

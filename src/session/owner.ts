@@ -80,8 +80,8 @@ type LogoutCredential = {
 };
 
 /**
- * Verifies the credential of a logout: an access token, or an expired one together with a refresh token of the same session. A client whose
- * expired token is rejected would otherwise assume that it is logged out.
+ * Verifies the credential of a logout: an access token, or an expired one together with a refresh token of the same session. The expired
+ * token is accepted because a client that gets a rejection would assume that it is logged out.
  */
 export function authenticateLogout(
   { accessTokens, refreshTokens, audiences }: Credentials,

@@ -112,8 +112,8 @@ export type Found =
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
   /**
-   * All sessions that were created at this time or before have ended; 0 if there was no such logout. The batch after a cursor may leave
-   * out a logout that an earlier batch has returned.
+   * All sessions that were created at this time or before have ended; 0 if there was no logout of everyone. The batch after a cursor may
+   * leave out a logout that an earlier batch has returned.
    */
   readonly revokedUntil: StoreMs;
   /** The cursor to resume after this batch. The domain does not interpret it, and every instance on the same store accepts it. */

@@ -119,7 +119,8 @@ export interface SubscriptionStore {
    * Replaces the definition.
    *
    * @param before the definition from which the new one was made (`definitionOf`)
-   * @returns false if another definition is stored now, or if the subscription does not exist. The methods below return false likewise
+   * @returns false if another definition is stored now, or if the subscription does not exist. The methods that follow also return false
+   * if the subscription does not exist
    */
   define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean>;
 

@@ -24,7 +24,7 @@ export type DeliveryDeps = SignalStore & {
   readonly sender: Sender;
   readonly issuer: string;
   readonly signClaims: SignClaims;
-  /** Decrypts the sealed secret of a subscription. @throws if it was sealed by another key ring */
+  /** Decrypts the sealed secret of a subscription. @throws if it was encrypted with another key ring */
   readonly openSecret: (sealed: string) => string;
   readonly store: Pick<SessionStore, "onRevocation" | "shiftMs">;
   readonly clock: Clock;

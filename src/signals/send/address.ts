@@ -19,7 +19,7 @@ const neverList = listOf(
   // The special-purpose registries (RFC 6890).
   "0.0.0.0/8 169.254.0.0/16 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24",
   "224.0.0.0/4 240.0.0.0/4",
-  // Other addresses at which clouds serve the metadata of machines.
+  // Further addresses at which cloud providers serve the metadata of machines.
   "100.100.100.200/32 168.63.129.16/32 fd00:ec2::23/128 fd00:ec2::254/128 fd20:ce::254/128",
   // The IPv6 ranges for Teredo, benchmarking, ORCHID, documentation and 6to4.
   "2001::/23 2001:db8::/32 2002::/16 3fff::/20",

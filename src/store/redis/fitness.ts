@@ -64,7 +64,7 @@ async function checkNode(
   const ask = async (name: string, args: readonly string[]): Promise<(field: string) => string> => {
     const text = String(
       await sender.send(node, name, args).catch(async (error: unknown) => {
-        if (isDenied(error)) await permit(); // The error text names all missing permissions.
+        if (isDenied(error)) await permit(); // `permit` throws an error that names all missing permissions.
         throw error;
       }),
     );

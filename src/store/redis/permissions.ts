@@ -8,8 +8,8 @@ export const CHANNEL = "session-revocations";
 const KEY = "{00}";
 
 /**
- * Returns the commands that the service sends, each with a key or the channel, as lua/permissions.lua takes them. The commands that the
- * scripts call are found by searching the texts of the scripts.
+ * Returns the commands that the service sends, each with a key or with the channel, in the form that lua/permissions.lua takes. The
+ * commands that the scripts call are found by searching the texts of the scripts.
  */
 export function neededCommands(
   scripts: Scripts,

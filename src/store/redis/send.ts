@@ -7,7 +7,7 @@ import { Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../clock/turns.ts";
 import type { Client } from "./connection.ts";
 
-/** Lists among the arguments are flattened. */
+/** An argument of a command. A list stands for its elements. */
 type Argument = string | number | Buffer | readonly (string | number | Buffer)[];
 
 export type Sender = {
@@ -40,7 +40,8 @@ export function createSender(timeoutMs: number): Sender {
     try {
       return await command.promise;
     } finally {
-      // A command is removed as soon as it is done. Keeping thousands of them until their turn ends would burden the garbage collector.
+      // A command is removed as soon as it has its reply or has failed. Keeping thousands of them until their turn ends would burden the
+      // garbage collector.
       begun.delete(command);
     }
   };

@@ -67,7 +67,10 @@ function composeStore(options: RedisStoreOptions, link: Link, acknowledge: Ackno
       const clock = link.clock(tagOfSession(sid));
       return toStoreTime(clock.wall(link.now()) ?? wallMs(Date.now()), clock.shiftMs);
     },
-    /** Returns the shift of a partition, by default of the first one: the clocks of nodes differ only by little. */
+    /**
+     * Returns the shift of a partition's clock. The default is that of the first partition, because the clocks of nodes differ only a
+     * little.
+     */
     shiftMs: (place) => link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs,
     async ping() {
       await link.ping();

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Claims a due record for one instance, by replacing the time since which the record is due with the present.
+-- Claims a due record for one instance, by replacing the time since which the record is due with the present time.
 -- KEYS  1 partition
 -- ARGV  1 the key of the record, 2 the time since which it is due, as the instance has read it
 -- Returns 'claimed', or 'gone' if another instance has claimed or removed the record in the meantime.
