@@ -3,7 +3,6 @@ import type { DescFile, DescService, FileRegistry, JsonValue } from "@bufbuild/p
 import type { Transport } from "@connectrpc/connect";
 import type { RouteTable } from "connect-http-routes";
 import { describeRoutes, type Problem, parseServiceConfig, RouteError, readDescriptorSet } from "connect-http-routes";
-import { parse } from "yaml";
 import { reflectServices } from "./reflection.ts";
 
 /** The sources of the descriptors and rules of the served RPCs. */
@@ -74,6 +73,8 @@ async function readDescriptors(file: string): Promise<FileRegistry> {
 
 async function readConfig(file: string) {
   const text = await readFile(file, "utf8");
+  // Most gateways need no YAML.
+  const { parse } = await import("yaml");
   try {
     return parseServiceConfig(parse(text) as JsonValue);
   } catch (cause) {
