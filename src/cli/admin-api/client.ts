@@ -12,7 +12,7 @@ import { readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
 import type { ConnectionOptions } from "./options.ts";
 
-/** How long a call may take, in ms. Streams have no limit. */
+/** How long a call may take, in ms, if it has no other limit. Streams have no limit. */
 const CALL_TIMEOUT_MS = 30_000;
 
 export type AdminApi = {
@@ -58,8 +58,8 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
   });
   const transport: Transport = {
     ...connect,
-    unary: (method, signal, _timeoutMs, header, message) =>
-      connect.unary(method, signal, CALL_TIMEOUT_MS, header, message).catch((error) => {
+    unary: (method, signal, timeoutMs = CALL_TIMEOUT_MS, header, message, contextValues) =>
+      connect.unary(method, signal, timeoutMs, header, message, contextValues).catch((error) => {
         throw failure(error);
       }),
   };
