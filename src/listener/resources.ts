@@ -9,7 +9,7 @@ const OTHER_MEMORY = 256 * 1024 * 1024;
 const CONNECTION_MEMORY = 36 * 1024;
 /** A body that is arriving takes this many times its own bytes of memory. */
 const BODY_WEIGHT = 1.5;
-/** The greatest part of the memory for connections and bodies that bodies may take. */
+/** Connections and bodies share a budget of memory. Bodies may take this share of it at most. */
 const BODIES_SHARE = 0.4;
 
 export type Resources = {

@@ -1,4 +1,4 @@
-/** When commands for many users repeat failed calls. The test has its own clock. */
+/** Tests at which times commands for many users repeat failed calls. The test moves the clock. */
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { CallFailure } from "../../src/cli/admin-api/failure.ts";

@@ -137,7 +137,7 @@ test.each(titled.filter(([, place]) => isOptional(place)))("%s needs no credenti
 
 test("the admin API asks for the body of each operation, if only an empty message", async () => {
   const document = JSON.parse(readFileSync("gen/openapi-admin.json", "utf8")) as Document;
-  // Only RPCs are called here. The OAuth routes accept an empty request as an empty message.
+  // The OAuth routes are left out, because they accept a request without a body as an empty message.
   const rpcs = operationsOf(document).filter(({ operation }) => operation.tags[0] === "SessionAdminService");
   for (const { path, operation } of rpcs) {
     const response = await request(service.adminUrl, { method: "POST", path, headers: bearer(service.adminToken) });

@@ -12,7 +12,7 @@ const time = grid(2);
 const asked = (rule: typeof decide) => [
   // The victim presents its token when the current successor token is younger than one reuse interval (R).
   keepsAsking(rule, 1.001 * R, 9, R / 2),
-  keepsAsking(rule, 2.1 * R, 1, 30 * R), // The victim is too late for a superseded token.
+  keepsAsking(rule, 2.1 * R, 1, 30 * R), // The victim presents a superseded token after its time.
 ];
 const setBack = (rule: typeof decide) => play(rule, "vv", 0, -R - 1);
 

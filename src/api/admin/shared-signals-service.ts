@@ -1,4 +1,4 @@
-/** auth.admin.v1.SharedSignalsService: converts between messages and what receivers do with streams. */
+/** Implements auth.admin.v1.SharedSignalsService: converts its messages to operations on streams, and the results to messages. */
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";

@@ -51,7 +51,7 @@ export type CrossSiteRefusal = {
   readonly header: string;
   readonly value: string | null;
   readonly ownOrigin: string | null;
-  /** The permissions that the request would need, if it comes from a browser. */
+  /** The permissions (of origins and sites, by the configuration) that a request of a browser needs and lacks. */
   readonly missing: readonly MissingPermission[];
   readonly correlation: Correlation;
 };

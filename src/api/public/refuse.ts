@@ -13,7 +13,7 @@ export type RefuseDeps = RefusalDeps & {
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
 };
 
-/** The operations that are authenticated by a cookie. `RegisterDevice` has its own refusal below, and `RenewDevice` is never refused. */
+/** The operations that a cookie authenticates, except for those on device keys: these have errors of their own. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
 /** Refuses a call. @throws the error that `refusalOf` returns */

@@ -50,7 +50,7 @@ export class Watcher {
     if (failure !== undefined) throw failure;
   }
 
-  /** Resolves after this many more batches. */
+  /** Resolves after this many more batches of the revocation feed have arrived. */
   async beats(count: number): Promise<void> {
     const wanted = this.batches.length + count;
     await this.until(() => this.batches.length >= wanted);

@@ -39,8 +39,8 @@ export type TheftAssumptions = {
   readonly reuseIntervalMs: number;
   readonly hoards: boolean;
   /**
-   * The greatest number of times that service may pass from one holder to the other. With "any" there is no limit, and the time between two
-   * requests may be less than the reuse interval.
+   * Victim and thief hold the same token. This is how often the one whose requests succeed may change, from the victim to the thief or back.
+   * With "any" there is no limit, and two requests may follow each other within one reuse interval.
    */
   readonly allowed: number | "any";
 };
@@ -101,8 +101,8 @@ export function aged(state: RotationState, wait: number): RotationState {
 type Held = Pick<Theft, "state" | "victim" | "thief">;
 
 /**
- * Reduces a world to the facts that rules may still use, as browser-canonical.ts does. Distances of more than two reuse intervals (2 R)
- * become equal.
+ * Reduces a state of the model to the facts on which later decisions may depend, so that equivalent states get the same key. All periods
+ * of more than two reuse intervals (2 R) become equal.
  */
 export function canonical<W extends Held>(world: W, R: number): { readonly key: string; readonly world: W } {
   const { state } = world;

@@ -16,8 +16,8 @@ const store = createEmbeddedStore({
   markerLifeMs: MARKER_LIFE,
 });
 /**
- * Prints an acknowledged write. The next write begins only after that, so each acknowledged write has been printed, except for the last
- * one.
+ * Prints an acknowledged write. The next write begins only after that. So when this process is killed, at most one acknowledged write has
+ * not been printed: the last one.
  */
 const acknowledge = (fact: object) => writeSync(1, `${JSON.stringify(fact)}\n`);
 
