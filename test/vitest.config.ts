@@ -49,7 +49,7 @@ export default defineConfig({
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
     // Most tests wait for processes that they have started, so more workers than cores halve the duration of a run.
-    maxWorkers: availableParallelism() + 6,
+    maxWorkers: availableParallelism() + 4,
     expect: { poll: { timeout: PATIENCE_MS } },
     sequence: { sequencer: LongestFirst },
     projects: [
