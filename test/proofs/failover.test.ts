@@ -84,7 +84,7 @@ function clientsOf(services: readonly Service[], adminToken: string) {
 }
 
 /** Logs users out until `over` returns true and the outcome of at least one logout is unknown. */
-async function logOutMany({ services, tryLogIn, logOut }: ReturnType<typeof clientsOf>, over: () => boolean) {
+function logOutMany({ services, tryLogIn, logOut }: ReturnType<typeof clientsOf>, over: () => boolean) {
   const acknowledged: LoggedIn[] = [];
   const unknown: LoggedIn[] = [];
   const users = Array.from({ length: 16 }, async () => {
@@ -95,8 +95,7 @@ async function logOutMany({ services, tryLogIn, logOut }: ReturnType<typeof clie
       (outcome === "acknowledged" ? acknowledged : unknown).push(user);
     }
   });
-  await Promise.all(users);
-  return { acknowledged, unknown };
+  return { acknowledged, unknown, finished: Promise.all(users) };
 }
 
 test("the master is killed under load and its replica promoted", async () => {
@@ -119,14 +118,15 @@ test("the master is killed under load and its replica promoted", async () => {
   const survivors = await Promise.all([newUser(pick(services)), newUser(pick(services))] as const);
   const running = logOutMany(world, () => over);
   const loaded = performance.now() + seconds(1, 20);
-  while (performance.now() < loaded) await newUser(pick(services));
+  // On a busy machine the first acknowledgement may take longer than the load.
+  while (performance.now() < loaded || running.acknowledged.length === 0) await newUser(pick(services));
   await master.kill();
   await promote();
   for (const proxy of proxies) moveTo(proxy, replica);
   over = true;
-  const { acknowledged, unknown } = await running;
+  await running.finished;
+  const { acknowledged, unknown } = running;
   console.log({ acknowledged: acknowledged.length, unknown: unknown.length });
-  expect(acknowledged.length).toBeGreaterThan(0);
 
   const alive: string[] = [];
   for (const user of acknowledged) if (await lives(pick(services), user)) alive.push(user.sid);
@@ -167,13 +167,13 @@ if (long) {
     let over = false;
     const running = logOutMany(clients, () => over);
     const loaded = performance.now() + seconds(1, 20);
-    while (performance.now() < loaded) await clients.newUser(pick(services));
+    while (performance.now() < loaded || running.acknowledged.length === 0) await clients.newUser(pick(services));
     await master.kill();
     while (!(await replica.admin.info("replication")).includes("role:master")) await pause(20);
     over = true;
-    const { acknowledged, unknown } = await running;
+    await running.finished;
+    const { acknowledged, unknown } = running;
     console.log({ acknowledged: acknowledged.length, unknown: unknown.length });
-    expect(acknowledged.length).toBeGreaterThan(0);
     for (const user of acknowledged) expect(await clients.lives(pick(services), user)).toBe(false);
     for (const service of services) expect(await clients.lives(service, survivor)).toBe(true);
   });
