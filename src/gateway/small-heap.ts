@@ -23,7 +23,7 @@ export function restartWithSmallHeap(): void {
   // The parent's channel would be closed.
   if (connected) return;
   try {
-    // Of two flags the later one counts, so those that the user has given to Node take precedence.
+    // The later one of two flags counts, so those that the user has given to Node take precedence.
     process.execve?.(execPath, [execPath, ...FLAGS, ...execArgv, ...argv.slice(1)]);
   } catch {
     // Windows and Node's permission model refuse it. The command works without the flags.

@@ -86,17 +86,22 @@ export function readCertificate({ certFile, keyFile, clientCaFile }: Paths): Cer
 type Contents = { readonly cert: Buffer; readonly key: Buffer; readonly clientCa: Buffer | undefined };
 
 function checked(contents: Contents): Contents {
-  checkTls(contents);
-  if (contents.clientCa !== undefined) checkAuthorities(contents.clientCa);
+  checkTls({ ...contents, clientCa: undefined });
+  if (contents.clientCa === undefined) return contents;
+  try {
+    // The constructor throws for a file without any certificate. A secure context would accept the file, and then trust no client.
+    new X509Certificate(contents.clientCa);
+    checkTls(contents);
+  } catch (error) {
+    throw new AuthoritiesFault(error);
+  }
   return contents;
 }
 
-/** @throws Error if the file has no certificate: a secure context would accept the file, and then trust no client */
-function checkAuthorities(pem: Buffer): void {
-  try {
-    new X509Certificate(pem);
-  } catch (cause) {
-    throw new Error("the file of the authorities of clients holds no certificate", { cause });
+/** The file of the authorities of clients does not contain certificates. */
+export class AuthoritiesFault extends Error {
+  constructor(cause: unknown) {
+    super("the file of the authorities of clients holds no certificate", { cause });
   }
 }
 

@@ -1,7 +1,7 @@
 /** Opens both listeners, with their configured limits and certificates. */
 import type { Config } from "../config/config.ts";
 import { stallTolerances } from "../limits/stall.ts";
-import { type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
+import { AuthoritiesFault, type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { resources } from "../listener/resources.ts";
 import type { Tls } from "../listener/secure.ts";
@@ -63,14 +63,12 @@ function certificateOf(config: Config): CertificateFiles | undefined {
   const { tlsCertFile: certFile, tlsKeyFile: keyFile, adminTlsClientCaFile: clientCaFile } = config;
   if (certFile === undefined || keyFile === undefined) return undefined;
   try {
-    readCertificate({ certFile, keyFile });
-  } catch (error) {
-    throw startError(error, "TLS_CERT_FILE and TLS_KEY_FILE do not make a certificate with its key");
-  }
-  try {
     return readCertificate({ certFile, keyFile, clientCaFile });
   } catch (error) {
-    throw startError(error, "ADMIN_TLS_CLIENT_CA_FILE holds no certificate of an authority");
+    const isOfClients = error instanceof AuthoritiesFault;
+    throw isOfClients
+      ? startError(error.cause, "ADMIN_TLS_CLIENT_CA_FILE holds no certificate of an authority")
+      : startError(error, "TLS_CERT_FILE and TLS_KEY_FILE do not make a certificate with its key");
   }
 }
 

@@ -12,7 +12,8 @@ for directory in bin sbin lib lib64; do
   ln -s "usr/$directory" "$root/$directory"
 done
 # dpkg-query fails for packages that are not installed. Those are only alternatives to installed ones, so the
-# failure is ignored. shellcheck disable=SC2086
+# failure is ignored.
+# shellcheck disable=SC2086
 { dpkg-query -L $packages 2>/dev/null || true; } | sed -E 's,^/,,; /^(bin|sbin|lib|lib64)$/d' | sort -u | while read -r path; do
   if [ -L "$path" ] || [ -f "$path" ]; then echo "$path"; fi
 done | tar -cf - -T - etc/alternatives | tar -xf - -C "$root"

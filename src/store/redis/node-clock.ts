@@ -22,7 +22,7 @@ export class NodeClock {
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;
-  /** By how many ms the node's clock was set since the instances last agreed on the shift. */
+  /** How far the node's clock was set since the instances last agreed on the shift, in ms. */
   #step = 0;
   readonly #timeoutMs: number;
 
