@@ -15,19 +15,9 @@ const LONG_FORMS =
  * each file half a second of CPU time for loading the modules again.
  */
 const SHARED = [
-  ...[
-    "api",
-    "client",
-    "config",
-    "connect-opentelemetry",
-    "files",
-    "grpc-health",
-    "grpc-reflection",
-    "http",
-    "listener",
-  ],
-  ...["mutation", "net", "protoc-gen-http", "protoc-gen-openapi", "protoc-gen-rules", "status-list"],
-  ...["tokens", "browser/simulation"],
+  ...["api", "client", "config", "connect-opentelemetry", "grpc-health", "grpc-reflection", "http", "listener"],
+  ...["mutation", "platform/files", "platform/net", "protoc-gen-http", "protoc-gen-openapi", "protoc-gen-rules"],
+  ...["signals/status-list", "tokens", "browser/simulation"],
 ].map((room) => `test/${room}/**/*.test.ts`);
 
 /** The tests of what the Redis store and the doctor need of a server. They also run on Valkey. */
@@ -35,7 +25,7 @@ const ON_VALKEY = [
   ...["contract", "cluster-f", "memory", "permissions", "replicas", "rotate-script", "schema", "sentinel", "unfit"].map(
     (name) => `test/store/redis/${name}*.test.ts`,
   ),
-  "test/doctor/*.test.ts",
+  "test/cli/doctor/*.test.ts",
   "test/cli/redis-acl.test.ts",
 ];
 

@@ -3,7 +3,7 @@ import { HANG_MS } from "./support/patience.ts";
 
 /** Folders of `test/` (rooms) whose tests need only `npm ci`: no root, no server, no browser. */
 const ROOMS = [
-  ...["session", "tokens", "clock", "net", "api", "browser/simulation"],
+  ...["session", "tokens", "platform/clock", "platform/net", "api", "browser/simulation"],
   ...["http/call", "http/client", "http/codec", "http/fetch", "http/response", "http/routes"],
 ];
 

@@ -172,11 +172,11 @@ function dependencies(directory: string, root: RootManifest, peers: Readonly<Rec
 
 /** Writes the page of the console, with its script bundled instead of as separate sources. */
 function buildConsole(directory: string): void {
-  const page = join(directory, "src/console/page");
+  const page = join(directory, "src/pages/console/page");
   mkdirSync(page, { recursive: true });
   for (const file of ["index.html", "style.css", "icon.svg"])
-    cpSync(join(ROOT, "src/console/page", file), join(page, file));
-  const script = `import { buildConsolePage } from ${JSON.stringify(join(ROOT, "src/console/build.ts"))};
+    cpSync(join(ROOT, "src/pages/console/page", file), join(page, file));
+  const script = `import { buildConsolePage } from ${JSON.stringify(join(ROOT, "src/pages/console/build.ts"))};
     process.stdout.write(await buildConsolePage());`;
   writeFileSync(join(page, "main.js"), execFileSync(process.execPath, ["--input-type=module", "-e", script]));
 }
@@ -188,7 +188,7 @@ function buildConsole(directory: string): void {
 function copySwaggerUi(directory: string): void {
   const files = ["swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.css", "LICENSE", "NOTICE"];
   for (const file of files) {
-    cpSync(join(ROOT, "node_modules/swagger-ui-dist", file), join(directory, "src/reference/swagger-ui", file));
+    cpSync(join(ROOT, "node_modules/swagger-ui-dist", file), join(directory, "src/pages/reference/swagger-ui", file));
   }
 }
 

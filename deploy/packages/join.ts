@@ -16,7 +16,9 @@ const ENTRIES = ["server/run", "cli/run"];
 async function joinModules(directory: string, libraries: readonly string[]): Promise<void> {
   const modules = ["src", "gen"].flatMap((folder) =>
     readdirSync(join(directory, folder), { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".js") && !file.includes("/page/") && !file.startsWith("reference/swagger-ui/"))
+      .filter(
+        (file) => file.endsWith(".js") && !file.includes("/page/") && !file.startsWith("pages/reference/swagger-ui/"),
+      )
       .map((file) => join(directory, folder, file)),
   );
   const staying = new Set(modules.filter((file) => readFileSync(file, "utf8").includes("import.meta")));

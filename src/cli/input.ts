@@ -1,7 +1,7 @@
 /** Reads the input of a command: secrets and lists come from a file or standard input, never as arguments. */
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
-import { errorCode } from "../files/error-code.ts";
+import { errorCode } from "../platform/files/error-code.ts";
 import { CommandError } from "./exit.ts";
 
 /** Returns the name of an input in messages; the path `-` is standard input. */

@@ -1,6 +1,6 @@
 /** The parts that are common to the commands that run a server. */
 import { once } from "node:events";
-import { errorMessage } from "../files/error-code.ts";
+import { errorMessage } from "../platform/files/error-code.ts";
 import type { Context } from "./context.ts";
 import { CommandError, usageError } from "./exit.ts";
 

@@ -4,7 +4,7 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
-import { SessionPool } from "../http2/session-pool.ts";
+import { SessionPool } from "../platform/http2/session-pool.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { lost } from "./grpc-call.ts";
 import { createGrpcUpstream } from "./grpc-transport.ts";

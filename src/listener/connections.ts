@@ -4,7 +4,7 @@
  * the new connection.
  */
 import type { Socket } from "node:net";
-import { subnetOf } from "../net/subnet.ts";
+import { subnetOf } from "../platform/net/subnet.ts";
 
 /**
  * Why a connection is refused. `requests`: its address has made too many HTTP/2 requests without an authentic credential (fruitless.ts).

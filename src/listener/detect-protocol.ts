@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { patientTimeout } from "../clock/after-reading.ts";
+import { patientTimeout } from "../platform/clock/after-reading.ts";
 
 /** The first bytes of an HTTP/2 connection with prior knowledge (RFC 9113 section 3.4). No HTTP/1.1 method begins with them. */
 const HTTP2_PREFACE = "PRI";

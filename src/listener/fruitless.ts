@@ -5,7 +5,7 @@
  */
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import { subnetOf } from "../net/subnet.ts";
+import { subnetOf } from "../platform/net/subnet.ts";
 import type { Request } from "./exchange.ts";
 
 /** How many fruitless requests an address may make in a burst. */

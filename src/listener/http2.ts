@@ -8,8 +8,8 @@ import {
   type ServerOptions,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { TURN_MS, turns } from "../clock/turns.ts";
-import { endSession } from "../http2/end-session.ts";
+import { TURN_MS, turns } from "../platform/clock/turns.ts";
+import { endSession } from "../platform/http2/end-session.ts";
 import type { Refusal } from "./connections.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
 import { Fruitless } from "./fruitless.ts";

@@ -9,7 +9,7 @@
  * well.
  */
 import { connect, type Server, type Socket } from "node:net";
-import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
+import { type Turns, turns as turnsOfProcess } from "../platform/clock/turns.ts";
 import type { Request } from "./exchange.ts";
 
 /** A connection counts as not delayed if it waited for less than this fraction of the allowed time. */

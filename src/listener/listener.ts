@@ -3,7 +3,7 @@
  * client and a browser reach the same handlers.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { turns } from "../clock/turns.ts";
+import { turns } from "../platform/clock/turns.ts";
 import { Connections, type Refusal } from "./connections.ts";
 import { detectProtocol } from "./detect-protocol.ts";
 import type { Handler, Request, Response } from "./exchange.ts";

@@ -1,5 +1,5 @@
 import { constants } from "node:http2";
-import { patientTimeout } from "../clock/after-reading.ts";
+import { patientTimeout } from "../platform/clock/after-reading.ts";
 import type { Response } from "./exchange.ts";
 import { WRITE_TIMEOUT_MS } from "./limits.ts";
 

@@ -1,5 +1,5 @@
 /** Reads and builds `Cookie` and `Set-Cookie` header fields (RFC 6265bis). */
-import { cookieValues, trimmed } from "../net/cookie-values.ts";
+import { cookieValues, trimmed } from "../platform/net/cookie-values.ts";
 
 /** Returns the parts before and after a separator, without SP and HTAB around them. */
 function splitPair(pair: string): readonly [name: string, value: string] {

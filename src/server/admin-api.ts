@@ -18,13 +18,13 @@ import { type SharedSignalsDeps, sharedSignalsService } from "../api/admin/share
 import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
-import { type ConsoleDeps, consoleRoute } from "../console/handler.ts";
-import { liveData } from "../console/live.ts";
-import type { SignInRecords } from "../console/sign-in-records.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
-import { referencePages } from "../reference/pages.ts";
+import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
+import { liveData } from "../pages/console/live.ts";
+import type { SignInRecords } from "../pages/console/sign-in-records.ts";
+import { referencePages } from "../pages/reference/pages.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";

@@ -8,7 +8,7 @@ import { quickstart } from "./quickstart.ts";
 
 /**
  * The shortest reuse interval without a warning, in ms. A refresh may wait in this process for a quarter of the reuse interval, but at
- * least for 500 ms (limits/stall.ts). With a shorter interval, these 500 ms are more than a quarter.
+ * least for 500 ms (api/limits/stall.ts). With a shorter interval, these 500 ms are more than a quarter.
  */
 const MIN_REUSE_INTERVAL_MS = 2_000;
 /**

@@ -13,12 +13,12 @@ import { admissionControl } from "../api/interceptors/admission.ts";
 import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
+import { stallTolerances } from "../api/limits/stall.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
 import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
-import { stallTolerances } from "../limits/stall.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
 import { withCors } from "../listener/cors.ts";
 import type { Handler, Request, Responder, Response, WritableResponse } from "../listener/exchange.ts";
@@ -28,11 +28,11 @@ import { healthz, publicJson, type Render, readyz, withPages } from "../listener
 import { NodeRequestSource } from "../listener/request-source.ts";
 import { type Route, withRoute } from "../listener/route.ts";
 import { type SecurityHeaders, securityHeaders, withSecurityHeaders } from "../listener/security-headers.ts";
-import { subnetOf } from "../net/subnet.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Telemetry } from "../observability/telemetry/telemetry.ts";
+import { subnetOf } from "../platform/net/subnet.ts";
 import type { OfferedService } from "./offered-service.ts";
 
 export type ApiDeps = {

@@ -1,8 +1,8 @@
 /** Records what happens to sessions, records what other instances have left unrecorded, and finds expired sessions. */
 
-import { steadyClock } from "../clock/steady.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
+import { steadyClock } from "../platform/clock/steady.ts";
 import type { Audit } from "../session/audit.ts";
 import { createExpiry, type Expiry } from "../session/expiry.ts";
 import type { SessionStore } from "../session/ports.ts";

@@ -1,11 +1,12 @@
 /** Opens the parts that report the ends of sessions: the revocation feed, and signals. */
-import { processorTime } from "../clock/processor-time.ts";
-import { steadyClock } from "../clock/steady.ts";
-import { turns } from "../clock/turns.ts";
+
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { signalReports } from "../observability/signals.ts";
+import { processorTime } from "../platform/clock/processor-time.ts";
+import { steadyClock } from "../platform/clock/steady.ts";
+import { turns } from "../platform/clock/turns.ts";
 import type { Audit } from "../session/audit.ts";
 import { createRevocationFeed, type RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";

@@ -1,6 +1,7 @@
 /** Opens both listeners, with their configured limits and certificates. */
+
+import { stallTolerances } from "../api/limits/stall.ts";
 import type { Config } from "../config/config.ts";
-import { stallTolerances } from "../limits/stall.ts";
 import { AuthoritiesFault, type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { resources } from "../listener/resources.ts";

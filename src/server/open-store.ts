@@ -1,8 +1,8 @@
 /** Opens the store (Redis if REDIS_URL is set, otherwise the embedded one), and the overload control in front of it. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createOverloadControl, type OverloadControl } from "../api/limits/overload.ts";
 import type { Config } from "../config/config.ts";
-import { createOverloadControl, type OverloadControl } from "../limits/overload.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { overloadReport } from "../observability/overload.ts";

@@ -18,14 +18,14 @@ import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { publicJson } from "../listener/pages.ts";
 import type { Route } from "../listener/route.ts";
 import { measureRefused } from "../observability/measure.ts";
-import { referencePages } from "../reference/pages.ts";
-import { type SignInDeps, signInRoute } from "../reference/sign-in.ts";
+import { referencePages } from "../pages/reference/pages.ts";
+import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { systemClock } from "../session/time.ts";
+import { statusListRoute } from "../signals/status-list/route.ts";
+import type { StatusLists } from "../signals/status-list/status-lists.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
-import { statusListRoute } from "../status-list/route.ts";
-import type { StatusLists } from "../status-list/status-lists.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
 import { type OfferedService, offer } from "./offered-service.ts";
 

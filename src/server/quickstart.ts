@@ -36,7 +36,7 @@ type Quickstart = {
   readonly adminUrl: string;
   readonly tokenFile: string;
   readonly cookieName: string;
-  /** The key for signing in on the reference page (reference/sign-in.ts). */
+  /** The key for signing in on the reference page (pages/reference/sign-in.ts). */
   readonly docsKey: string | undefined;
   readonly console: boolean;
 };

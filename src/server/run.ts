@@ -2,9 +2,9 @@
 import { type Config, ConfigError, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
-import { createSignInRecords, type RecordsCall } from "../console/sign-in-records.ts";
 import { openListener } from "../listener/listener.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
+import { createSignInRecords, type RecordsCall } from "../pages/console/sign-in-records.ts";
 import { joinSupervisor } from "../workers/join.ts";
 import { supervise } from "../workers/supervise.ts";
 import { type Service, start } from "./start.ts";

@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
-import { protectionFault } from "../files/protection.ts";
+import { protectionFault } from "../platform/files/protection.ts";
 import { systemClock } from "../session/time.ts";
 import { holdsSessions } from "../store/embedded/holds-sessions.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";

@@ -1,4 +1,4 @@
-import { errorMessage } from "../files/error-code.ts";
+import { errorMessage } from "../platform/files/error-code.ts";
 
 /** A fault that an operator can fix. Its message is complete, so it is printed without a stack. */
 export class StartError extends Error {

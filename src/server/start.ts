@@ -1,11 +1,11 @@
 /** The composition root. No other directory of src imports all the others. */
 import type { Config } from "../config/config.ts";
-import { createSignInRecords, type SignInRecords } from "../console/sign-in-records.ts";
 import { warmUp } from "../listener/warm-up.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { exposeState } from "../observability/state-metrics.ts";
+import { createSignInRecords, type SignInRecords } from "../pages/console/sign-in-records.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import type { WorkerParts } from "../workers/join.ts";
 import { reportReady, reportSettings } from "./announce.ts";

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { errorCode } from "../files/error-code.ts";
-import { loadFollowed } from "../files/follow.ts";
-import { protectionFault } from "../files/protection.ts";
+import { errorCode } from "../platform/files/error-code.ts";
+import { loadFollowed } from "../platform/files/follow.ts";
+import { protectionFault } from "../platform/files/protection.ts";
 import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
 

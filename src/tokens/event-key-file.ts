@@ -1,8 +1,8 @@
 /** The file of the keys that sign security event tokens. The file is followed, so that keys are rotated while the service runs. */
 import { readFile } from "node:fs/promises";
-import { errorCode } from "../files/error-code.ts";
-import { type Followed, loadFollowed } from "../files/follow.ts";
-import { protectionFault } from "../files/protection.ts";
+import { errorCode } from "../platform/files/error-code.ts";
+import { type Followed, loadFollowed } from "../platform/files/follow.ts";
+import { protectionFault } from "../platform/files/protection.ts";
 import { type EventKeys, EventKeysFault, parseEventKeys } from "./event-keys.ts";
 
 type Reader = "service" | "operator";

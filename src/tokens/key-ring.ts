@@ -1,4 +1,4 @@
-import { type Followed, loadFollowed } from "../files/follow.ts";
+import { type Followed, loadFollowed } from "../platform/files/follow.ts";
 import { generateRing } from "./generate-key.ts";
 import type { SigningAlg } from "./jws.ts";
 import { type Keys, readyKeys } from "./keys.ts";

@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errorCode } from "../files/error-code.ts";
-import { createFile } from "../files/place.ts";
-import { protectionFault } from "../files/protection.ts";
+import { errorCode } from "../platform/files/error-code.ts";
+import { createFile } from "../platform/files/place.ts";
+import { protectionFault } from "../platform/files/protection.ts";
 
 export const ADMIN_TOKEN_FILE = "admin-token";
 

@@ -1,7 +1,7 @@
 import { open, readFile, rm } from "node:fs/promises";
-import { errorCode } from "../files/error-code.ts";
-import { createFile, replaceFile } from "../files/place.ts";
-import { protectionFault } from "../files/protection.ts";
+import { errorCode } from "../platform/files/error-code.ts";
+import { createFile, replaceFile } from "../platform/files/place.ts";
+import { protectionFault } from "../platform/files/protection.ts";
 import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 
 type RingReader = "service" | "operator";

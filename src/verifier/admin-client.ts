@@ -1,5 +1,5 @@
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { ClientSessions } from "../http2/client-sessions.ts";
+import { ClientSessions } from "../platform/http2/client-sessions.ts";
 import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE_BYTES } from "./admin-api.ts";
 
 export type { AdminClientOptions } from "./admin-api.ts";

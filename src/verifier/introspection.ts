@@ -1,4 +1,4 @@
-import { patientTimeout } from "../clock/after-reading.ts";
+import { patientTimeout } from "../platform/clock/after-reading.ts";
 import type { AdminClient } from "./admin-api.ts";
 import { REFUSED, type Verdict } from "./verdict.ts";
 

@@ -1,5 +1,5 @@
-import { patientTimeout } from "../clock/after-reading.ts";
-import { pause } from "../clock/pause.ts";
+import { patientTimeout } from "../platform/clock/after-reading.ts";
+import { pause } from "../platform/clock/pause.ts";
 import type { ImportKey, PublishedKey } from "./jwk.ts";
 import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
 import { type OneAtATime, shareWork, takeTurns } from "./one-at-a-time.ts";

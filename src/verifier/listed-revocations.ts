@@ -1,4 +1,4 @@
-import { patientTimeout } from "../clock/after-reading.ts";
+import { patientTimeout } from "../platform/clock/after-reading.ts";
 import type { PublishedKey } from "./jwk.ts";
 import { readText } from "./jwks.ts";
 import type { KeySet } from "./key-set.ts";

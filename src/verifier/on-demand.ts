@@ -1,4 +1,4 @@
-import { pause } from "../clock/pause.ts";
+import { pause } from "../platform/clock/pause.ts";
 import type { PolledRevocations } from "./polled-revocations.ts";
 import { VerifierClosedError } from "./ready.ts";
 

@@ -1,5 +1,5 @@
 /** Shares a piece of work among all callers that ask for it at the same time. */
-import { pause } from "../clock/pause.ts";
+import { pause } from "../platform/clock/pause.ts";
 
 export type OneAtATime = {
   /** Runs the work, unless it is already under way. Resolves when the work has ended. The work must never reject. */

@@ -1,4 +1,4 @@
-import { patientTimeout } from "../clock/after-reading.ts";
+import { patientTimeout } from "../platform/clock/after-reading.ts";
 import { takeTurns } from "./one-at-a-time.ts";
 import { type FeedDeps, type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
 

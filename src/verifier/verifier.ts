@@ -1,4 +1,4 @@
-import { afterReading } from "../clock/after-reading.ts";
+import { afterReading } from "../platform/clock/after-reading.ts";
 import type { AdminClient } from "./admin-api.ts";
 import { type ProvingRequest, type VerifyProof, verifyBound } from "./dpop/bound.ts";
 import { PROOF_LIFE_MS, type ProofRefused } from "./dpop/proof.ts";

@@ -1,5 +1,5 @@
 /** Counts the effects of a fault, which become a row of the table of faults. */
-import { turns } from "../../src/clock/turns.ts";
+import { turns } from "../../src/platform/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
 
 export type Tally = {

@@ -10,7 +10,7 @@ import { Code, type ConnectError, encodeBinaryHeader } from "@connectrpc/connect
 import { expect, onTestFinished, test } from "vitest";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { createGrpcUpstream } from "../../src/gateway/grpc-transport.ts";
-import { SessionPool } from "../../src/http2/session-pool.ts";
+import { SessionPool } from "../../src/platform/http2/session-pool.ts";
 import { RelayService } from "../http/gen/relay/v1/relay_pb.ts";
 
 type Trailers = Readonly<Record<string, string>>;

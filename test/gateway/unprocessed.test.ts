@@ -7,7 +7,7 @@ import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { envelope } from "../../src/gateway/grpc-call.ts";
 import { createGrpcUpstream } from "../../src/gateway/grpc-transport.ts";
-import { SessionPool } from "../../src/http2/session-pool.ts";
+import { SessionPool } from "../../src/platform/http2/session-pool.ts";
 import { ItemSchema, RelayService } from "../http/gen/relay/v1/relay_pb.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants;

@@ -3,10 +3,10 @@ import { EventEmitter, once } from "node:events";
 import type { Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
-import { Turns, turns } from "../../src/clock/turns.ts";
 import type { Request } from "../../src/listener/exchange.ts";
 import { LateConnections, waitOf } from "../../src/listener/late-connections.ts";
 import { type Listener, openListener } from "../../src/listener/listener.ts";
+import { Turns, turns } from "../../src/platform/clock/turns.ts";
 
 const MAX_WAIT_MS = 400;
 /**

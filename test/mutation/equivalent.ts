@@ -11,7 +11,7 @@ export type Equivalent = {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
-    file: "src/net/subnet.ts",
+    file: "src/platform/net/subnet.ts",
     source: 'const bare = address.split("%", 1)[0] as string;',
     before: "1",
     replacement: "2",
@@ -32,7 +32,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "Node emits the error of a response that breaks off only where somebody listens for it.",
   },
   {
-    file: "src/status-list/revoked-indices.ts",
+    file: "src/signals/status-list/revoked-indices.ts",
     source: "revoked.indices.set(index, latest(expiresAt, revoked.indices.get(index) ?? storeMs(0)));",
     before: "0",
     replacement: "1",
@@ -46,7 +46,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "Node sends no body in a response to HEAD, so the page is only written in vain.",
   },
   {
-    file: "src/relay/start.ts",
+    file: "src/sidecars/relay/start.ts",
     source: "...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },",
     before: "0",
     replacement: "1",
@@ -110,7 +110,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "Node names the method of every request that a server receives: the default satisfies the type.",
   },
   {
-    file: "src/http2/client-connection.ts",
+    file: "src/platform/http2/client-connection.ts",
     source: "this.#isLeaving = true;",
     before: "this.#isLeaving = true;",
     replacement: ";",

@@ -67,7 +67,7 @@ test("every stage names tests that exist", () => {
 
 test("every source file belongs to a room", () => {
   const files = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" }).map((name) => `src/${name}`);
-  const sources = files.filter((file) => /\.(?:tsx?|lua)$/.test(file) && file !== "src/console/page/main.js");
+  const sources = files.filter((file) => /\.(?:tsx?|lua)$/.test(file) && file !== "src/pages/console/page/main.js");
   expect(sources.filter((file) => roomOf(file) === undefined)).toEqual([]);
 });
 

@@ -9,6 +9,6 @@ import type { Room } from "./rooms/room.ts";
 import { SERVICE } from "./rooms/service.ts";
 
 /** All rooms (groups of source files). A file belongs to the first room whose pattern matches. */
-export const ROOMS: readonly Room[] = [...SERVICE, ...HTTP, ...EDGES, ...OPERATORS];
+export const ROOMS: readonly Room[] = [...EDGES, ...SERVICE, ...HTTP, ...OPERATORS];
 
 export const roomOf = (file: string): Room | undefined => ROOMS.find(({ files }) => files.test(file));

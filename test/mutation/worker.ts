@@ -26,7 +26,7 @@ const TYPES = {
   include: ["src", "gen"],
 };
 /** The only part of the source with a separate compiler configuration. */
-const PAGE = "src/console/page";
+const PAGE = "src/pages/console/page";
 
 /** Copies all files except those that git ignores, and links the installed packages. */
 function copyTree(root: string): string {

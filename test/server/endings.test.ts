@@ -13,7 +13,7 @@ import type { EndReason, SessionId } from "../../src/session/model.ts";
 import { systemClock, wallMs } from "../../src/session/time.ts";
 import { SESSION_REVOKED } from "../../src/signals/kinds/ssf.ts";
 import type { SignalLog } from "../../src/signals/ports.ts";
-import { placeOf } from "../../src/status-list/place.ts";
+import { placeOf } from "../../src/signals/status-list/place.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
 import { aService, type ServiceOnStore, STORES } from "../support/every-protocol.ts";

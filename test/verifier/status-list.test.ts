@@ -2,7 +2,7 @@
 import { deflateSync } from "node:zlib";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { encodeList, setBits } from "../../src/status-list/encode.ts";
+import { encodeList, setBits } from "../../src/signals/status-list/encode.ts";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import type { Ring } from "../../src/tokens/ring.ts";
@@ -10,7 +10,7 @@ import { createClaimsSigner } from "../../src/tokens/signed-claims.ts";
 import { createVerifier, type VerifierEvent, type VerifierOptions } from "../../src/verifier/index.ts";
 import { readStatuses, statusAt } from "../../src/verifier/status-list.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
-import vectors from "../status-list/vectors.json" with { type: "json" };
+import vectors from "../signals/status-list/vectors.json" with { type: "json" };
 import { ADMIN_TOKEN, AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
 
 const URI = `${ISSUER}/v1/status-lists/abcdefgh`;

@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { WatchRevocationsRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { patientTimeout } from "../../clock/after-reading.ts";
+import { patientTimeout } from "../../platform/clock/after-reading.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import type { RevocationFeed, TakeBatch } from "../../session/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";

@@ -1,6 +1,6 @@
 /** Reads, sets and clears the refresh token cookie (RFC 6265bis), and with it the hint cookie and the access token cookie. */
 import type { CookieSettings } from "../../config/cookie.ts";
-import { cookieValues } from "../../net/cookie-values.ts";
+import { cookieValues } from "../../platform/net/cookie-values.ts";
 import type { AccessToken } from "../../session/ports.ts";
 import type { PresentedCookie } from "../../session/presented-cookie.ts";
 import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./cookie-scopes.ts";

@@ -3,7 +3,7 @@
  * mark, lives as long as the session and shows that the session is bound to this browser.
  */
 import type { CookieSettings } from "../../config/cookie.ts";
-import { cookieValues } from "../../net/cookie-values.ts";
+import { cookieValues } from "../../platform/net/cookie-values.ts";
 import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
 
 /** The suffixes that make the names of the two device cookies from the name of the refresh token's cookie. */

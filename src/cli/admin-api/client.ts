@@ -6,7 +6,7 @@ import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import type { Environment } from "../../config/reader.ts";
-import { errorCode } from "../../files/error-code.ts";
+import { errorCode } from "../../platform/files/error-code.ts";
 import { CommandError, usageError } from "../exit.ts";
 import { readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { CommandLineConfig } from "../../config/command-line.ts";
 import { isLoopback } from "../../config/loopback.ts";
 import { adminToken } from "../../config/values.ts";
-import { errorCode } from "../../files/error-code.ts";
+import { errorCode } from "../../platform/files/error-code.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { inputName, readText } from "../input.ts";

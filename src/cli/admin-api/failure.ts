@@ -1,7 +1,7 @@
 /** Interprets a failed call of the admin API: the message, the exit code, and whether to call again. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
-import { errorCode } from "../../files/error-code.ts";
+import { errorCode } from "../../platform/files/error-code.ts";
 import { CommandError, EXIT, type ExitCode } from "../exit.ts";
 import type { Credential } from "./credential.ts";
 

@@ -1,8 +1,8 @@
 /** Makes the entries of ADMIN_TOKENS_FILE. A token is printed once and stored nowhere. */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { errorCode } from "../../files/error-code.ts";
-import { createFile, replaceFile } from "../../files/place.ts";
+import { errorCode } from "../../platform/files/error-code.ts";
+import { createFile, replaceFile } from "../../platform/files/place.ts";
 import { AdminTokensFault, parseAdminEntries } from "../../tokens/admin-entries.ts";
 import { refusing, usageError } from "../exit.ts";
 

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { errorCode } from "../../files/error-code.ts";
-import { ownerFault } from "../../files/protection.ts";
+import { errorCode } from "../../platform/files/error-code.ts";
+import { ownerFault } from "../../platform/files/protection.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import type { Context } from "../context.ts";

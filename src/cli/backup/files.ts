@@ -3,7 +3,7 @@ import { chmodSync, closeSync, constants, copyFileSync, fsyncSync, openSync } fr
 import { dirname, join } from "node:path";
 import { type Config, readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
-import { errorMessage } from "../../files/error-code.ts";
+import { errorMessage } from "../../platform/files/error-code.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";
 import { copyDatabase } from "../../store/embedded/copy.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";

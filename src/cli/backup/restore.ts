@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config } from "../../config/config.ts";
-import { errorMessage } from "../../files/error-code.ts";
-import { protectionFault } from "../../files/protection.ts";
+import { errorMessage } from "../../platform/files/error-code.ts";
+import { protectionFault } from "../../platform/files/protection.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { systemClock } from "../../session/time.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";

@@ -1,10 +1,10 @@
-import { examine } from "../../doctor/examine.ts";
-import type { Finding } from "../../doctor/finding.ts";
 import type { Context } from "../context.ts";
 import { EXIT } from "../exit.ts";
 import { printable } from "../output/printable.ts";
 import { style } from "../output/style.ts";
 import { countOf } from "../output/table.ts";
+import { examine } from "./examine.ts";
+import type { Finding } from "./finding.ts";
 
 const COLORS = { ok: "green", warning: "yellow", fault: "red" } as const;
 

@@ -1,5 +1,5 @@
 /** Runs `session-service forward-auth`, which gateways ask whether a request may pass, until the process receives a signal to stop. */
-import { serveForwardAuth } from "../../forward-auth/serve.ts";
+import { serveForwardAuth } from "../../sidecars/forward-auth/serve.ts";
 import { createVerifier, VerifierClosedError } from "../../verifier/index.ts";
 import { adminApiOf } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";

@@ -1,5 +1,5 @@
 /** Runs a relay of the revocation feed until the process receives a signal to stop. */
-import { startRelay } from "../../relay/start.ts";
+import { startRelay } from "../../sidecars/relay/start.ts";
 import { type FollowedAdminAccess, loadAdminAccess } from "../../tokens/admin-access.ts";
 import { systemEntropy } from "../../tokens/random.ts";
 import { adminApiOf } from "../admin-api/client.ts";

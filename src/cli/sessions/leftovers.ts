@@ -1,6 +1,6 @@
 /** Makes a call for each item of a list, and writes the items that remain unfinished to a file, for the next attempt. */
 import { writeFileSync } from "node:fs";
-import { errorCode } from "../../files/error-code.ts";
+import { errorCode } from "../../platform/files/error-code.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { printable } from "../output/printable.ts";

@@ -4,9 +4,9 @@
  * noticed after two seconds at most.
  */
 
-import { steadyClock } from "../../clock/steady.ts";
-import { turns } from "../../clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
+import { steadyClock } from "../../platform/clock/steady.ts";
+import { turns } from "../../platform/clock/turns.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { Clocks } from "./clocks.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
@@ -35,7 +35,7 @@ export type LinkOptions = {
   readonly recheckMs?: number;
 };
 
-/** The first attempt to run a script. `readUntilMs` is a time before the request that needs the script was read (clock/turns.ts). */
+/** The first attempt to run a script. `readUntilMs` is a time before the request that needs the script was read (platform/clock/turns.ts). */
 type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
 
 const RECHECK_INTERVAL_MS = 2_000;

@@ -2,7 +2,7 @@
 import { type Room, server, testsOf } from "./room.ts";
 
 const browser = testsOf("browser");
-const limits = testsOf("limits");
+const limits = testsOf("api/limits");
 const listener = testsOf("listener");
 const observability = testsOf("observability");
 const serverKit = testsOf("server-kit");
@@ -24,24 +24,31 @@ export const EDGES: readonly Room[] = [
   },
   {
     name: "console",
-    files: /^src\/console\/page\/(?:format|live-numbers)\.ts$/,
-    stages: [testsOf("console")("format", "live-numbers"), testsOf("console")("console")],
+    files: /^src\/pages\/console\/page\/(?:format|live-numbers)\.ts$/,
+    stages: [testsOf("pages/console")("format", "live-numbers"), testsOf("pages/console")("console")],
   },
-  { name: "console/page", files: /^src\/console\/page\/.*\.tsx?$/, stages: [testsOf("console")("console")] },
+  {
+    name: "console/page",
+    files: /^src\/pages\/console\/page\/.*\.tsx?$/,
+    stages: [testsOf("pages/console")("console")],
+  },
   {
     name: "console",
-    files: /^src\/console\/.*\.ts$/,
-    stages: [testsOf("console")("cookie", "sign-ins"), server("console"), testsOf("console")("console")],
+    files: /^src\/pages\/console\/.*\.ts$/,
+    stages: [testsOf("pages/console")("cookie", "sign-ins"), server("console"), testsOf("pages/console")("console")],
   },
   {
     name: "relay",
-    files: /^src\/relay\/.*\.ts$/,
-    stages: [testsOf("relay")("upstream", "serve"), testsOf("relay")("tree")],
+    files: /^src\/sidecars\/relay\/.*\.ts$/,
+    stages: [testsOf("sidecars/relay")("upstream", "serve"), testsOf("sidecars/relay")("tree")],
   },
   {
     name: "forward-auth",
-    files: /^src\/forward-auth\/.*\.ts$/,
-    stages: [testsOf("forward-auth")("forward-auth", "http-endpoint"), testsOf("forward-auth")("gateways")],
+    files: /^src\/sidecars\/forward-auth\/.*\.ts$/,
+    stages: [
+      testsOf("sidecars/forward-auth")("forward-auth", "http-endpoint"),
+      testsOf("sidecars/forward-auth")("gateways"),
+    ],
   },
   {
     name: "signals",
@@ -50,6 +57,11 @@ export const EDGES: readonly Room[] = [
       signals("poll-pass", "poll-wait", "verdict-memory", "stream-poll", "streams"),
       signals("stream-control", "stream-events", "service"),
     ],
+  },
+  {
+    name: "status-list",
+    files: /^src\/signals\/status-list\/.*\.ts$/,
+    stages: [testsOf("signals/status-list")("place", "status-lists"), server("status-list")],
   },
   {
     name: "signals",
@@ -63,22 +75,17 @@ export const EDGES: readonly Room[] = [
     ],
   },
   {
-    name: "status-list",
-    files: /^src\/status-list\/.*\.ts$/,
-    stages: [testsOf("status-list")("place", "status-lists"), server("status-list")],
-  },
-  {
     name: "clock",
-    files: /^src\/clock\/.*\.ts$/,
+    files: /^src\/platform\/clock\/.*\.ts$/,
     stages: [
-      testsOf("clock")("after-reading", "steady", "turns"),
+      testsOf("platform/clock")("after-reading", "steady", "turns"),
       limits("stall", "admission"),
       listener("late-connections"),
     ],
   },
   {
     name: "limits",
-    files: /^src\/limits\/.*\.ts$/,
+    files: /^src\/api\/limits\/.*\.ts$/,
     stages: [
       limits("admission", "limited-store", "overload", "rate-limit", "stall"),
       server("rate-limits"),
@@ -101,7 +108,10 @@ export const EDGES: readonly Room[] = [
       ),
       listener("listener", "shared-port"),
       server("http", "tls", "admin-hosts", "response-headers", "cross-site"),
-      [...server("limits", "rough", "stop", "pages", "warnings", "drain", "process"), "test/http2/end-session.test.ts"],
+      [
+        ...server("limits", "rough", "stop", "pages", "warnings", "drain", "process"),
+        "test/platform/http2/end-session.test.ts",
+      ],
     ],
   },
   {
@@ -111,6 +121,14 @@ export const EDGES: readonly Room[] = [
       observability("audit", "state-metrics", "measure"),
       observability("audit-trail"),
       observability("operation-events"),
+    ],
+  },
+  {
+    name: "telemetry",
+    files: /^src\/observability\/telemetry\/.*\.ts$/,
+    stages: [
+      testsOf("observability/telemetry")("metric-producer", "sampler", "traces"),
+      testsOf("observability/telemetry")("verifier", "faults", "monitoring"),
     ],
   },
   {
@@ -133,14 +151,6 @@ export const EDGES: readonly Room[] = [
     ],
   },
   {
-    name: "telemetry",
-    files: /^src\/telemetry\/.*\.ts$/,
-    stages: [
-      testsOf("telemetry")("metric-producer", "sampler", "traces"),
-      testsOf("telemetry")("verifier", "faults", "monitoring"),
-    ],
-  },
-  {
     name: "server-kit",
     files: /^src\/server-kit\/.*\.ts$/,
     stages: [
@@ -159,14 +169,14 @@ export const EDGES: readonly Room[] = [
   { name: "workers", files: /^src\/workers\/.*\.ts$/, stages: [["test/workers"], server("workers")] },
   {
     name: "net",
-    files: /^src\/net\/.*\.ts$/,
-    stages: [["test/net", "test/api/public/cookie.test.ts"], server("rate-limits")],
+    files: /^src\/platform\/net\/.*\.ts$/,
+    stages: [["test/platform/net", "test/api/public/cookie.test.ts"], server("rate-limits")],
   },
   {
     name: "files",
-    files: /^src\/files\/.*\.ts$/,
+    files: /^src\/platform\/files\/.*\.ts$/,
     stages: [
-      ["test/files", "test/tokens/key-ring.test.ts", "test/tokens/admin-access.test.ts"],
+      ["test/platform/files", "test/tokens/key-ring.test.ts", "test/tokens/admin-access.test.ts"],
       server("secrets", "process"),
     ],
   },
@@ -176,7 +186,7 @@ export const EDGES: readonly Room[] = [
     stages: [
       ["test/config"],
       ["test/readme.test.ts", ...server("warnings", "process")],
-      ["test/doctor/examine.test.ts"],
+      ["test/cli/doctor/examine.test.ts"],
     ],
   },
 ];

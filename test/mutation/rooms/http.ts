@@ -67,11 +67,11 @@ export const HTTP: readonly Room[] = [
   { name: "http/call", files: /^src\/http\/[^/]*\.ts$/, stages: ALL },
   {
     name: "http2",
-    files: /^src\/http2\/.*\.ts$/,
+    files: /^src\/platform\/http2\/.*\.ts$/,
     stages: [
-      testsOf("http2")("client-sessions", "session-pool", "write-between-frames"),
-      testsOf("http2")("end-session", "other-clients"),
-      testsOf("http2")("load", "holds"),
+      testsOf("platform/http2")("client-sessions", "session-pool", "write-between-frames"),
+      testsOf("platform/http2")("end-session", "other-clients"),
+      testsOf("platform/http2")("load", "holds"),
     ],
   },
   {
@@ -105,6 +105,6 @@ export const HTTP: readonly Room[] = [
   {
     name: "connect-opentelemetry",
     files: /^src\/connect-opentelemetry\/.*\.ts$/,
-    stages: [["test/connect-opentelemetry"], testsOf("telemetry")("traces", "verifier")],
+    stages: [["test/connect-opentelemetry"], testsOf("observability/telemetry")("traces", "verifier")],
   },
 ];

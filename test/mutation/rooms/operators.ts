@@ -9,10 +9,10 @@ const STARTS = server("http", "pages", "warnings", "stop");
 export const OPERATORS: readonly Room[] = [
   {
     name: "console",
-    files: /^src\/console\/(?:handler|live|files)\.ts$/,
-    stages: [server("console"), testsOf("console")("console")],
+    files: /^src\/pages\/console\/(?:handler|live|files)\.ts$/,
+    stages: [server("console"), testsOf("pages/console")("console")],
   },
-  { name: "reference", files: /^src\/reference\/.*\.ts$/, stages: [DOCS] },
+  { name: "reference", files: /^src\/pages\/reference\/.*\.ts$/, stages: [DOCS] },
   {
     name: "server",
     files: /^src\/server\/(?:event-recorder|open-feed|open-store|start)\.ts$/,
@@ -73,16 +73,16 @@ export const OPERATORS: readonly Room[] = [
     files: /^src\/cli\/(?:sessions\/(?:many|leftovers|end.*)|admin-api\/failure)\.ts$/,
     stages: [cli("many"), cli("incident"), cli("sessions", "exit-codes")],
   },
+  { name: "doctor", files: /^src\/cli\/doctor\/.*\.ts$/, stages: [["test/cli/doctor"], cli("program")] },
   {
     name: "cli",
-    files: /^src\/cli\/(?:program|run|context|exit|input|dashed-ids|config.*|doctor.*|config\/.*|doctor\/.*)\.ts$/,
+    files: /^src\/cli\/(?:program|run|context|exit|input|dashed-ids|config.*|config\/.*)\.ts$/,
     stages: [cli("program"), cli("exit-codes"), cli("sessions", "keys", "watch")],
   },
-  { name: "cli", files: /^src\/cli\/relay.*\.ts$/, stages: [cli("program"), testsOf("relay")("tree")] },
+  { name: "cli", files: /^src\/cli\/relay.*\.ts$/, stages: [cli("program"), testsOf("sidecars/relay")("tree")] },
   {
     name: "cli",
     files: /^src\/cli\/.*\.ts$/,
     stages: [cli("sessions"), cli("program"), cli("exit-codes", "incident")],
   },
-  { name: "doctor", files: /^src\/doctor\/.*\.ts$/, stages: [["test/doctor"], cli("program")] },
 ];

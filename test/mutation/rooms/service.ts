@@ -128,7 +128,7 @@ export const SERVICE: readonly Room[] = [
       ),
       ["test/store/differential.test.ts", "test/store/cursors.test.ts", "test/store/half-done.test.ts"],
       redis("index", "memory", "replicas", "steps", "permissions", "faults"),
-      ["test/server/redis.test.ts", "test/observability/operation-events.test.ts", "test/doctor/examine.test.ts"],
+      ["test/server/redis.test.ts", "test/observability/operation-events.test.ts", "test/cli/doctor/examine.test.ts"],
       redis("sentinel", "contract-cluster", "records-cluster", "cluster-faults", "cluster-failover"),
     ],
   },

@@ -1,0 +1,51 @@
+/** Combines the overload control of an instance from admission.ts and stall.ts. */
+import { turns } from "../../platform/clock/turns.ts";
+import type { SessionStore } from "../../session/ports.ts";
+import { Admission, type AdmissionOptions, type OverloadCause } from "./admission.ts";
+import { type LimitEvents, limitStore } from "./limited-store.ts";
+import { createStallGuard } from "./stall.ts";
+
+export type { OverloadCause } from "./admission.ts";
+
+export type OverloadControl = {
+  /** Returns whether an ordinary call is accepted. */
+  readonly accept: () => boolean;
+  /** Returns the store with limits: a bounded number of commands waits for it, and a request that may be too old sends none. */
+  readonly limit: (store: SessionStore) => SessionStore;
+  /** Returns how many commands wait for the store. */
+  readonly waiting: () => number;
+  readonly close: () => void;
+};
+
+type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
+  /** The reuse interval (`REUSE_INTERVAL`), in ms. */
+  readonly reuseIntervalMs: number;
+  /** Called for each call or command that is refused under overload. */
+  readonly onRefused: (cause: OverloadCause) => void;
+  /** Called when a command of the store has ended. */
+  readonly onReply?: LimitEvents["onReply"];
+};
+
+export function createOverloadControl({
+  reuseIntervalMs,
+  onRefused,
+  onReply,
+  ...options
+}: OverloadOptions): OverloadControl {
+  const admission = new Admission(options);
+  const stop = turns.follow(() => admission.turn());
+  const stall = createStallGuard(reuseIntervalMs);
+  return {
+    accept() {
+      const cause = admission.accept();
+      if (cause !== undefined) onRefused(cause);
+      return cause === undefined;
+    },
+    limit: (store) => limitStore(store, admission, stall, { onRefused: () => onRefused("store"), onReply }),
+    waiting: () => admission.waiting,
+    close() {
+      stop();
+      stall.close();
+    },
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * Limits rates in the memory of this instance. Each key has a fixed window, which begins with the key's first request.
+ *
+ * Memory is bounded by two generations of keys. A key that is seen moves to the young generation; when that one is full, it becomes the
+ * old one, and the keys of the old one are forgotten. The forgotten keys were rarely used. A busy key stays counted, however many other
+ * keys appear.
+ */
+import type { PeekableRateLimit } from "../../session/ports.ts";
+
+/** Allows `count` uses of a key per window. */
+export type Rate = { readonly count: number; readonly windowMs: number };
+
+type Options = Rate & {
+  /** Returns milliseconds that never step back. */
+  readonly clock?: () => number;
+  /** How many keys are counted at the same time. */
+  readonly maxKeys?: number;
+};
+
+/** How many keys both generations have together. A key takes about 130 bytes, so a limit takes at most 6.5 MB. */
+const MAX_KEYS = 50_000;
+
+type Window = { taken: number; endsAt: number };
+
+export const NO_LIMIT: PeekableRateLimit = { take: () => undefined, peek: () => undefined, giveBack() {} };
+
+export function createRateLimit(options: Options): PeekableRateLimit {
+  const { count, windowMs, clock = () => performance.now(), maxKeys = MAX_KEYS } = options;
+  let young = new Map<string, Window>();
+  let old = new Map<string, Window>();
+
+  function admit(key: string): Window {
+    const window = old.get(key) ?? { taken: 0, endsAt: Number.NEGATIVE_INFINITY };
+    if (young.size >= maxKeys / 2) {
+      old = young;
+      young = new Map();
+    }
+    young.set(key, window);
+    return window;
+  }
+
+  return {
+    take(key) {
+      const window = young.get(key) ?? admit(key);
+      const now = clock();
+      if (now >= window.endsAt) {
+        window.taken = 0;
+        window.endsAt = now + windowMs;
+      }
+      if (window.taken >= count) return window.endsAt - now;
+      window.taken++;
+      return undefined;
+    },
+    peek(key) {
+      const window = young.get(key) ?? old.get(key);
+      if (window === undefined || window.taken < count) return undefined;
+      const waitMs = window.endsAt - clock();
+      return waitMs > 0 ? waitMs : undefined;
+    },
+    giveBack(key) {
+      const window = young.get(key) ?? old.get(key);
+      if (window !== undefined && window.taken > 0) window.taken--;
+    },
+  };
+}

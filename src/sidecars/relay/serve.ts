@@ -1,0 +1,116 @@
+/**
+ * Serves the revocation feed of an upstream to other watchers, with the RPC `WatchRevocations` and the same bytes as the service: a
+ * watcher need not know that it watches a relay.
+ */
+import type { HandlerContext } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { adminAuthentication } from "../../api/admin/authentication.ts";
+import { watchRevocations } from "../../api/admin/watch-revocations.ts";
+import { acceptCompression, compressMinBytes } from "../../api/compression.ts";
+import { dropFarDeadline } from "../../api/deadlines.ts";
+import { errorTranslation } from "../../api/errors/connect-errors.ts";
+import { withOurErrors } from "../../api/errors/framework-errors.ts";
+import { beginReading } from "../../api/errors/reading.ts";
+import { refuseUnknownEncoding } from "../../api/interceptors/encodings.ts";
+import { jsonOptions } from "../../api/json.ts";
+import { contextValuesOf } from "../../api/request-context.ts";
+import { type Handler, type Listener, openListener, type Request, respond, type Tls } from "../../listener/listener.ts";
+import { withNoStore } from "../../listener/no-store.ts";
+import { keepOutput } from "../../listener/output.ts";
+import { NodeRequestSource } from "../../listener/request-source.ts";
+import type { AdminAccess } from "../../session/admin-access.ts";
+import type { Audit } from "../../session/audit.ts";
+import type { RevocationFeed } from "../../session/feed.ts";
+import type { RateLimit } from "../../session/ports.ts";
+import { exposition } from "./exposition.ts";
+import type { Upstream } from "./upstream.ts";
+
+type Deps = {
+  readonly feed: RevocationFeed;
+  readonly upstream: Pick<Upstream, "revokedKeyIds" | "ageMs">;
+  /** The credentials of the watchers that are accepted. */
+  readonly access: AdminAccess;
+  readonly audit: Audit;
+  readonly failureLimit: RateLimit;
+  readonly onBug: (error: unknown) => void;
+};
+
+type Place = { readonly host: string; readonly port: number; readonly tls?: Tls | undefined };
+
+export type Relay = { readonly url: string; close(): Promise<void> };
+
+type ServedRelay = Relay & Pick<Listener, "replaceTls">;
+
+/** How long streams have to end when the relay stops, in ms. */
+const GRACE_MS = 5_000;
+/**
+ * How long idle connections stay open when the relay stops, in ms, so that clients can close them first. In the meantime, `/readyz`
+ * reports that the relay stops.
+ */
+const LINGER_MS = 1_000;
+/**
+ * If the relay's data about revocations is older than this, in ms, `/readyz` responds 503 and batches are marked as incomplete, as in the
+ * service.
+ */
+const MAX_AGE_MS = 2_000;
+/** The size of the largest request, in bytes. A cursor has a few dozen bytes. */
+const MAX_REQUEST_BYTES = 16_384;
+/** The greatest number of connections. One address may have all of them, because all watchers may come through one proxy. */
+const MAX_CONNECTIONS = 12_000;
+
+/** @throws Error if the port cannot be bound */
+export async function serveRelay(deps: Deps, { host, port, tls }: Place): Promise<ServedRelay> {
+  const { feed, upstream, onBug } = deps;
+  const limits = { maxConnections: MAX_CONNECTIONS, maxConnectionsPerAddress: MAX_CONNECTIONS };
+  const listener: Listener = await openListener("relay", host, port, { limits, tls, onBug });
+  let closing = false;
+  const isReady = () => !closing && upstream.ageMs() <= MAX_AGE_MS;
+  const pages = new Map<string, Handler>([
+    ["/livez", (_, response) => respond(response, 200, {})],
+    ["/readyz", (_, response) => respond(response, isReady() ? 200 : 503, {})],
+    [
+      "/metrics",
+      (_, response) =>
+        respond(response, 200, { "content-type": "text/plain; version=0.0.4" }, exposition(feed.state())),
+    ],
+  ]);
+  const rpc = withNoStore(createRpc(deps));
+  listener.serve((request, response) => (pages.get(request.url ?? "") ?? rpc)(request, response));
+  return {
+    url: listener.url,
+    replaceTls: listener.replaceTls,
+    async close() {
+      closing = true;
+      await feed.close();
+      await listener.close(GRACE_MS, LINGER_MS);
+    },
+  };
+}
+
+function createRpc({ feed, upstream, access, audit, failureLimit, onBug }: Deps): Handler {
+  const authenticate = adminAuthentication(access, audit, failureLimit);
+  const source = { feed, revokedKeyIds: () => upstream.revokedKeyIds };
+  const connect = connectNodeAdapter({
+    routes: (router) =>
+      withOurErrors(
+        router.service(SessionAdminService, {
+          watchRevocations: (request, context) => watchRevocations(source, request, context),
+        }),
+        onBug,
+      ),
+    async requestGate(context: HandlerContext) {
+      await authenticate(context);
+      refuseUnknownEncoding(context);
+      beginReading(context.values);
+    },
+    interceptors: [errorTranslation({ onBug, onUnavailable() {} })],
+    contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, 0)),
+    ...{ jsonOptions, acceptCompression, compressMinBytes, readMaxBytes: MAX_REQUEST_BYTES },
+  });
+  return (request, response) => {
+    dropFarDeadline(request);
+    keepOutput(request, response);
+    connect(request, response);
+  };
+}

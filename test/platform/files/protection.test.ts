@@ -1,0 +1,71 @@
+import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { protectionFault } from "../../../src/platform/files/protection.ts";
+
+let path = "";
+beforeEach(() => {
+  const directory = mkdtempSync(join(tmpdir(), "protection-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  path = join(directory, "secret");
+  writeFileSync(path, "", { mode: 0o600 });
+});
+
+const secret = { forbids: "read", mode: 0o600 } as const;
+
+describe("a secret", () => {
+  test.each([0o600, 0o400, 0o640, 0o440])("with mode %o is accepted", async (mode) => {
+    chmodSync(path, mode);
+    expect(await protectionFault(path, secret)).toBeUndefined();
+  });
+
+  test.each([0o644, 0o604, 0o620, 0o602, 0o601, 0o777])("with mode %o is refused, with the command", async (mode) => {
+    chmodSync(path, mode);
+    const fault = `has mode ${mode.toString(8)}, which lets others read or change it: chmod 600 ${path}`;
+    expect(await protectionFault(path, secret)).toBe(fault);
+  });
+});
+
+test("what others may only read is accepted where that is no secret", async () => {
+  chmodSync(path, 0o644);
+  expect(await protectionFault(path, { forbids: "write", mode: 0o644 })).toBeUndefined();
+  chmodSync(path, 0o664);
+  expect(await protectionFault(path, { forbids: "write", mode: 0o644 })).toContain("lets others change it: chmod 644");
+});
+
+test("a directory is judged as a file is", async () => {
+  const directory = join(path, "..");
+  expect(await protectionFault(directory, { forbids: "read", mode: 0o700 })).toBeUndefined();
+  chmodSync(directory, 0o755);
+  expect(await protectionFault(directory, { forbids: "read", mode: 0o700 })).toContain(`chmod 700 ${directory}`);
+});
+
+test("what is behind a link is judged, not the link's own mode", async () => {
+  const link = join(path, "..", "link");
+  symlinkSync(path, link);
+  expect(await protectionFault(link, secret)).toBeUndefined();
+  chmodSync(path, 0o644);
+  expect(await protectionFault(link, secret)).toContain("mode 644");
+});
+
+test("what is not there is an error of the file system", async () => {
+  await expect(protectionFault(join(path, "..", "none"), secret)).rejects.toThrow("ENOENT");
+});
+
+// Only root can give a file to another user. `npm test` as another user leaves these two tests out; CI runs as root.
+describe.runIf(process.geteuid?.() === 0)("run by root", () => {
+  test("a file of another user is refused, but for an operator's command", async () => {
+    chownSync(path, 12_345, 12_345);
+    expect(await protectionFault(path, secret)).toContain(`belongs to another user (uid 12345; the service runs as 0)`);
+    expect(await protectionFault(path, { ...secret, rootUsesAny: true })).toBeUndefined();
+  });
+
+  test("a link of another user is refused, wherever it leads", async () => {
+    const directory = join(path, "..", "shared");
+    mkdirSync(directory);
+    symlinkSync(path, join(directory, "link"));
+    lchownSync(join(directory, "link"), 12_345, 12_345);
+    expect(await protectionFault(join(directory, "link"), secret)).toContain("chown 0");
+  });
+});
