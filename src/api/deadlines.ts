@@ -1,4 +1,5 @@
 /** Deadlines of callers of Connect, gRPC and gRPC-Web. */
+import type { IncomingMessage } from "node:http";
 import { parseTimeout as parseConnectTimeout } from "@connectrpc/connect/protocol-connect";
 import { parseTimeout as parseGrpcTimeout } from "@connectrpc/connect/protocol-grpc";
 
@@ -11,11 +12,7 @@ const PARSERS = [
 ] as const;
 
 /** Removes a deadline that is too long for a timer: connect-es would take it for an expired one. */
-export function dropFarDeadline({
-  headers,
-}: {
-  readonly headers: Record<string, string | string[] | undefined>;
-}): void {
+export function dropFarDeadline({ headers }: Pick<IncomingMessage, "headers">): void {
   for (const [name, parse] of PARSERS) {
     const value = headers[name];
     if (typeof value !== "string") continue;

@@ -1,8 +1,8 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 
-/** The size that is always allowed, in bytes: an empty message such as `{}`, or fields that are ignored. */
+/** The size limit of messages without fields, in bytes. Such a message may still have fields that are ignored. */
 const MAX_EMPTY_BYTES = 512;
-/** The size limit of small messages with fields. Any useful one (a session id, a page token, the name of a service) is shorter. */
+/** The size limit of other small messages, in bytes. A session id, a page token or the name of a service is shorter. */
 const MAX_SMALL_BYTES = 4096;
 
 /**
@@ -14,10 +14,8 @@ export function withSmallMessages(router: ConnectRouter, maxBodyBytes: number): 
     handlers: router.handlers,
     service(service, implementation, options) {
       for (const method of service.methods) {
-        const call = implementation[method.localName as keyof typeof implementation] as Parameters<
-          typeof router.rpc
-        >[1];
-        small.rpc(method, call, options);
+        const call = implementation[method.localName as keyof typeof implementation];
+        small.rpc(method, call as Parameters<ConnectRouter["rpc"]>[1], options);
       }
       return small;
     },

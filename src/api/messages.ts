@@ -29,7 +29,6 @@ export function sessionIdOf(field: string, text: string): SessionId {
   return sid;
 }
 
-/** @param byDefault the value for a request that names no audience */
 export function audienceOf(one: string, several: readonly string[], byDefault: string): Audience {
   const [first, ...others] = several;
   if (first === undefined) return one || byDefault;
@@ -45,14 +44,9 @@ type AuthenticationFields = {
   readonly acr: string;
 };
 
-/**
- * Returns the authentication in a request; undefined if its fields are empty.
- * @throws ServiceError if its time is out of range
- */
-export function authenticationOf(
-  { authTime, amr, acr }: AuthenticationFields,
-  now: WallMs,
-): Authentication | undefined {
+/** Returns the authentication in a request; undefined if its fields are empty. @throws ServiceError if its time is out of range */
+export function authenticationOf(fields: AuthenticationFields, now: WallMs): Authentication | undefined {
+  const { authTime, amr, acr } = fields;
   const time = wallMs(authTime === undefined ? 0 : timestampMs(authTime));
   if (authTime !== undefined && time < 1000) throw invalidRequest("auth_time", "is not after 1970-01-01T00:00:00Z");
   if (time > later(now, MAX_CLOCK_SKEW_MS)) throw invalidRequest("auth_time", "is in the future");
@@ -60,10 +54,7 @@ export function authenticationOf(
   return { time: later(time, -(time % 1000)), methods: [...amr], contextClass: acr };
 }
 
-/**
- * Returns an optional duration in ms; `maxMs` if it is absent.
- * @throws ServiceError if it is longer than `maxMs`
- */
+/** Returns an optional duration in ms; `maxMs` if it is absent. @throws ServiceError if it is longer than `maxMs` */
 export function durationOf(field: string, duration: Duration | undefined, maxMs: number): number {
   if (duration === undefined) return maxMs;
   const ms = Number(duration.seconds) * 1000 + Math.trunc(duration.nanos / 1e6);

@@ -8,7 +8,6 @@ import {
   UNSUPPORTED_GRANT_TYPE,
 } from "./errors/oauth-errors.ts";
 
-/** The errors that every endpoint has. */
 const COMMON = [
   ...(["E400_INVALID_REQUEST", "E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE", "E429_RATE_LIMITED"] as const),
   ...(["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
@@ -24,7 +23,6 @@ const body = (errors: readonly string[]) => ({
   },
 });
 
-/** Describes the header that a failure with this status has, if it has one. */
 export function headersOfFailure(status: number) {
   const header = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[status];
   return header && { headers: { [header]: { required: true, schema: { type: "string" } } } };

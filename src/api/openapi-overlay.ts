@@ -9,7 +9,6 @@ const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly ver
 
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
 
-/** Describes the body of a failure with these codes. */
 const envelope = (code: object) => ({
   type: "object",
   required: ["error"],
@@ -25,7 +24,6 @@ const envelope = (code: object) => ({
   },
 });
 
-/** Describes a response with a single code. */
 function failure(code: ErrorCode) {
   const { http, message } = ERRORS[code];
   return {
@@ -40,7 +38,6 @@ function failure(code: ErrorCode) {
   };
 }
 
-/** Describes failure responses by status. */
 const failures = (...codes: ErrorCode[]) =>
   Object.fromEntries(codes.map((code) => [ERRORS[code].http, ref("responses", code)]));
 
@@ -50,7 +47,6 @@ const setsCookie = (description: string) => ({
 
 const bearer = [{ bearer: [] }];
 
-/** Describes a header of Device Bound Session Credentials. */
 const deviceHeader = (description: string) => ({ description, schema: { type: "string" } });
 const proof = {
   name: "Secure-Session-Response",

@@ -15,10 +15,7 @@ export function toPageToken(position: string | undefined): string {
   return position === undefined ? "" : Buffer.from(position).toString("base64url");
 }
 
-/**
- * Returns the position in a page token; undefined for the first page.
- * @throws ServiceError
- */
+/** Returns the position in a page token; undefined for the first page. @throws ServiceError */
 export function parsePageToken(token: string): string | undefined {
   if (token === "") return undefined;
   const position = Buffer.from(token, "base64url");

@@ -13,10 +13,8 @@ export type RefusalDeps = {
 };
 
 /**
- * Reports a refused credential, and returns the error for its caller. Valid credentials never come here: even over the limit of its
- * address, a client with a valid credential is served.
- *
- * @param unauthenticated the error below the limit
+ * Reports a refused credential, and returns the error for its caller. A valid credential is never refused, even if its address is over the
+ * limit. @param unauthenticated the error below the limit
  */
 export function refusal(
   { audit, failureLimit }: RefusalDeps,

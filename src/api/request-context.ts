@@ -14,13 +14,10 @@ interface StreamOutput {
 interface RequestSource {
   /** Returns the origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
   origin(): string | null;
-  /** Returns the network address of the client. */
   address(): string | undefined;
-  /** Returns the certificate that the client presented. */
   certificate(): ClientCertificate | undefined;
   /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number;
-  /** Returns the ids for the log. */
   correlation(): Correlation;
   /**
    * Returns an output that takes whole envelopes of a stream without Connect, after Connect has sent the first. Returns undefined if the
@@ -33,7 +30,7 @@ interface RequestSource {
   abort(): void;
 }
 
-/** The context of a request. Calls carry it as a context value; for use cases it is the requester that the audit records. */
+/** The context of a request. Use cases take it as the requester that the audit records. */
 class RequestContext implements Requester {
   readonly source: RequestSource;
   /** The caller of an admin RPC, once it is authenticated. */
@@ -91,7 +88,6 @@ class CallValues implements ContextValues {
   }
 }
 
-/** Returns the context values of a call. */
 export function contextValuesOf(source: RequestSource): ContextValues {
   return new CallValues().set(key, new RequestContext(source));
 }

@@ -2,7 +2,7 @@
 import type { ConnectError, ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createHttpHandler, createUnaryHandler } from "connect-http-routes";
-import { acceptCompression, compressMinBytes } from "../api/compression.ts";
+import { acceptCompression, compressMinBytes, jsonOptions } from "../api/connect-options.ts";
 import { dropFarDeadline } from "../api/deadlines.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
@@ -12,7 +12,6 @@ import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
 import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
-import { jsonOptions } from "../api/json.ts";
 import { stallTolerances } from "../api/limits/stall.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";

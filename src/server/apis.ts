@@ -1,7 +1,7 @@
 /** Both APIs over one domain: the same store, tokens, limits and audit. */
 
 import type { OverloadControl } from "../api/limits/overload.ts";
-import { createRateLimits } from "../api/limits/rate-limits.ts";
+import { createRateLimits } from "../api/limits/rate-limit.ts";
 import { refreshCookie } from "../api/public/cookie.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";

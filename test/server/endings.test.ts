@@ -8,7 +8,7 @@ import { decodeJwt } from "jose";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SessionEventType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { REVOCATION_REASONS } from "../../src/api/admin/enums.ts";
+import { REVOCATION_REASONS } from "../../src/api/admin/views.ts";
 import type { EndReason, SessionId } from "../../src/session/model.ts";
 import { systemClock, wallMs } from "../../src/session/time.ts";
 import { SESSION_REVOKED } from "../../src/signals/kinds/ssf.ts";

@@ -12,9 +12,8 @@ import { allows, isForReceivers, isOpen, scopeOf } from "./scopes.ts";
 const NOT_ALLOWED = "not allowed";
 
 /**
- * Requires a credential with the scope of the RPC, before the message is read. A caller without a valid credential gets E001_AUTH_FAILURE
- * and learns nothing else. A caller whose credential lacks the scope gets E403_FORBIDDEN. Receivers of SSF get the errors of RFC 6750
- * section 3.1 as challenges, too.
+ * Requires a credential with the scope of the RPC, before the message is read. Without a valid credential the caller gets
+ * E001_AUTH_FAILURE, without the scope E403_FORBIDDEN. Receivers of SSF also get the challenges of RFC 6750 section 3.1.
  */
 export function adminAuthentication(
   access: AdminAccess,
@@ -46,10 +45,7 @@ export function adminAuthentication(
   };
 }
 
-/**
- * Returns a check for a running stream: it throws a ServiceError if the credential no longer has the scope. The stream makes it before
- * each message.
- */
+/** Returns a check that a stream makes before each message. It throws a ServiceError if the credential no longer has the scope. */
 export function scopeCheckOf(context: HandlerContext): () => void {
   const scope = scopeOf(context.method);
   const { admin } = requestContextOf(context);

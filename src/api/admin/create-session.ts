@@ -11,8 +11,7 @@ import { REGISTER_PATH } from "../public/device-service.ts";
 import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
-import { transportOf } from "./enums.ts";
-import { sessionMessage } from "./views.ts";
+import { sessionMessage, transportOf } from "./views.ts";
 
 export async function createSession(
   deps: SessionAdminServiceDeps,
@@ -59,10 +58,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   };
 }
 
-/**
- * Checks that a session can be refreshed if its refresh token is only for the token endpoint. @throws ServiceError if there is no token
- * endpoint, or if the session requires device binding, which needs cookies
- */
+/** Checks a session that only the token endpoint can refresh. Such a session cannot require device binding, which needs cookies. */
 function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, deviceRequired: boolean): void {
   if (!oauthEndpoints) throw invalidRequest("transport", "TOKEN needs OAUTH_ENDPOINTS=on");
   if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
@@ -71,7 +67,7 @@ function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, device
 /** Matches a thumbprint. The last character has two spare bits, which must be zero. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
-/** Checks the key that a session is created with. @throws ServiceError if no client could prove the key */
+/** @throws ServiceError if no client could prove possession of the key */
 function checkKey({ oauthEndpoints }: SessionAdminServiceDeps, thumbprint: string, deviceRequired: boolean): void {
   if (!THUMBPRINT.test(thumbprint)) throw invalidRequest("dpop_jkt", "is not a SHA-256 thumbprint in base64url");
   if (!oauthEndpoints) throw invalidRequest("dpop_jkt", "needs OAUTH_ENDPOINTS=on");
@@ -84,6 +80,8 @@ function response(
 ) {
   const isToken = session.transport === "token";
   const setCookies = isToken ? [] : cookie.set(refreshToken, secondsLeft, session.sid, accessToken);
+  const offersDevice = device.offers && !isToken && session.device === undefined;
+  const challenge = offersDevice ? device.challenges.issue(session.sid, device.now(session.sid)) : undefined;
   return {
     session: sessionMessage(session, store.shiftMs(session)),
     accessToken: accessToken.token,
@@ -91,13 +89,6 @@ function response(
     refreshToken,
     setCookie: setCookies[0] ?? "",
     setCookies: [...setCookies],
-    ...(device.offers &&
-      !isToken &&
-      session.device === undefined && {
-        secureSessionRegistration: registrationValue(
-          REGISTER_PATH,
-          device.challenges.issue(session.sid, device.now(session.sid)),
-        ),
-      }),
+    ...(challenge !== undefined && { secureSessionRegistration: registrationValue(REGISTER_PATH, challenge) }),
   };
 }

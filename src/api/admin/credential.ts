@@ -2,13 +2,12 @@ import type { AdminAccess, Scope } from "../../session/admin-access.ts";
 import type { RefusalReason } from "../../session/errors.ts";
 import { bearerToken } from "../../verifier/bearer-token.ts";
 
-/** A client certificate, as the connection reports it. */
 export type ClientCertificate = {
   /** Whether a trusted authority has issued the certificate for clients, and it was valid when the connection was made. */
   readonly verified: boolean;
   /** The subject's common name, and the alternative names: DNS names and URIs. */
   readonly names: readonly string[];
-  /** When the certificate expires, in ms since the epoch. */
+  /** In ms since the epoch. */
   readonly expiresAt: number;
 };
 
@@ -24,11 +23,7 @@ type Identified =
   | { readonly ok: true; readonly caller: AdminCaller }
   | { readonly ok: false; readonly reason: RefusalReason };
 
-/**
- * Identifies the caller by the bearer token, or by the client certificate if no `Authorization` header is sent.
- *
- * @param now ms since the epoch
- */
+/** Identifies the caller by the bearer token, or by the client certificate if no `Authorization` header is sent. */
 export function identifyAdmin(
   access: AdminAccess,
   authorization: string | null | undefined,

@@ -25,11 +25,9 @@ export type SessionAdminServiceDeps = {
   readonly sessionAbsoluteTtlMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
-  /** The clock by which the times in requests are checked. */
   readonly clock: WallClock;
   /** Whether access tokens have the claim `status`. If so, no session may have a claim of its own with that name. */
   readonly statusList: boolean;
-  /** Whether there is a token endpoint. */
   readonly oauthEndpoints: boolean;
   /** Limits how often sessions are created for one subject. */
   readonly createLimit: RateLimit;

@@ -4,7 +4,7 @@ import { type Introspection, introspect } from "../../session/introspect.ts";
 import { isDeviceBound } from "../../session/model.ts";
 import { secondsOf, toWallClock } from "../../session/time.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
-import { TOKEN_TYPES } from "./enums.ts";
+import { TOKEN_TYPES } from "./views.ts";
 
 export async function introspectToken(deps: SessionAdminServiceDeps, token: string) {
   const result = await introspect(deps, token);

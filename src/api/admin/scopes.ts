@@ -75,8 +75,5 @@ export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
 /** Returns whether an RPC is an endpoint of SSF, which receivers of other organisations call. */
 export const isForReceivers = (method: DescMethod): boolean => method.parent === SharedSignalsService;
 
-/**
- * Returns whether an RPC needs no credential. That is only the health check, as for `/readyz`, because probes of orchestrators cannot
- * present one.
- */
+/** Returns whether an RPC needs no credential. Only the health check needs none, because probes of orchestrators cannot present one. */
 export const isOpen = (method: DescMethod): boolean => method.parent.typeName === Health.typeName;

@@ -23,7 +23,7 @@ import type { Poller } from "../../signals/streams/poller.ts";
 import { getStatus, updateStatus } from "../../signals/streams/status.ts";
 import { verifyStream } from "../../signals/streams/stream-events.ts";
 import { addSubject, removeSubject } from "../../signals/streams/subjects.ts";
-import { jsonOptions } from "../json.ts";
+import { jsonOptions } from "../connect-options.ts";
 import { requestContextOf } from "../request-context.ts";
 
 const CREATED = 201;

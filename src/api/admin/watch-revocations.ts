@@ -1,12 +1,20 @@
+import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { WatchRevocationsRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import {
+  type WatchRevocationsRequest,
+  WatchRevocationsResponseSchema,
+} from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { patientTimeout } from "../../platform/clock/after-reading.ts";
 import { invalidRequest } from "../../session/errors.ts";
-import type { RevocationFeed, TakeBatch } from "../../session/feed.ts";
+import type { FeedBatch, TakeBatch } from "../../session/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";
+import { jsonOptions } from "../connect-options.ts";
 import { requestContextOf } from "../request-context.ts";
+import { feedTime } from "../times.ts";
 import { scopeCheckOf } from "./authentication.ts";
-import { batchEnvelope, batchMessage, type Codec } from "./feed-envelopes.ts";
+import type { SessionAdminServiceDeps } from "./deps.ts";
+import { revocationMessage } from "./views.ts";
 
 /**
  * How long a batch may wait for a watcher that reads nothing, in ms. After that the call is aborted. A watcher that reads slowly gets an
@@ -14,10 +22,7 @@ import { batchEnvelope, batchMessage, type Codec } from "./feed-envelopes.ts";
  */
 const WATCHER_TIMEOUT_MS = 30_000;
 
-type Deps = {
-  readonly feed: Pick<RevocationFeed, "watch">;
-  readonly revokedKeyIds: () => readonly string[];
-};
+type Deps = Pick<SessionAdminServiceDeps, "feed" | "revokedKeyIds">;
 
 /**
  * Streams the current revocations, then every new one. The scope of the credential is checked again before each batch. Connect sends the
@@ -60,7 +65,45 @@ function writeTo({ revokedKeyIds }: Deps, context: HandlerContext, requireScope:
   };
 }
 
+type Codec = "json" | "binary";
+
 /** Returns the codec of the call. Connect has already set it in the `Content-Type` of the response. */
 function codecOf({ responseHeader }: HandlerContext): Codec {
   return responseHeader.get("content-type")?.endsWith("+json") ? "json" : "binary";
+}
+
+/**
+ * The encoded envelopes of one batch. All watchers at the same position get the same batch, so each is encoded once per codec, and again
+ * when the list of revoked keys changes. Connect, gRPC and gRPC-Web use the same kind of envelope.
+ */
+type Envelopes = { readonly keyIds: readonly string[]; json?: Buffer; binary?: Buffer };
+
+const ENVELOPES = new WeakMap<FeedBatch, Envelopes>();
+
+export function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[]) {
+  return {
+    revocations: batch.revocations.map(revocationMessage),
+    cursor: batch.cursor,
+    caughtUp: batch.caughtUp,
+    asOfTime: feedTime(batch.asOf),
+    ...(batch.revokedUntil > 0 && { revokedUntilTime: feedTime(batch.revokedUntil) }),
+    revokedKeyIds: [...revokedKeyIds],
+  };
+}
+
+/** Returns the envelope of a batch. Several watchers share its bytes, so the caller must not change them. */
+function batchEnvelope(batch: FeedBatch, revokedKeyIds: readonly string[], codec: Codec): Buffer {
+  let known = ENVELOPES.get(batch);
+  if (known?.keyIds !== revokedKeyIds) {
+    known = { keyIds: revokedKeyIds };
+    ENVELOPES.set(batch, known);
+  }
+  known[codec] ??= Buffer.from(encodeEnvelope(0, encode(batchMessage(batch, revokedKeyIds), codec)).buffer);
+  return known[codec];
+}
+
+function encode(fields: ReturnType<typeof batchMessage>, codec: Codec): Uint8Array {
+  const message = create(WatchRevocationsResponseSchema, fields);
+  if (codec === "binary") return toBinary(WatchRevocationsResponseSchema, message);
+  return Buffer.from(toJsonString(WatchRevocationsResponseSchema, message, jsonOptions));
 }

@@ -38,12 +38,12 @@ const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.Unavailable, "E503_UNAVAILABLE"],
 ]);
 
-/** The codes that keep their meaning while a message is being read. Any other error that is raised then means that the message is bad. */
+/** The codes that keep their meaning while a message is read. All other errors that are raised then mean that the message is bad. */
 const CODES_WHILE_READING = new Map(FRAMEWORK_CODES);
 CODES_WHILE_READING.delete(Code.NotFound);
 CODES_WHILE_READING.delete(Code.Unimplemented);
 
-/** The headers of a response with the code (RFC 9110 sections 10.2.3 and 11.6.1). */
+/** RFC 9110 sections 10.2.3 and 11.6.1. */
 const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
   E001_AUTH_FAILURE: { "www-authenticate": "Bearer" },
   E429_RATE_LIMITED: { "retry-after": "1" },
@@ -107,16 +107,10 @@ export function isShared(error: ConnectError): boolean {
   return SHARED.has(error);
 }
 
-/**
- * The rate limit errors, by the number of seconds that the caller must wait. Their number is bounded by the longest window of a rate limit.
- */
+/** The rate limit errors, by the seconds that the caller must wait. The longest window of a rate limit bounds their number. */
 const rateLimitErrors = new Map<number, ConnectError>();
 
-/**
- * Returns the error for a caller over a rate limit.
- *
- * @param retryAfterMs how long the caller must wait. The response rounds it up to whole seconds, so that a caller that waits is served
- */
+/** Returns the error for a caller over a rate limit. The wait is rounded up to whole seconds, so that a caller that waits is served. */
 export function rateLimited(retryAfterMs: number): ConnectError {
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
   let error = rateLimitErrors.get(seconds);
@@ -135,10 +129,7 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
 }
 
-/**
- * Translates any error to one with a code of docs/errors.md. @param onBug receives errors that no rule covers; the caller gets
- * E500_INTERNAL without their text
- */
+/** @param onBug receives errors that no rule covers. The caller gets E500_INTERNAL without their text. */
 export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
   if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
   if (error instanceof ServiceError) {
@@ -154,7 +145,7 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
   return build("E500_INTERNAL", ERRORS.E500_INTERNAL.message, undefined, undefined);
 }
 
-/** Translates an error that was raised while the message of a request was read. Such an error is the caller's fault, whatever its code. */
+/** Translates an error that was raised while a request was read. Such an error is the caller's fault, whatever its code. */
 export function faultOfCaller(error: unknown): ConnectError {
   const raised = ConnectError.from(error);
   if (errorCodeOf(raised) !== undefined) return raised;
@@ -182,8 +173,7 @@ export type FailureReports = {
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
     if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-    // If the error has a code of docs/errors.md already, the abort signal need not be checked. The signal is created when it is first used,
-    // which costs as much as a small request.
+    // An error with a code is returned before the abort signal is read. The first read creates the signal, at the cost of a small request.
     if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
     // Connect has aborted the call: its deadline has passed, or its caller has reset the stream.
     if (error instanceof ConnectError && error === request.signal.reason) {
@@ -213,7 +203,6 @@ async function* fromCaller<T>(messages: AsyncIterable<T>) {
   }
 }
 
-/** Reads the next message. @throws ConnectError with a code of docs/errors.md */
 async function read<T>(messages: AsyncIterator<T>): Promise<IteratorResult<T>> {
   try {
     return await messages.next();

@@ -32,7 +32,6 @@ export function describeFailure(failure: Failure, onBug: (error: unknown) => voi
   return { code, message: error.rawMessage, headers: Object.fromEntries(error.metadata), cause: error.cause };
 }
 
-/** Encodes failures. @param onBug receives errors that no rule covers */
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
   /** The prepared responses of shared errors. Anybody can cause these errors, so their responses must cost little. */
   const prepared = new WeakMap<ConnectError, FailureResponse>();

@@ -30,8 +30,8 @@ type OnBug = FailureReports["onBug"];
 type Body = AsyncIterable<Uint8Array>;
 
 /**
- * The text of an error contains half of a surrogate pair, because a parser has quoted the request. Connect throws when it percent-encodes
- * such a text as the message of gRPC's status. The errors of other protocols are JSON, which can hold it.
+ * Replaces an error whose text quotes half of a surrogate pair from the request. Connect throws a URIError when it percent-encodes such a
+ * text for gRPC. Other protocols have JSON errors, which can contain it.
  */
 const NOT_UNICODE = new ConnectError("the message has text that is not Unicode", Code.InvalidArgument);
 
@@ -66,7 +66,6 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
   return router;
 }
 
-/** The call that raised an error. */
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
 /** Returns the error of docs/errors.md for an error that Connect has raised; undefined if it is one of these already. */
@@ -75,7 +74,7 @@ export function toOurError(error: ConnectError, { method, values }: Raised, onBu
   return isReading(values) ? faultOfCaller(error) : toConnectError(error, (bug) => onBug(bug, method.name, values));
 }
 
-/** Reads the body. It fails with Code.Canceled if the caller disconnects in the middle of it; Connect would report an internal error. */
+/** Makes reading fail with Code.Canceled if the caller disconnects within the body. Connect would report an internal error. */
 function fromCaller(body: Body): Body {
   return {
     [Symbol.asyncIterator]() {
@@ -129,10 +128,7 @@ async function* withTranslatedTrailers(body: Body, trailer: Headers | undefined,
   if (trailer && ours) setTrailerStatus(trailer, ours);
 }
 
-/**
- * Changes the data of the envelope whose flags are exactly `flag`. A compressed envelope has a further flag and would not match, but errors
- * are too short to be compressed.
- */
+/** Changes the data of the envelope with exactly these flags. Errors are too short to be compressed, which would set another flag. */
 async function* mapLast(body: Body, flag: number, map: (data: Uint8Array) => Uint8Array | undefined): Body {
   for await (const envelope of body) {
     const data = envelope[0] === flag ? map(envelope.subarray(ENVELOPE_HEAD)) : undefined;

@@ -16,22 +16,18 @@ class OAuthFailure extends ServiceError {
   }
 }
 
-/** Returns the error for a grant other than a refresh token. */
 export const unsupportedGrantType = () =>
   new OAuthFailure("grant_type: only refresh_token is supported", UNSUPPORTED_GRANT_TYPE);
 
-/**
- * Returns the error for a DPoP proof that is refused (RFC 9449 section 5). The client may still have the right key, so the error does not
- * mean that the session has ended.
- */
+/** The error for a refused DPoP proof (RFC 9449 section 5). The session goes on, because the client may still have the right key. */
 export const badProof = () => new OAuthFailure("the DPoP proof is not valid", BAD_PROOF);
 
-/** Returns the error for a DPoP proof that must contain the nonce of this response (RFC 9449 section 8). */
+/** RFC 9449 section 8. */
 export const nonceRequired = () => new OAuthFailure("the DPoP proof needs the nonce of this response", NONCE_REQUIRED);
 
 const of = (code: ErrorCode, error: string, status: number = ERRORS[code].http) => ({ status, error });
 
-/** The OAuth errors by code (docs/clients.md has the same table). An outcome that is not known is never `invalid_grant`. */
+/** docs/clients.md has the same table. An unknown outcome is never `invalid_grant`, because clients then sign the user out. */
 export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
   E001_AUTH_FAILURE: of("E001_AUTH_FAILURE", "invalid_grant", 400),
   E400_INVALID_REQUEST: of("E400_INVALID_REQUEST", "invalid_request"),
@@ -66,11 +62,7 @@ const TABLES = new Map<string, Readonly<Record<ErrorCode, OAuthError>>>([
 /** RFC 6749 section 5.2 allows ASCII without the quotation mark and the backslash. */
 const NOT_ALLOWED = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
 
-/**
- * Encodes the failures of the OAuth endpoints in OAuth's format, and all others in the envelope.
- *
- * @param onBug receives errors that no rule covers
- */
+/** Encodes failures of the OAuth endpoints in OAuth's format, and all others in the envelope. */
 export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder {
   const encode = envelopeEncoder(onBug);
   return (failure, context) => {

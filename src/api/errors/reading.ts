@@ -1,7 +1,6 @@
 /**
- * Records whether the message of a call is being read.
- * Connect raises errors of a message with the same codes as errors of the service. Only Connect's reader of the message runs between the
- * request gate and the first interceptor, so an error in between is an error of the message.
+ * Records whether the message of a call is being read. Connect raises errors of a message with the same codes as errors of the service. An
+ * error between the request gate and the first interceptor is an error of the message, because nothing else happens in between.
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 

@@ -1,7 +1,4 @@
-/**
- * Translates responses in which Connect refuses a call with only a status, before any RPC runs, to errors of docs/errors.md in the
- * call's protocol.
- */
+/** Gives a body to responses in which Connect refuses a call with only a status: an error of docs/errors.md in the call's protocol. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
@@ -54,10 +51,7 @@ const UNKNOWN_METHOD = new ConnectError("no such method", Code.Unimplemented, un
 /** The response to a call of an unknown method, in Connect's format. Its code is not `not_found`, because known methods return that. */
 export const unknownMethod: PlainResponse = connectError("E404_NOT_FOUND", UNKNOWN_METHOD);
 
-/**
- * Returns the headers of the response for an unknown method over gRPC and gRPC-Web, in which only proxies respond 404; undefined if the
- * call is neither.
- */
+/** Returns the response headers for an unknown method over gRPC and gRPC-Web, where only proxies respond 404; undefined for other calls. */
 export function unknownGrpcMethod(method = "", contentType = ""): Readonly<Record<string, string>> | undefined {
   const [type] = GRPC.exec(contentType) ?? [];
   if (type === undefined || method !== "POST") return undefined;

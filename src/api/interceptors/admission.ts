@@ -7,9 +7,7 @@ import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 
-/**
- * The names of RPCs that must work under overload. WatchRevocations (the revocation feed) is among them: it is expensive only at its start.
- */
+/** RPCs that must work under overload. WatchRevocations (the revocation feed) is among them, because it is expensive only at its start. */
 const URGENT: ReadonlySet<string> = new Set([
   "Logout",
   "LogoutByCookie",
@@ -22,7 +20,7 @@ const URGENT: ReadonlySet<string> = new Set([
   "WatchRevocations",
 ]);
 
-/** The names of RPCs that present a refresh token. The rules of rotation forbid processing such a request late. */
+/** RPCs that present a refresh token. The rules of rotation forbid processing such a request late. */
 const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
 
 /** How long the request of a call may have waited in this process, in ms. Later calls are refused. */

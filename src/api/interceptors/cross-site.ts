@@ -15,12 +15,7 @@ type CrossSiteRules = {
   readonly allowCrossSite: boolean;
 };
 
-/**
- * Returns the header for which a request is refused, or undefined. A request with neither `Origin` nor `Sec-Fetch-Site` does not come from
- * a browser.
- *
- * @param target the target of the request
- */
+/** Returns the header for which a request is refused. A request with neither `Origin` nor `Sec-Fetch-Site` comes from no browser. */
 export function crossSiteFault(
   headers: Pick<Headers, "get">,
   target: { origin(): string | null },
@@ -78,7 +73,6 @@ function missingPermissions(
   return missing;
 }
 
-/** Refuses the call before its message and its credentials are read. */
 export function crossSiteDefence(
   rules: CrossSiteRules,
   onRefused: (refusal: CrossSiteRefusal) => void,

@@ -1,7 +1,7 @@
 /** Checks how callers of Connect, gRPC and gRPC-Web encode their messages. The routes of the HTTP layer have a check of their own. */
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { acceptCompression } from "../compression.ts";
+import { acceptCompression } from "../connect-options.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 
 type Encoded = Pick<
@@ -13,8 +13,8 @@ const ACCEPTED = acceptCompression.map(({ name }) => name);
 const KNOWN: ReadonlySet<string> = new Set(["identity", ...ACCEPTED]);
 
 /**
- * Refuses two encodings before connect-es does, because its errors for them differ from others only by their text: an unknown
- * compression, and a message in a query that is not base64 although the query says so (`base64=1`).
+ * Refuses an unknown compression, and a message in a query that is not base64 although the query says so (`base64=1`). connect-es would
+ * refuse both, but with errors that differ from its other errors only by their text.
  */
 export function refuseUnknownEncoding(context: Encoded): void {
   const { protocolName, requestMethod, requestHeader, url } = context;

@@ -1,14 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
 
-/** Returns why a call is refused. */
 type RefusingGate = (context: HandlerContext) => ConnectError | undefined;
 
 /**
- * Passes refused calls to the interceptors that observe calls. A refused call reaches no other interceptor, but must be measured and traced
- * like any other. The observers see the request without its message, which is not read.
- * If there are no interceptors, a call is refused synchronously: a flood of bad credentials must cost little, and promises would add to the
- * cost.
+ * Passes refused calls to the interceptors that measure and trace calls. They see the request without its message, which is not read. If
+ * there are no such interceptors, a call is refused synchronously, because promises would make a flood of bad credentials expensive.
  *
  * @param observers the first is the outermost
  * @param onRefused called for a refused call, inside of the observers

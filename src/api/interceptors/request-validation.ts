@@ -10,10 +10,7 @@ const MAX_VIOLATIONS = 20;
 
 export type ValidatedService = { readonly service: DescService; readonly rules: Rules };
 
-/**
- * Rejects requests that break a rule of their message with `E400_INVALID_REQUEST` and all violations (at most 20). Methods
- * whose request has no rules, such as Refresh, cost one lookup.
- */
+/** Rejects requests that break a rule of their message with `E400_INVALID_REQUEST` and their violations. */
 export function requestValidation(services: readonly ValidatedService[]): Interceptor {
   const checked = new Map(services.flatMap(({ service, rules }) => [...prepareRules(rules, service, MAX_VIOLATIONS)]));
   return (next) => (request) => {
@@ -32,7 +29,7 @@ async function* validated(violationsOf: ViolationsOf, messages: AsyncIterable<Me
   }
 }
 
-/** Rejects a request that has violations. @throws ServiceError */
+/** @throws ServiceError if there are violations */
 function refuseInvalid(violations: readonly FieldViolation[]): void {
   if (violations.length > 0) throw invalidFields(violations);
 }

@@ -13,7 +13,7 @@
 import { processorTime } from "../../platform/clock/processor-time.ts";
 import { TURN_MS } from "../../platform/clock/turns.ts";
 
-/** The reasons for which ordinary work is refused. */
+/** Why ordinary work is refused. */
 export type OverloadCause = "store" | "event_loop";
 
 export type AdmissionOptions = {
@@ -25,7 +25,7 @@ export type AdmissionOptions = {
   readonly maxStoreDelayMs: number;
   /** Returns milliseconds that never step back. */
   readonly clock?: () => number;
-  /** Returns the processor time that this process has used so far, in ms. */
+  /** Returns the processor time of this process, in ms. */
   readonly processorTime?: () => number;
 };
 
@@ -33,12 +33,9 @@ export type AdmissionOptions = {
 export const PROBES = 16;
 /** How many calls per turn a late event loop still accepts. */
 export const LATE_CALLS_PER_TURN = 64;
-/** How many turns in a row must be late. A single one may be a pause, such as a garbage collection. */
+/** How many turns in a row must be late. A single late one may be a pause, such as a garbage collection. */
 const LATE_TURNS = 2;
-/**
- * Commands that end sessions are accepted for as long as possible: this many times as many of them as of other commands may wait for the
- * store.
- */
+/** Commands that end sessions are accepted for as long as possible: the queue may be this many times as long for them. */
 const ENDINGS_FACTOR = 4;
 
 export class Admission {
@@ -74,8 +71,7 @@ export class Admission {
     const { maxLoopDelayMs } = this.#options;
     const now = this.#clock();
     const worked = this.#processorTime();
-    // A turn is also late if the process had no processor. So the lateness counts only up to the processor time that the process used in
-    // the turn.
+    // A turn is also late if the process had no processor, which is no overload. So only the processor time of the turn counts as lateness.
     const late = Math.min(now - this.#lastTurnAt - TURN_MS, worked - this.#workedUntil) > maxLoopDelayMs;
     this.#lateTurns = late && maxLoopDelayMs > 0 ? this.#lateTurns + 1 : 0;
     this.#lastTurnAt = now;
@@ -105,11 +101,7 @@ export class Admission {
     return maxWaiting > 0 && this.#waitingCount >= ENDINGS_FACTOR * Math.max(maxWaiting, PROBES);
   }
 
-  /**
-   * Notes that a command is sent to the store.
-   *
-   * @returns the value to pass to `finish`
-   */
+  /** Notes that a command is sent to the store. @returns the value to pass to `finish` */
   begin(): number {
     this.#waiting.set(this.#turn, (this.#waiting.get(this.#turn) ?? 0) + 1);
     this.#waitingCount++;
@@ -139,16 +131,14 @@ export class Admission {
   }
 
   /**
-   * Records that the store has replied to a command that is not counted among the waiting ones. After an outage such a reply is the first
-   * sign of the store's recovery.
+   * Records a reply to a command that is not counted as waiting. After an outage such a reply is the first sign of the store's recovery.
    *
    * @param begun the value of `now` when the command began
    */
   hear(begun: number): void {
     this.#silent = false;
     this.#lastReplyTurn = this.#turn;
-    // The wait of such a command may only lower the measured wait: a read of the whole revocation log may take long although the store is
-    // not late.
+    // The wait may only lower the measured one: a read of the whole revocation log may take long although the store is not late.
     this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
   }
 

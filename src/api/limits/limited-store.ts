@@ -37,25 +37,18 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
 const BUSY = new StoreBusy("too many commands wait for the store");
 const STALLED = new StoreUnavailable("the process was stalled: the request may be too old");
 
-/** The methods that present a refresh token. The rules of rotation only hold if such a request was sent recently. */
+/** The methods that take a refresh token. The rules of rotation only hold if it was sent recently. */
 const ROTATIONS: ReadonlySet<string> = new Set<keyof SessionStore>(["rotate", "registerKey"]);
 
 type AnyVerb = (...given: never[]) => Promise<unknown>;
 
 export type LimitEvents = {
   readonly onRefused: () => void;
-  /**
-   * Called when a command has ended.
-   *
-   * @param replied whether the store responded, even with a failure
-   */
+  /** Called when a command has ended. @param replied whether the store responded, even with a failure */
   readonly onReply?: ((verb: string, replied: boolean, seconds: number) => void) | undefined;
 };
 
-/**
- * Returns a store for which only a bounded number of commands waits. It also refuses commands of requests that may be too old. A refused
- * command never reaches the store.
- */
+/** Returns a store with a bounded queue of commands. It also refuses commands of requests that may be too old. */
 export function limitStore(
   store: SessionStore,
   admission: Admission,
@@ -77,7 +70,7 @@ export function limitStore(
         admission.finish(begun, outcome);
         onReply(name, outcome !== "lost", (performance.now() - startMs) / 1000);
       };
-      // The caller gets the promise of the method itself, because another promise in between would cost a refresh half a microsecond.
+      // The caller gets the promise of the method itself, because another promise would cost a refresh half a microsecond.
       result.then(
         () => finish(replied),
         (error: unknown) => finish(error instanceof StoreUnavailable ? "lost" : replied),

@@ -1,4 +1,3 @@
-/** Combines the overload control of an instance from admission.ts and stall.ts. */
 import { turns } from "../../platform/clock/turns.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { Admission, type AdmissionOptions, type OverloadCause } from "./admission.ts";
@@ -10,7 +9,7 @@ export type { OverloadCause } from "./admission.ts";
 export type OverloadControl = {
   /** Returns whether an ordinary call is accepted. */
   readonly accept: () => boolean;
-  /** Returns the store with limits: a bounded number of commands waits for it, and a request that may be too old sends none. */
+  /** Returns the store with a bounded queue of commands. Requests that may be too old send none. */
   readonly limit: (store: SessionStore) => SessionStore;
   /** Returns how many commands wait for the store. */
   readonly waiting: () => number;
@@ -18,11 +17,9 @@ export type OverloadControl = {
 };
 
 type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
-  /** The reuse interval (`REUSE_INTERVAL`), in ms. */
   readonly reuseIntervalMs: number;
   /** Called for each call or command that is refused under overload. */
   readonly onRefused: (cause: OverloadCause) => void;
-  /** Called when a command of the store has ended. */
   readonly onReply?: LimitEvents["onReply"];
 };
 

@@ -1,11 +1,10 @@
 /**
  * Limits rates in the memory of this instance. Each key has a fixed window, which begins with the key's first request.
  *
- * Memory is bounded by two generations of keys. A key that is seen moves to the young generation; when that one is full, it becomes the
- * old one, and the keys of the old one are forgotten. The forgotten keys were rarely used. A busy key stays counted, however many other
- * keys appear.
+ * Memory is bounded by two generations of keys. A key that is seen moves to the young generation. When that one is full, it becomes the old
+ * one, and the keys of the old one are forgotten. So a busy key stays counted, however many other keys appear.
  */
-import type { PeekableRateLimit } from "../../session/ports.ts";
+import type { PeekableRateLimit, RateLimit } from "../../session/ports.ts";
 
 /** Allows `count` uses of a key per window. */
 export type Rate = { readonly count: number; readonly windowMs: number };
@@ -61,5 +60,34 @@ export function createRateLimit(options: Options): PeekableRateLimit {
       const window = young.get(key) ?? old.get(key);
       if (window !== undefined && window.taken > 0) window.taken--;
     },
+  };
+}
+
+type RateLimits = {
+  /** The limit of refreshes, by session. */
+  readonly refreshLimit: PeekableRateLimit;
+  /** The limit of bad credentials, by network address. */
+  readonly failureLimit: RateLimit;
+  /** The limit of new sessions, by subject. */
+  readonly createLimit: RateLimit;
+};
+
+type RateSettings = { readonly [name in "refresh" | "failures" | "create"]: Rate | undefined };
+
+/** @param subscriberOf returns the network of the subscriber that has an address */
+export function createRateLimits(
+  { refresh, failures, create }: RateSettings,
+  subscriberOf: (address: string) => string,
+): RateLimits {
+  const limit = (rate: Rate | undefined) => (rate === undefined ? NO_LIMIT : createRateLimit(rate));
+  const byAddress = limit(failures);
+  return {
+    refreshLimit: limit(refresh),
+    failureLimit: {
+      // Callers with an unknown address are not limited.
+      take: (address) => (address === "" ? undefined : byAddress.take(subscriberOf(address))),
+      giveBack: (address) => byAddress.giveBack(subscriberOf(address)),
+    },
+    createLimit: limit(create),
   };
 }

@@ -1,7 +1,6 @@
 /**
- * The scopes in which a cookie is set now, and in which it was set before.
- * A browser keeps one cookie of the same name for each scope. After a change of `COOKIE_DOMAIN` or `COOKIE_PATH` it sends the old cookie
- * beside the new one, until the old one is expired in its own scope.
+ * The scopes in which a cookie is set now, and in which it was set before. A browser keeps a cookie of the same name for each scope. After
+ * a change of `COOKIE_DOMAIN` or `COOKIE_PATH` it sends both cookies, until the old one is expired in its own scope.
  */
 import { isIP } from "node:net";
 import type { CookieScope, CookieSettings } from "../../config/cookie.ts";
@@ -19,7 +18,6 @@ export function plainName({ name }: Pick<CookieSettings, "name">): string {
 
 const isHostOnly = (name: string) => /^__Host-/i.test(name);
 
-/** Returns the scope that the configuration gives a cookie. */
 function scopeOf({ name, path, domain }: Pick<CookieSettings, "name" | "path" | "domain">): CookieScope {
   // The __Host- prefix requires Path=/.
   return { domain, path: path ?? (isHostOnly(name) ? "/" : DEFAULT_PATH) };
@@ -31,7 +29,7 @@ export function cookieAttributes(settings: CookieSettings, { domain, path } = sc
   return `Path=${path}${domain === undefined ? "" : `; Domain=${domain}`}; HttpOnly${secure ? "; Secure" : ""}; SameSite=${sameSite}`;
 }
 
-/** Returns a `Set-Cookie` value that removes a cookie from a scope. */
+/** Returns the `Set-Cookie` value that removes a cookie from a scope. */
 export function expiry(settings: CookieSettings, scope = scopeOf(settings)): string {
   return `${settings.name}=; ${cookieAttributes(settings, scope)}; Max-Age=0`;
 }

@@ -8,10 +8,7 @@ import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./c
 export type RefreshCookie = {
   /** Returns the refresh tokens of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
-  /**
-   * Returns the `Set-Cookie` values that keep `token` of the session `sid` for `maxAge` seconds. The first one is that of the refresh
-   * token.
-   */
+  /** Returns the `Set-Cookie` values, that of the refresh token first. @param maxAge in seconds */
   set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
   /** Returns the `Set-Cookie` values that remove the cookies. */
   clear(): readonly string[];
@@ -19,10 +16,7 @@ export type RefreshCookie = {
   expireElsewhere(host: string): readonly string[];
 };
 
-/**
- * Returns the value of a cookie in a `Cookie` header, or a list if there are several different values. An empty value is ignored if there
- * is another.
- */
+/** Returns the value of a cookie, or a list of several different values. An empty value is ignored if there is another. */
 function read(header: string, name: string): PresentedCookie {
   const values = cookieValues(header, name);
   if (values.length < 2) return values[0];

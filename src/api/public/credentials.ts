@@ -1,7 +1,4 @@
-/**
- * Verifies the credential of a call once, before its message is read, inflated or parsed.
- * The store decides whether the session is live, in the step that acts on it.
- */
+/** Verifies the credential of a call before its message is read. Whether the session is live is decided later, by the store. */
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Limited, Refused } from "../../session/errors.ts";
@@ -22,7 +19,6 @@ export type CredentialDeps = RefuseDeps &
     readonly accessTokens: Pick<AccessTokens, "verify">;
     /** Access tokens may act on sessions if their `aud` contains one of these. */
     readonly audiences: ReadonlySet<string>;
-    /** Whether this instance offers device binding, and the device cookie of sessions that are bound. */
     readonly device: { readonly offers: boolean; readonly cookie: Pick<DeviceCookie, "read"> };
     /** The rate limit of refreshes by session. */
     readonly refreshLimit: Pick<PeekableRateLimit, "peek">;
@@ -83,7 +79,7 @@ const CHECKS = {
 type Credential<R extends Rpc> = Extract<ReturnType<(typeof CHECKS)[R]>, { readonly ok: true }>;
 const key = createContextKey<{ readonly ok: true } | undefined>(undefined, { description: "credential" });
 
-/** Refuses calls of the service that are not authenticated: returns the error for their callers. */
+/** Returns a gate that verifies credentials. The gate returns the error for a caller that is not authenticated. */
 export function requireCredential(deps: CredentialDeps): (context: HandlerContext) => ConnectError | undefined {
   return (context) => {
     const { method, requestHeader, values } = context;

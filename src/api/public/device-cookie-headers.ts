@@ -6,17 +6,14 @@ import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieValues } from "../../platform/net/cookie-values.ts";
 import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
 
-/** The suffixes that make the names of the two device cookies from the name of the refresh token's cookie. */
+/** The suffixes that the names of the device cookies add to the name of the refresh token's cookie. */
 const DEVICE = "_device";
 const MARK = "_device_mark";
 
-/** How many values of device cookies are read from a request. If a request has more values, an attacker has set some of them. */
+/** How many values of device cookies are read from a request. An attacker has set any further ones. */
 const MAX_VALUES = 4;
 
-/**
- * A device cookie expires in the browser this much earlier than the service stops accepting its value, in ms at most. The margin covers the
- * time that a request takes to arrive.
- */
+/** A device cookie expires in the browser before the service stops accepting it, because a request takes time to arrive. */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;
 
@@ -26,7 +23,7 @@ export type DeviceCookie = {
   readonly attributes: string;
   /** Returns the values in a `Cookie` header: those of the device cookie, then those of the mark, which lives as long as the session. */
   read(header: string | null): readonly string[];
-  /** Returns the `Set-Cookie` values of both cookies. @param secondsLeft how long the session still lives */
+  /** @param secondsLeft how long the session still lives */
   set(value: string, mark: string, secondsLeft: number): readonly string[];
   /** Returns the `Set-Cookie` values that remove the device cookie, so that the browser renews it. */
   expire(): readonly string[];
@@ -40,10 +37,8 @@ function deviceCookieMaxAge(lifeMs: number): number {
 }
 
 /**
- * Creates the device cookies. While a deployment moves to a prefixed name, the cookies with the plain name are read too, as for the
- * refresh token. Otherwise browsers with these cookies would be refused.
- *
- * @param clock ms since the epoch
+ * While a deployment moves to a prefixed name, the cookies with the plain name are read too. Otherwise browsers with these cookies would be
+ * refused. @param clock ms since the epoch
  */
 export function deviceCookie(settings: CookieSettings, lifeMs: number, clock: () => number): DeviceCookie {
   const name = settings.name + DEVICE;

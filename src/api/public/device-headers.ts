@@ -21,15 +21,11 @@ const ALGORITHMS: Item[] = [
   [new Token("RS256"), new Map()],
 ];
 
-/** Returns the value of `Secure-Session-Registration`. @param path the path of the registration */
 export function registrationValue(path: string, challenge: string): string {
   return `${registrationOf(path)}${challenge}"`;
 }
 
-/**
- * Caches by path the part of the value before the challenge. The challenge is base64url, and nearly every refresh of an unbound session
- * carries this header.
- */
+/** Caches the part of the value before the challenge by path, because nearly every refresh of an unbound session has this header. */
 const registrations = new Map<string, string>();
 
 function registrationOf(path: string): string {
@@ -59,9 +55,8 @@ export function readSessionId(value: string | null): string | undefined {
 const NONE: readonly string[] = [];
 
 /**
- * Returns the ids of the sessions in a `Secure-Session-Skipped` header, whose device cookies the browser could not renew. Returns none if
- * the header is absent or malformed. The header lists reasons, each with the session id as its parameter. Reasons of any name are accepted,
- * because future browsers may report new ones.
+ * Returns the ids of the sessions whose device cookies the browser could not renew; none if the header is absent or malformed. The header
+ * lists reasons, each with a session id as its parameter. Unknown reasons are accepted, because future browsers may report new ones.
  */
 export function readSkipped(value: string | null): readonly string[] {
   if (value === null || value.length > MAX_LENGTH) return NONE;

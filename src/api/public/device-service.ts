@@ -16,7 +16,6 @@ import { type RefuseDeps, refuse } from "./refuse.ts";
 export const REGISTER_PATH = "/v1/auth/device";
 const RENEW_PATH = "/v1/auth/device/refresh";
 
-/** The operations of device binding, and the cookies. */
 export type DeviceBindingParts = DeviceTools & {
   readonly cookie: DeviceCookie;
   /** The hosts of other origins whose pages may refresh. */
@@ -28,9 +27,7 @@ export type DeviceServiceDeps = RefuseDeps & {
   readonly device: DeviceBindingParts;
 };
 
-/**
- * The requests for which the browser must have a fresh device cookie: refreshes over JSON and over RPC. The last matching rule decides.
- */
+/** The browser must have a fresh device cookie for refreshes, over JSON and over RPC. The last matching rule decides. */
 const SCOPE_RULES = [
   { type: "exclude", domain: "*", path: "/" },
   { type: "include", domain: "*", path: "/v1/auth/refresh" },
@@ -64,7 +61,6 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
 /** Returns the proof of a request. If the header occurs twice, `Headers` joins both proofs to one that is malformed. */
 const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
 
-/** Returns the device's part of a refresh request. */
 export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader }: HandlerContext): PresentedDevice {
   return { cookies: cookie.read(requestHeader.get("cookie")), skipped: readSkipped(requestHeader.get(SKIPPED)) };
 }
@@ -86,7 +82,6 @@ function grant(device: DeviceBindingParts, outcome: DeviceGranted, context: Hand
   };
 }
 
-/** Returns a 403 with the challenge for the next attempt. */
 function proofRequired({ challenge, sid }: ProofRequired, { responseHeader }: HandlerContext): Error {
   responseHeader.set(CHALLENGE, challengeValue(challenge, sid));
   return new ServiceError("E403_FORBIDDEN", "a device proof is required");

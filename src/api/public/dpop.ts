@@ -15,12 +15,9 @@ import { requestContextOf } from "../request-context.ts";
 
 export type DpopParts = {
   readonly verifyProof: (text: string, expected: ProofExpectation) => ProofResult;
-  /**
-   * The proofs that this instance has seen. Another instance may accept the same proof again, but an attacker gains nothing: the response
-   * is bound to the key.
-   */
+  /** The proofs that this instance has seen. Another instance may accept a proof again, but its response is bound to the key. */
   readonly replays: Replays;
-  /** Nonces belong to a session, as the challenges of devices do. */
+  /** A nonce belongs to a session. */
   readonly nonces: DeviceChallenges;
   readonly requiresNonce: boolean;
   /** The URL below which clients reach the public API, without a slash at its end. */
@@ -36,7 +33,6 @@ const PROOF = "dpop";
 const NONCE = "dpop-nonce";
 const REPLAYED = refuseProof("proof_replayed");
 
-/** Returns whether a request has a proof, valid or not. */
 export function hasProof(headers: Headers): boolean {
   return headers.get(PROOF) !== null;
 }
@@ -46,8 +42,8 @@ export function hasProof(headers: Headers): boolean {
  *
  * @param sid the session of a token whose authenticity was verified before, because checking a signature is expensive
  * @param accessToken the token of the `Authorization` header, which the proof has to name
- * @throws `badProof`, `nonceRequired`; if there is an access token, the variants of these errors for protected resources (RFC 9449 section
- * 7.1); 429 after an address has presented too many bad proofs
+ * @throws `badProof` or `nonceRequired`, with an access token in the form for protected resources (RFC 9449 section 7.1); 429 after too
+ * many bad proofs of an address
  */
 export function provenKey(
   deps: DpopDeps,
@@ -98,10 +94,7 @@ function verify(
   throw accessToken === undefined ? badProof() : SHARED_ERRORS.badProof;
 }
 
-/**
- * Returns the URLs by which the client may know this request. Behind a proxy, the request names another host, and possibly a shorter
- * path.
- */
+/** Returns the URLs by which the client may know this request. Behind a proxy, the request may have another host and a shorter path. */
 function urlsOf({ baseUrl }: DpopParts, { url }: HandlerContext): readonly string[] {
   const path = URL.parse(url)?.pathname; // `URL.parse` returns null if the host is not valid.
   const known = path === undefined ? undefined : proofUrl(baseUrl + path);

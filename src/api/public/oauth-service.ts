@@ -20,7 +20,7 @@ export type OAuthServiceDeps = SessionServiceDeps & {
   readonly issuer: string;
 };
 
-/** The size of the longest request, in bytes: an access token is the longest token. */
+/** An access token is the longest token of a request. */
 export const MAX_OAUTH_REQUEST_BYTES = 20_480;
 
 /** The paths of these routes are also in proto/auth/v1/oauth.proto, and must be equal to those. */
@@ -37,7 +37,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       const proof = sid && provenKey(deps, context, sid);
       const result = await revokeToken(deps, token, requestContextOf(context), proof);
       if (result.ok) return {};
-      // An invalid token is no error (RFC 7009 section 2.2), but the number of invalid tokens that an address may present is limited.
+      // An invalid token is no error (RFC 7009 section 2.2), but an address may present only a limited number of them.
       const error = refuse(deps, result, context);
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
       // A session that is bound to a key ends only with a proof of that key, so this session stays live.
@@ -85,7 +85,6 @@ function sessionOf({ refreshTokens, accessTokens }: OAuthServiceDeps, text: stri
   return accessToken.ok ? accessToken.claims.sid : undefined;
 }
 
-/** Returns the error for a token that is not accepted. The audit gets the reason. */
 function refuse(deps: OAuthServiceDeps, { reason, sid }: Refused, context: HandlerContext): Error {
   const event = { event: "authn_failed", operation: context.method.name, reason, sid } as const;
   return refusal(deps, event, context, SHARED_ERRORS.invalidGrant);

@@ -16,12 +16,11 @@ export type RefuseDeps = RefusalDeps & {
 /** The operations that a cookie authenticates, except for those on device keys: these have errors of their own. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
-/** Refuses a call. @throws the error that `refusalOf` returns */
 export function refuse(deps: RefuseDeps, refused: Refused, context: HandlerContext): never {
   throw refusalOf(deps, refused, context);
 }
 
-/** Reports a refused call to the audit, with the reason. Returns the error for its caller, which is the same for all reasons. */
+/** Reports a refused call and its reason to the audit. Returns the error for the caller, which must not reveal the reason. */
 export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: HandlerContext): ConnectError {
   if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
@@ -38,8 +37,8 @@ export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: H
 }
 
 /**
- * If a request brings several cookies, removes those that a change of `COOKIE_DOMAIN` or `COOKIE_PATH` has left. If one is not a token of
- * this service, none is removed: it may belong to another service below the same domain.
+ * If a request has several cookies, removes those that a change of `COOKIE_DOMAIN` or `COOKIE_PATH` has left. If one is not a token of this
+ * service, none is removed, because it may belong to another service below the same domain.
  */
 export function expireElsewhere({ cookie, refreshTokens }: RefuseDeps, context: HandlerContext): void {
   const presented = cookie.read(context.requestHeader.get("cookie"));

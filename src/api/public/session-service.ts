@@ -30,11 +30,9 @@ export type SessionServiceDeps = DeviceServiceDeps &
     readonly refreshTokens: RefreshTokens;
     readonly device: DeviceBindingParts;
     readonly random: Random;
-    /** The rate limit of calls by session. */
     readonly refreshLimit: RateLimit;
   };
 
-/** The handlers of the service. Refusals of the domain become errors that docs/errors.md lists. */
 export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
   const { cookie } = deps;
   return {
@@ -124,7 +122,6 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   return { data: { sessions, nextPageToken: toPageToken(page.next) } };
 }
 
-/** Returns the result. @throws ConnectError if it is a refusal */
 function requireOk<T extends { readonly ok: true }>(
   deps: SessionServiceDeps,
   result: T | Refused | Limited,

@@ -11,7 +11,7 @@ import type { FieldViolation } from "../../session/errors.ts";
 import { CHECKS } from "./checks.ts";
 import type { ExclusiveGroup, FieldRules, MessageRules, RuleCheck, Rules } from "./model.ts";
 
-/** Adds the violations of the message at `path` to `found`. */
+/** Adds the violations of a message to `found`. @param path of the message in the request */
 type Examine = (message: Message, path: string, found: FieldViolation[]) => void;
 
 type Check = {
@@ -23,9 +23,8 @@ type Check = {
 export type ViolationsOf = (request: Message) => readonly FieldViolation[];
 
 /**
- * Prepares the rules of a service.
  * @param most how many violations of one request are reported at most
- * @returns for each method the function that finds the violations of a request; methods whose requests have no rules are absent
+ * @returns for each method whose requests have rules, the function that finds violations
  */
 export function prepareRules(rules: Rules, service: DescService, most: number): ReadonlyMap<DescMethod, ViolationsOf> {
   const prepared = new Map<DescMessage, Examine>();

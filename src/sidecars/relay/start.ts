@@ -1,6 +1,6 @@
 /** Starts a relay. It consists of the verifier's client for the feed, and the service's own feed. */
 
-import { createRateLimits } from "../../api/limits/rate-limits.ts";
+import { createRateLimits } from "../../api/limits/rate-limit.ts";
 import { readCertificate } from "../../listener/certificate-files.ts";
 import { processorTime } from "../../platform/clock/processor-time.ts";
 import { steadyClock } from "../../platform/clock/steady.ts";

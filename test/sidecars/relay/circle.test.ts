@@ -7,7 +7,7 @@ import {
   type WatchRevocationsResponse,
   WatchRevocationsResponseSchema,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { batchMessage } from "../../../src/api/admin/feed-envelopes.ts";
+import { batchMessage } from "../../../src/api/admin/watch-revocations.ts";
 import { createRevocationFeed, type RevocationFeed } from "../../../src/session/feed.ts";
 import { Upstream } from "../../../src/sidecars/relay/upstream.ts";
 

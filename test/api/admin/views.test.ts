@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { RevocationReasonSchema, TokenTypeSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { REVOCATION_REASONS, TOKEN_TYPES } from "../../../src/api/admin/enums.ts";
+import { REVOCATION_REASONS, TOKEN_TYPES } from "../../../src/api/admin/views.ts";
 
 test.each([
   ["REVOCATION_REASON_", RevocationReasonSchema, REVOCATION_REASONS],

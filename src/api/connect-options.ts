@@ -1,4 +1,5 @@
 import type { JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
+import { compressionGzip } from "@connectrpc/connect-node";
 
 /**
  * The JSON options of every protocol: empty fields are written, unknown fields are ignored.
@@ -10,3 +11,9 @@ export const jsonOptions: Partial<JsonReadOptions & JsonWriteOptions> & { readon
   ignoreUnknownFields: true,
   textDecoder: new TextDecoder("utf-8", { fatal: true }),
 };
+
+/** Responses are never compressed: they carry secrets (BREACH), and tokens do not shrink. */
+export const compressMinBytes = Number.POSITIVE_INFINITY;
+
+/** The compressions of requests that are accepted. Brotli is left out: its window takes up to 16 MiB for each message. */
+export const acceptCompression = [compressionGzip];
