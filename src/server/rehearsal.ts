@@ -13,7 +13,7 @@ import { createAudit } from "../observability/audit.ts";
 import { createSilentLog, type Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { systemClock } from "../session/time.ts";
-import { IN_MEMORY } from "../store/embedded/options.ts";
+import { IN_MEMORY } from "../store/embedded/schema.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 import { loadAdminAccess } from "../tokens/admin-access.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";

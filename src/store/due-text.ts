@@ -1,7 +1,4 @@
-/**
- * The text of a due record in the stores: one line of JSON with short names. It describes the request that created or ended a session. A
- * due record marks an event that is still to be recorded (src/session/events.ts).
- */
+/** The JSON text of a due record: an event of a session that is still to be recorded (src/session/events.ts). Both stores use it. */
 import type { DueRecord, Origin } from "../session/events.ts";
 import type { EndReason, NewSession, SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
@@ -21,20 +18,13 @@ type Short = {
 export const CREATED = "created";
 export const ENDED_ALL = "revoked_all";
 
-/**
- * The texts of due records for sessions that ended because a token was reused. They are constants, because building a text would slow
- * down every refresh. lua/rotate.lua writes these texts, too.
- */
+/** Due records of sessions that ended because a token was reused. They are constants for speed; lua/rotate.lua writes them, too. */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
 /** The text of the due record for a session that has expired. No request causes an expiry, so the text is an empty JSON object. */
 export const EXPIRED_NOTE = "{}";
 
-/**
- * Returns the text of the due record for the request that causes an operation of the store; '' if nothing is to be recorded.
- *
- * @param created the session that the operation creates
- */
+/** Returns the text of a due record: the origin of a request, and the session that the request creates. It is '' without an origin. */
 export function noteOf(origin: Origin | undefined, created?: NewSession): string {
   if (origin === undefined) return "";
   const { address: a, admin: b, requestId: q, traceId: t } = origin;
@@ -42,10 +32,7 @@ export function noteOf(origin: Origin | undefined, created?: NewSession): string
   return JSON.stringify(short);
 }
 
-/**
- * How long an operation of the store may take, in ms, if its caller is to record the endings of sessions. During a longer operation,
- * other instances may have claimed some of the due records. Its caller then records nothing, and other instances claim all of them.
- */
+/** An operation that took longer, in ms, returns no endings to record: other instances may have claimed their due records by then. */
 export const RECORDED_WITHIN_MS = 5_000;
 
 export type DueText = {

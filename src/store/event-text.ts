@@ -28,10 +28,7 @@ export function shortClient({ clientId = "", client }: { clientId?: string; clie
   return texts.map((text) => text.slice(0, MAX_TEXT)) as unknown as ShortClient;
 }
 
-/**
- * Returns the data of a client that was kept with an event. A text that was cut may end with half of a surrogate pair, which would make the
- * whole response unreadable for clients of JSON. The half is replaced.
- */
+/** Returns the kept data of a client. A cut text may end with half of a surrogate pair, which breaks JSON: the half is replaced. */
 export function toClient(texts: ShortClient) {
   const [clientId = "", userAgent = "", ipAddress = "", displayName = ""] = texts.map((text) => text.toWellFormed());
   return { clientId, client: { userAgent, ipAddress, displayName } };

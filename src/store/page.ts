@@ -1,5 +1,4 @@
 /** Positions in lists of sessions. Both stores list sessions newest first, by time of creation, then by session id. */
-
 import { parseSessionId, type Session, type SessionId } from "../session/model.ts";
 import { InvalidCursor } from "../session/ports.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";

@@ -1,5 +1,4 @@
 /** Searches the sessions of all subjects, newest first, at a bounded cost whatever the filter is. */
-
 import { EVERY_SESSION, isSelective, matches, type SessionFilter } from "../session/filter.ts";
 import type { Session } from "../session/model.ts";
 import type { SessionPage } from "../session/ports.ts";
@@ -13,10 +12,7 @@ const BATCH = 128;
 /** A position in the order of creation, and the session at it if it is live. */
 export type Candidate = { readonly position: PagePosition; readonly session: Session | undefined };
 
-/**
- * Returns the candidates that follow a position, newest first. If it returns fewer than `count`, no more follow. Within one search, each
- * call begins where the previous call ended.
- */
+/** Returns candidates after a position, newest first; fewer than `count` if no more follow. Each call begins where the last one ended. */
 export type TakeCandidates = (after: PagePosition, count: number) => Promise<readonly Candidate[]>;
 
 /** Returns the position at which a search starts. @throws InvalidCursor */

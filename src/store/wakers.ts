@@ -8,10 +8,7 @@ export type Wakers = {
   wake(hint: readonly Revocation[]): void;
 };
 
-/**
- * @param first is called when the first listener is added
- * @param last is called when the last listener is removed
- */
+/** Calls `first` when the first listener is added, and `last` when the last one is removed. */
 export function createWakers(first: () => void, last: () => void): Wakers {
   const wakes = new Set<Wake>();
   return {

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { wallMs } from "../../src/session/time.ts";
 import { createStream, listStreams, type StreamDeps } from "../../src/signals/streams/manage.ts";
-import { IN_MEMORY } from "../../src/store/embedded/options.ts";
+import { IN_MEMORY } from "../../src/store/embedded/schema.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 
 test("streams that are created at the same time count, too", async () => {

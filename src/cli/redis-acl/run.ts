@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readConfig } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
-import { aclRules } from "../../store/redis/acl.ts";
+import { aclRules } from "../../store/redis/permissions.ts";
 import type { Context } from "../context.ts";
 import { CommandError, usageError } from "../exit.ts";
 import { readText } from "../input.ts";

@@ -1,13 +1,13 @@
-/** Checks whether a database file is complete, without changing it. */
+/** Examines database files that this process does not use as its store. */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import type { Clock } from "../../session/ports.ts";
+import type { WallClock } from "../../session/time.ts";
+import { CLOCK_TABLE, createStoreClock } from "./clock.ts";
+import { guarded } from "./failure.ts";
+import { MIGRATIONS, openDatabase, whenUnlocked } from "./schema.ts";
 
-/**
- * Checks the file.
- *
- * @returns the fault; `absent` if there is no file; undefined if there is no fault.
- * @throws errors of SQLite
- */
+/** Returns why the file is incomplete; `absent` if there is no file; undefined if there is no fault. @throws errors of SQLite */
 export function checkDatabase(path: string): string | undefined {
   if (!existsSync(path)) return "absent";
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });
@@ -18,4 +18,60 @@ export function checkDatabase(path: string): string | undefined {
   } finally {
     db.close();
   }
+}
+
+/**
+ * Checks that the file has exactly the tables of this service. A trigger, a view or a constraint in a manipulated file could keep sessions
+ * from being ended. Returns the fault, as the end of a sentence; undefined if there is none.
+ *
+ * @throws errors of SQLite
+ */
+export function schemaFault(path: string): string | undefined {
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });
+  const own = new DatabaseSync(":memory:");
+  try {
+    const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
+    if (version < 1) return "holds no store of this service";
+    if (version > MIGRATIONS.length) return `was made by a newer version of this service (schema ${version})`;
+    for (const step of MIGRATIONS.slice(0, version)) own.exec(step);
+    const required = definitions(own);
+    own.exec(CLOCK_TABLE);
+    const [found, known] = [definitions(db), definitions(own)];
+    const foreign = [...found].find(([name, text]) => known.get(name) !== text);
+    if (foreign !== undefined) return `has a ${foreign[0]} that this service did not make`;
+    const missing = [...required.keys()].find((name) => !found.has(name));
+    return missing === undefined ? undefined : `lacks the ${missing}`;
+  } finally {
+    db.close();
+    own.close();
+  }
+}
+
+/** Returns the definitions by type and name, without comments, and without those that SQLite creates by itself. */
+function definitions(db: DatabaseSync): ReadonlyMap<string, string> {
+  const rows = db
+    .prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    .all();
+  return new Map(
+    rows.map(({ type, name, sql }) => [
+      `${type} ${name}`,
+      String(sql)
+        .replaceAll(/--.*|\s+/g, " ")
+        .replaceAll(/ +/g, " "),
+    ]),
+  );
+}
+
+/** Returns whether the file exists and has live sessions, by the store's time. @throws StoreUnavailable if it is no readable database */
+export function holdsSessions(path: string, clock: WallClock, steady?: Clock): boolean {
+  if (!existsSync(path)) return false;
+  return guarded(() => {
+    const db = whenUnlocked(() => openDatabase(path, (opened) => opened));
+    try {
+      const now = createStoreClock(db, clock, steady).now();
+      return db.prepare("SELECT 1 FROM sessions WHERE idle_expires_at > ? LIMIT 1").get(now) !== undefined;
+    } finally {
+      db.close();
+    }
+  });
 }

@@ -25,10 +25,10 @@ const BOOT = LINUX
 /** The table of the store's clock is not part of the versioned schema: it is created if it does not exist. */
 export const CLOCK_TABLE = `
   CREATE TABLE IF NOT EXISTS clock (
-    shift INTEGER NOT NULL,  -- the clock of the day is ahead of the store's time by this
-    wall INTEGER NOT NULL,   -- what it showed
-    up INTEGER NOT NULL,     -- when the machine had been up for so long
-    boot TEXT NOT NULL       -- since this start of it
+    shift INTEGER NOT NULL,  -- how far the wall clock is ahead of the store's time, in ms
+    wall INTEGER NOT NULL,   -- the wall clock when the two were last compared
+    up INTEGER NOT NULL,     -- how long the machine had been running at that time, in ms
+    boot TEXT NOT NULL       -- the boot of the machine at that time
   )`;
 
 type Row = { readonly shift: number; readonly wall: WallMs; readonly up: number; readonly boot: string };
@@ -76,7 +76,7 @@ export function createStoreClock(db: DatabaseSync, wall: WallClock, steady: Cloc
   };
 }
 
-/** Returns by how many ms the wall clock was set. */
+/** Returns by how many ms the wall clock was set since the row was written. */
 function stepSince(row: Row, { wall, up, boot }: Omit<Row, "shift">): number {
   const passed = wall - row.wall;
   if (boot !== row.boot) return Math.min(0, passed);

@@ -1,4 +1,3 @@
-/** Copies a database file consistently, even while a service writes to it. */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
@@ -9,7 +8,8 @@ const LOOK_MS = 100;
 type Work = { readonly path: string; readonly copy: string };
 
 /**
- * Copies a database into a new file. A separate thread executes this module: SQLite copies in one call, which blocks its thread.
+ * Copies a database into a new file, consistently, even while a service writes to it. A separate thread executes this module, because
+ * SQLite copies in one call, which blocks its thread.
  *
  * @param onProgress is called with the completed share, from 0 to 1. It is approximate, because the copy may be smaller than the original
  * @throws errors of SQLite

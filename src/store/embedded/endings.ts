@@ -69,10 +69,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
 /** The value of `ended` for a session that ended in a logout of its subject, which may not be logged yet. */
 const ENDED_WITH_SUBJECT = 2;
 
-/**
- * Returns the refusal for a client that may not end its session. Returns undefined if the client may end it, or if the ending was not
- * requested with a refresh token.
- */
+/** Returns why a client may not end its session with the token it presented; undefined if it may, or if it presented no token. */
 function refuseEnd(row: SessionRow | undefined, holder: EndingHolder | undefined) {
   if (row === undefined || holder === undefined) return undefined;
   const session = sessionOf(row);

@@ -4,19 +4,15 @@
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
-import { IN_MEMORY } from "./options.ts";
+import { IN_MEMORY } from "./schema.ts";
 
-/**
- * Reads, and writes that need not be on disk when they return, use the result of the last check if it is at most this old, in ms. A check
- * takes 2 µs, a refresh 60 µs.
- */
+/** How old a check may be, in ms, for reads and for writes that need not be on disk. A check takes 2 µs, a refresh 60 µs. */
 const MAX_AGE_MS = 100;
 
 export class FileGuard {
   readonly #path: string;
   /** Each file, with its identity when it was opened. */
   readonly #files: readonly (readonly [path: string, identity: string])[];
-  /** The time of the last check, by the process's monotonic clock. */
   #checkedAt = Number.NEGATIVE_INFINITY;
 
   /** @param path the path of the database. The database must be open, so that its -wal and -shm files exist */

@@ -5,10 +5,7 @@ import { later, type StoreMs, storeMs } from "../../session/time.ts";
 import { type LogRow, revocationOf } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/**
- * The value of the column `sid` for a logout of everyone. In that row, `revoked_at` is the time up to which the ended sessions were
- * created.
- */
+/** The column `sid` of a logout of everyone. In its row, `revoked_at` is the time of creation up to which sessions have ended. */
 const ALL = "*";
 
 export type RevocationLog = ReturnType<typeof createLog>;
@@ -17,10 +14,7 @@ export type RevocationLog = ReturnType<typeof createLog>;
 export function createLog(sql: Statements, markerLifeMs: number) {
   const ownId = String(sql.storeId.get()?.id);
 
-  /**
-   * Parses a cursor. A cursor that comes from an earlier database file, which this file has replaced, counts as absent: all entries are
-   * read again.
-   */
+  /** Parses a cursor. A cursor of a database file that this file has replaced counts as absent: all entries are read again. */
   const parseCursor = (cursor: string): number => {
     const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");

@@ -1,8 +1,4 @@
-/**
- * Converts rows of the embedded store to the domain's types. The contents of rows are trusted: only the code of this directory writes
- * them.
- */
-
+/** Converts rows of the embedded store to the domain's types. Rows are trusted: only the code of this directory writes them. */
 import type { ServingVerdict } from "../../session/device-binding.ts";
 import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/device-key.ts";
 import {
@@ -24,9 +20,8 @@ type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLif
 };
 
 /**
- * A DeviceBinding with its bytes in base64url. For a DPoP key, `bytes` has the time at which the key was bound (6 bytes), and `since` is
- * 0. A process of an older version does not know DPoP keys. Because `since` is 0, such a process rejects requests for the session, and
- * neither refreshes nor ends it.
+ * A DeviceBinding with its bytes in base64url. For a DPoP key, `bytes` is the time at which the key was bound (6 bytes), and `since` is 0:
+ * a process of an older version, which does not know DPoP keys, then rejects requests for the session. It neither refreshes nor ends it.
  */
 type DeviceText = Omit<DeviceKeyBinding, "key"> & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];

@@ -7,7 +7,9 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { IN_MEMORY } from "./options.ts";
+
+/** The path of a database that exists only while it is open (SQLite's name for it). */
+export const IN_MEMORY = ":memory:";
 
 /** How long a statement waits for the transaction of another process, in ms. A transaction takes about one fsync. */
 const BUSY_TIMEOUT_MS = 500;
@@ -44,10 +46,7 @@ const SCHEMA = `
   CREATE INDEX log_by_sid ON log (sid);
 `;
 
-/**
- * The migrations: each changes the schema of the version before it. A new file goes through all of them. The text of a migration is never
- * edited, because schema-check.ts compares the definitions in a file with these.
- */
+/** Each migration changes the schema of the version before it. Its text is never edited: check.ts compares it with a file's schema. */
 export const MIGRATIONS = [
   SCHEMA,
   // `ended_until`: the time of creation up to which all sessions have ended. `newest`: when the newest session was created. Both in ms.
@@ -139,8 +138,8 @@ const OPEN_TIMEOUT_MS = 5_000;
 const OPEN_RETRY_MS = 25;
 
 /**
- * Opens a database, and tries again while it is locked. SQLite does not apply its busy timeout to two locks that opening needs: that for
- * the switch to WAL, and that for the recovery after a killed process.
+ * Opens a database, and tries again while it is locked. SQLite's busy timeout does not apply to the locks for the switch to WAL and for
+ * the recovery after a killed process.
  */
 export function whenUnlocked<T>(open: () => T): T {
   const giveUpAt = performance.now() + OPEN_TIMEOUT_MS;
@@ -161,9 +160,8 @@ function isLocked(error: unknown): boolean {
 }
 
 /**
- * Opens or creates the file. Directories that it makes have the mode 0700, the file 0600.
+ * Opens or creates the file (mode 0600), in directories that are created if need be (0700). If `use` throws, the file is closed again.
  *
- * @param use creates the object that uses the database; if it throws, the file is closed again
  * @throws the errors of SQLite and of the system
  */
 export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {

@@ -45,8 +45,7 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
     },
 
     async rotate(sid, token, freshNonce, device = NO_PRESENTATION) {
-      // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because the ending of a session must be on
-      // disk.
+      // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because an ending must be on disk.
       return (
         write("NORMAL", (now) => rotate(deps, sid, token, freshNonce, device, now, false)) ??
         write("FULL", (now) => rotate(deps, sid, token, freshNonce, device, now, true)) ?? {
@@ -111,9 +110,7 @@ function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 
-/**
- * Rotates a refresh token. Returns undefined if that would end the session and `mayEnd` is false, because the transaction is not durable.
- */
+/** Rotates a refresh token. Returns undefined if that would end the session and `mayEnd` is false: the transaction is not durable. */
 function rotate(
   deps: SessionDeps,
   sid: SessionId,

@@ -1,10 +1,13 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
+import type { SessionStore } from "../../session/ports.ts";
 import { firstState } from "../../session/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { PagePosition } from "../page.ts";
-import type { Candidate } from "../search.ts";
+import { type Candidate, search } from "../search.ts";
 import { type FoundRow, newborn, type SessionRow, sessionOf, toRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
+import type { Transactions } from "./transactions.ts";
 
 export type SessionTable = ReturnType<typeof createSessionTable>;
 
@@ -41,11 +44,7 @@ export function createSessionTable(sql: Statements) {
       return candidates(sql.byCreation.all(createdAt, sid, count) as FoundRow[], now);
     },
 
-    /**
-     * Inserts a session.
-     *
-     * @param createdAt must be later than the last logout of the subject or of everyone. Otherwise the new session counts as ended
-     */
+    /** Inserts a session. It counts as ended unless `createdAt` is later than the last logout of its subject and of everyone. */
     insert(session: NewSession, childNonce: string, createdAt: StoreMs): Session {
       const created = newborn(session, createdAt);
       sql.created.run(created.createdAt);
@@ -60,4 +59,31 @@ function candidates(rows: readonly FoundRow[], now: StoreMs): Candidate[] {
     position: { createdAt: row.created_at, sid: row.sid },
     session: now < row.idle_expires_at && !row.ended ? sessionOf(row) : undefined,
   }));
+}
+
+/** How many rows are counted in one turn of the event loop: some 0.1 ms. */
+const ROWS_PER_COUNT = 250;
+
+export function createLists(
+  sql: Statements,
+  { read }: Transactions,
+  sessions: SessionTable,
+): Pick<SessionStore, "list" | "listAll" | "count"> {
+  return {
+    list: (subject, ...page) =>
+      search(async (after, count) => read((now) => sessions.page(subject, after, count, now)), ...page),
+    listAll: (...page) =>
+      search(async (after, count) => read((now) => sessions.byCreation(after, count, now)), ...page),
+
+    /** Counts all live sessions, in many turns of the event loop so that other work is not delayed. */
+    async count() {
+      const { first, last } = read(() => sql.rowRange.get()) ?? {};
+      let count = 0;
+      for (let at = Number(first ?? 0); at <= Number(last ?? -1); at += ROWS_PER_COUNT) {
+        count += Number(read((now) => sql.countRows.get(at, at + ROWS_PER_COUNT - 1, now))?.count);
+        await nextTurn();
+      }
+      return count;
+    },
+  };
 }

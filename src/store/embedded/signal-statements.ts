@@ -1,10 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
-/**
- * How many signals that all subscriptions have read are deleted at once, in about 1 ms. This is more than are read at once, so that
- * signals never accumulate.
- */
+/** How many signals that all subscriptions have read are deleted at once, in about 1 ms: more than are read at once, so none pile up. */
 const TRIM = 512;
 
 export function signalStatements(db: DatabaseSync) {
@@ -14,8 +11,7 @@ export function signalStatements(db: DatabaseSync) {
     sweepSignals: db.prepare(
       `DELETE FROM signals WHERE ended_at < ? AND number IN (SELECT number FROM signals ORDER BY number LIMIT ${SWEEP})`,
     ),
-    // The last signal that all subscriptions have read stays. If a reader does not find that signal, the file was replaced by an older
-    // one.
+    // The last signal that all subscriptions have read stays. If a reader does not find it, the file was replaced by an older one.
     trimSignals: db.prepare(
       `DELETE FROM signals WHERE number IN
        (SELECT number FROM signals WHERE number < (SELECT min(number) FROM subscriptions) ORDER BY number LIMIT ${TRIM})`,

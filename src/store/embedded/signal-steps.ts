@@ -8,10 +8,7 @@ import type { Statements } from "./statements.ts";
 /** How many signals one transaction appends after a logout of everyone, in about 1 ms. */
 const AT_ONCE = 64;
 
-/**
- * A logout of everyone whose signals are not all appended yet; `created_until` is 0 if there is none. The signals of sessions up to the
- * position (`from_time`, `from_sid`) have been appended.
- */
+/** A logout of everyone. Its signals have been appended up to the session at (`from_time`, `from_sid`). */
 type EndOfAll = {
   readonly created_after: StoreMs;
   readonly created_until: StoreMs;
@@ -25,6 +22,7 @@ type Row = Pick<SessionRow, "sid" | "subject" | "created_at" | "fixed">;
 export type SignalSteps = ReturnType<typeof createSignalSteps>;
 
 export function createSignalSteps(sql: Statements, retentionMs: number) {
+  /** Returns the logout of everyone whose signals are not all appended yet. */
   const pending = (): EndOfAll | undefined => {
     const state = sql.signalState.get() as EndOfAll;
     return state.created_until > 0 ? state : undefined;

@@ -1,9 +1,18 @@
 import type { DatabaseSync } from "node:sqlite";
-import { ENDED, ENDED_UNTIL } from "./ended.ts";
-import { eventStatements } from "./event-statements.ts";
 import { SWEEP } from "./schema.ts";
 import { signalStatements } from "./signal-statements.ts";
-import { subjectStatements } from "./subject-statements.ts";
+
+/** Selects the time of the last logout of everyone: all sessions that were created up to then have ended. */
+const ENDED_UNTIL = "(SELECT ended_until FROM store)";
+
+/** Computes whether a session ended in a logout of everyone (1), in a logout of its subject (2), or in neither (0). */
+const ENDED = `CASE
+  WHEN created_at <= ${ENDED_UNTIL} THEN 1
+  WHEN EXISTS (
+    SELECT 1 FROM subject_ends AS e
+    WHERE e.subject = sessions.subject AND sessions.created_at <= e.created_until AND sessions.sid <> e.spared
+  ) THEN 2
+  ELSE 0 END`;
 
 export type Statements = ReturnType<typeof prepareStatements>;
 
@@ -73,5 +82,69 @@ export function prepareStatements(db: DatabaseSync) {
     sweepLog: db.prepare(
       `DELETE FROM log WHERE expires_at <= ? AND seq IN (SELECT seq FROM log ORDER BY seq LIMIT ${SWEEP})`,
     ),
+  };
+}
+
+function eventStatements(db: DatabaseSync) {
+  return {
+    leaveDue: db.prepare("INSERT OR REPLACE INTO due (key, since, at, what, note, subject) VALUES (?, ?, ?, ?, ?, ?)"),
+    due: db.prepare("SELECT * FROM due ORDER BY since LIMIT ?"),
+    claimDue: db.prepare("UPDATE due SET since = ? WHERE key = ? AND since = ?"),
+    takeDue: db.prepare("DELETE FROM due WHERE key = ?"),
+
+    // The event may exist already, if an earlier attempt to write it had an unclear outcome.
+    recordEvent: db.prepare(
+      `INSERT INTO events (sid, subject, expires_at, text) SELECT :sid, :subject, :expires_at, :text
+       WHERE NOT EXISTS (SELECT 1 FROM events WHERE sid = :sid AND text = :text)`,
+    ),
+    countEvents: db.prepare("SELECT count(*) AS count FROM events WHERE sid = ?"),
+    subjectOfEvents: db.prepare("SELECT subject FROM events WHERE sid = ? AND subject IS NOT NULL LIMIT 1"),
+    eventsOf: db.prepare("SELECT text FROM events WHERE sid = ? AND expires_at > ? ORDER BY seq"),
+    eventSessions: db.prepare("SELECT sid FROM events WHERE subject = ? GROUP BY sid ORDER BY max(seq) DESC LIMIT ?"),
+    trimEvents: db.prepare(
+      "DELETE FROM events WHERE sid = ? AND seq NOT IN (SELECT seq FROM events WHERE sid = ? ORDER BY seq DESC LIMIT ?)",
+    ),
+    sweepEvents: db.prepare(
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE expires_at <= ? ORDER BY expires_at LIMIT ${SWEEP})`,
+    ),
+  };
+}
+
+/** Prepares the statements for the sessions of one subject, of which there may be many (subject-steps.ts). */
+function subjectStatements(db: DatabaseSync) {
+  return {
+    // This statement reads only an index, not the rows.
+    countOf: db.prepare(
+      "SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE subject = ? AND created_at > ? LIMIT ?)",
+    ),
+    newestOf: db.prepare("SELECT max(created_at) AS time FROM sessions WHERE subject = ?"),
+    countToExamine: db.prepare("SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE examined_at <= ? LIMIT ?)"),
+    countLiveOf: db.prepare(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM sessions INDEXED BY sessions_by_subject
+       WHERE subject = ? AND created_at > ? AND idle_expires_at > ? LIMIT ?)`,
+    ),
+    countExpiredOfMany: db.prepare(
+      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_examination
+       WHERE examined_at <= ?1 AND idle_expires_at <= ?1 AND subject = ?2 AND created_at > ?3`,
+    ),
+    oldestOfFew: db.prepare(
+      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
+    ),
+    oldest: db.prepare(
+      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0
+       ORDER BY created_at, sid LIMIT ?`,
+    ),
+    beginEnd: db.prepare(`INSERT INTO subject_ends VALUES (?, ?, ${ENDED_UNTIL}, ?, ?, ?, ?, 0, ?)`),
+    endOf: db.prepare("SELECT * FROM subject_ends WHERE subject = ? AND created_until > 0"),
+    endById: db.prepare("SELECT * FROM subject_ends WHERE id = ?"),
+    ending: db.prepare(
+      `SELECT sid, idle_expires_at FROM sessions
+       WHERE subject = ? AND created_at > ? AND created_at <= ? AND sid <> ?
+       ORDER BY created_at, sid LIMIT ?`,
+    ),
+    countEnded: db.prepare("UPDATE subject_ends SET count = ? WHERE id = ?"),
+    finishEnd: db.prepare("UPDATE subject_ends SET created_until = 0, count = ?, changed_at = ? WHERE id = ?"),
+    forgetEnds: db.prepare("DELETE FROM subject_ends WHERE created_until = 0 AND changed_at < ?"),
+    endsUnderWay: db.prepare("SELECT id, count FROM subject_ends WHERE created_until > 0"),
   };
 }

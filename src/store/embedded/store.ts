@@ -8,26 +8,39 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { Revocation } from "../../session/model.ts";
-import { StoreUnavailable } from "../../session/ports.ts";
+import { type Clock, StoreUnavailable } from "../../session/ports.ts";
+import type { WallClock } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { REUSE_NOTES } from "../due-text.ts";
-import { watchChanges } from "./changes.ts";
+import { createWakers, type Wakers } from "../wakers.ts";
 import { createStoreClock } from "./clock.ts";
 import { createEndings } from "./endings.ts";
 import { createDueSteps, createEvents } from "./events.ts";
 import { FileGuard } from "./file-guard.ts";
-import { createLists } from "./lists.ts";
 import { createLog } from "./log.ts";
-import type { EmbeddedStoreOptions } from "./options.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { createSessionSteps } from "./session-steps.ts";
-import { createSessionTable } from "./session-table.ts";
+import { createLists, createSessionTable } from "./session-table.ts";
 import { createSignalSteps } from "./signal-steps.ts";
 import { createSignals } from "./signals.ts";
-import { prepareStatements } from "./statements.ts";
+import { prepareStatements, type Statements } from "./statements.ts";
 import type { EndStep } from "./subject-steps.ts";
 import { createResumption, createSubjects, finishEndOf } from "./subjects.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
+
+export type EmbeddedStoreOptions = {
+  /** The database file, or IN_MEMORY. Its directory is created (0700) if it does not exist. */
+  readonly path: string;
+  readonly clock: WallClock;
+  /** A monotonic clock, in ms. Default: the monotonic clock of the process; tests replace it. */
+  readonly steady?: Clock;
+  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
+  readonly reuseIntervalMs: number;
+  /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
+  readonly markerLifeMs: number;
+  /** How long the signal log keeps signals that a subscription has not read, in ms. Default: a day. */
+  readonly signalsRetentionMs?: number;
+};
 
 /** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
 export function createEmbeddedStore(options: EmbeddedStoreOptions): StoreWithSignals {
@@ -51,9 +64,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const signals = createSignalSteps(sql, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
   const wakers = watchChanges(sql);
 
-  /**
-   * The entries of the revocation log that the running transaction has appended. Listeners get them when the transaction is committed.
-   */
+  /** The entries that the running transaction has appended to the revocation log. Listeners get them after the commit. */
   let appended: Revocation[] = [];
   const write: Transactions["write"] = (durability, step) => {
     appended = [];
@@ -100,4 +111,31 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
       if (db.isOpen) db.close();
     },
   };
+}
+
+/** How often the file is checked for writes of other processes, in ms. */
+const POLL_INTERVAL_MS = 100;
+
+/** Notices that another process has changed the database file. It checks only while there are listeners. */
+function watchChanges(sql: Statements): Wakers & { close(): void } {
+  let poll: NodeJS.Timeout | undefined;
+  /** Returns a number that changes with every commit of another process. A failed read counts as a change, since NaN equals nothing. */
+  const version = (): unknown => {
+    try {
+      return sql.dataVersion.get()?.data_version;
+    } catch {
+      return Number.NaN;
+    }
+  };
+  const start = () => {
+    let seen: unknown;
+    poll = setInterval(() => {
+      const current = version();
+      if (current !== seen) wakers.wake([]);
+      seen = current;
+    }, POLL_INTERVAL_MS).unref();
+  };
+  const stop = () => clearInterval(poll);
+  const wakers = createWakers(start, stop);
+  return { ...wakers, close: stop };
 }

@@ -14,25 +14,16 @@ import type { Statements } from "./statements.ts";
 
 /** How many sessions one transaction ends, in about 2 ms. */
 const AT_ONCE = 50;
-/**
- * If a subject has more sessions than this and its oldest sessions must end, the order of sessions that were created in the same
- * millisecond is undefined.
- */
+/** If a subject has more sessions, it is undefined which of those created in the same millisecond is evicted first. */
 const FEW = 128;
-/**
- * How many sessions are checked for expiry when a session is created. These are the sessions of its subject. If the subject has more
- * sessions than this, they are sessions of all subjects that may have expired.
- */
+/** How many sessions a creation checks for expiry: those of the subject, or, if it has more, any sessions that may have expired. */
 const MAX_EXPIRED = 1_000;
 /** How many sessions one transaction examines for their expiry, in about 2 ms. */
 const EXAMINED_AT_ONCE = 200;
 /** How long the result of a finished logout of many sessions is kept, in ms. */
 const KEPT_MS = 60_000;
 
-/**
- * Ends a session. If `note` is not empty, it also writes a due record with that text, so that the ending is recorded
- * (src/session/events.ts).
- */
+/** Ends a session. A `note` that is not empty becomes the text of a due record, so that the ending is recorded (session/events.ts). */
 export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
 
 export type SubjectDeps = {
@@ -58,15 +49,10 @@ type EndRow = {
 /** The result of one step of a logout of many sessions; `count` is the total so far. Undefined means that there is no such logout. */
 type Part = { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[] } | undefined;
 
-/**
- * `begun`: the logout of many sessions is under way. `busy`: an earlier logout of the same subject, with this id, must be finished first.
- */
+/** `begun`: the logout of many sessions has begun. `busy`: an earlier one of the same subject, with this id, must be finished first. */
 type Begun = { readonly state: "begun" | "busy"; readonly id: string };
 
-/**
- * The result of one step of a creation. Either the session was created, or only other sessions were ended, and the caller must run
- * another step.
- */
+/** The result of one step of a creation. Unless the session was created, the caller must run another step. */
 export type CreateStep =
   | { readonly state: "created"; readonly session: Session; readonly evicted: readonly SessionId[] }
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }

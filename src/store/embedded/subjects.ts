@@ -1,6 +1,4 @@
-/**
- * Operations that take several transactions if a subject has many sessions (subject-steps.ts). Other work runs between the transactions.
- */
+/** Operations that take several transactions if a subject has many sessions (subject-steps.ts). Other work runs in between. */
 import { randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Origin } from "../../session/events.ts";
@@ -62,10 +60,7 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
   };
 }
 
-/**
- * Returns a function that continues the logouts that have made no progress since its last call: the process that began them may have
- * died.
- */
+/** Returns a function that continues logouts that made no progress since its last call: the process that began them may have died. */
 export function createResumption(deps: Deps): () => void {
   /** The logouts that were under way at the last call, each with its progress. */
   let underWay: ReadonlySet<string> = new Set();
@@ -87,10 +82,7 @@ export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
   if (id !== undefined) await finishEnd(deps, String(id));
 }
 
-/**
- * Finishes a logout of many sessions. Before this function is called, it is already on disk that all these sessions have ended. So only
- * the last transaction of this function waits for the disk.
- */
+/** Finishes a logout of many sessions. That they ended is already on disk, so only the last transaction here waits for the disk. */
 async function finishEnd(deps: Deps, id: string): Promise<{ readonly count: number; readonly ended: SessionId[] }> {
   const { sql, write } = deps;
   const ended: SessionId[] = [];

@@ -4,19 +4,13 @@ import type { StoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import type { FileGuard } from "./file-guard.ts";
 
-/**
- * How much is on disk when a transaction returns. With FULL, all of it is. With NORMAL, it may still be in the cache of the operating
- * system.
- */
+/** How much of a transaction is on disk when it returns: everything (FULL), or what the operating system has written by then (NORMAL). */
 type Durability = "FULL" | "NORMAL";
 
 /** Runs functions that use the database, each at one moment of the store's time. Errors of SQLite become StoreUnavailable. */
 export type Transactions = {
   read<T>(step: (now: StoreMs) => T): T;
-  /**
-   * Runs a function in one transaction, which is rolled back if the function throws. A durable write also checks that the file was not
-   * replaced.
-   */
+  /** Runs a function in one transaction, which is rolled back if it throws. A durable write also checks that the file was not replaced. */
   write<T>(durability: Durability, step: (now: StoreMs) => T): T;
 };
 

@@ -103,8 +103,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // Link (link.ts) checks whether Redis is ready. ioredis itself must check only a master that Sentinel names, because that server may
-    // have been demoted.
+    // Link (link.ts) checks whether Redis is ready. ioredis checks only a master that Sentinel names: it may have been demoted.
     enableReadyCheck: target.kind === "sentinel",
     maxLoadingRetryTime: 250,
     enableOfflineQueue: false,

@@ -1,7 +1,4 @@
-/**
- * Creates a session. This takes one run of a script. For a subject with many sessions it takes several runs, because each run does
- * limited work.
- */
+/** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
 import type { SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../due-text.ts";
 import type { Link } from "./link.ts";
@@ -25,8 +22,8 @@ export function createCreation(
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    // If the session to replace is in another partition, it has another subject, and a separate script ends it. That script runs before
-    // the creation. If the creation then fails, there is one session too few, which is better than one too many.
+    // A session to replace in another partition has another subject, and a separate script ends it before the creation. If the creation
+    // then fails, there is one session too few, which is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await endOwned(replaces, replaces, "replaced", origin)).ok;
     const old = elsewhere ? "" : (replaces ?? "");
@@ -34,8 +31,7 @@ export function createCreation(
     const notes = [noteOf(origin), noteOf(origin, session)];
     const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
     const [record, replaced, ...evicted] = await runInSteps(link, tag, args);
-    // The first key is that of the session, the second that of its marker. If the session has ended in the meantime, only the marker
-    // exists.
+    // The keys are those of the session and of its marker. If the session has ended in the meantime, only the marker exists.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return {
       session: decodeSession(sid, buffer(record), 0),
@@ -45,12 +41,7 @@ export function createCreation(
   };
 }
 
-/**
- * Runs lua/create.lua until it has created the session. Returns its last reply, with the ids of all sessions that were ended.
- *
- * @param args the sid, the subject, …
- * @throws StoreUnavailable
- */
+/** Runs lua/create.lua until it has created the session. Returns its last reply, with the ids of all sessions that were ended. */
 async function runInSteps(link: Pick<Link, "run">, tag: string, args: Arguments): Promise<readonly Buffer[]> {
   const [, subject = ""] = args;
   const earlier: Buffer[] = [];

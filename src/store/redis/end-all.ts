@@ -18,17 +18,13 @@ import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
-/**
- * After all sessions have ended, a script whose reply did not arrive is run again: how often at most, and after which first delay in ms.
- */
+/** How often a script without a reply is run again, once all sessions have ended, and after which first delay, in ms. */
 const RETRIES = 3;
 const RETRY_MS = 50;
 
 const ID_BYTES = 8;
 
-/**
- * The reply of one run of lua/end_rest.lua: how many sessions the logout has ended so far, and the ids of those that this run has ended.
- */
+/** The reply of one run of lua/end_rest.lua: how many sessions the logout has ended so far, and which ones this run has ended. */
 type Part = { readonly state: "more" | "done" | "none"; readonly count: number; readonly ended: readonly SessionId[] };
 
 export type SubjectEnds = Pick<SessionStore, "endAll"> & {

@@ -1,19 +1,22 @@
-/** The operations that end one session. */
+/** The operations that end one session, or all sessions. */
+import { dueKeyOf } from "../../session/events.ts";
 import type { SessionStore } from "../../session/ports.ts";
+import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../due-text.ts";
 import type { SubjectEnds } from "./end-all.ts";
 import type { Link } from "./link.ts";
-import { tagOfSession } from "./partitions.ts";
+import { FIRST_TAG, slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import { holderArguments } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { decodeFound, endOutcome, endOwnedOutcome, isEnding } from "./replies.ts";
+import { decodeFound, endOutcome, endOwnedOutcome, isEnding, text } from "./replies.ts";
 
 export function createEndings(
   link: Pick<Link, "run">,
   acknowledge: Acknowledge,
+  clustered: boolean,
   markerLifeMs: number,
   ends: Pick<SubjectEnds, "finish">,
-): Pick<SessionStore, "end" | "endOwned"> {
+): Pick<SessionStore, "end" | "endOwned" | "revokeAll"> {
   return {
     async end(sid, reason, origin, holder) {
       const tag = tagOfSession(sid);
@@ -39,6 +42,28 @@ export function createEndings(
       const outcome = endOwnedOutcome(await link.run("end_owned", [tag], args));
       await acknowledge(tag, outcome.ok ? [`m${target}`] : []);
       return outcome;
+    },
+
+    /**
+     * All partitions use the same time, which is not earlier than the creation of any existing session. Clocks of nodes differ: a session
+     * that is created in a partition afterwards is given a later time of creation, whatever its node's clock returns (create.lua).
+     */
+    async revokeAll(createdBefore, origin) {
+      const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
+      const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("horizon", tags, [])))));
+      const before = createdBefore ?? Number.POSITIVE_INFINITY;
+      const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));
+      const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";
+      const end = (tag: string, note: string) => link.run("revoke_all", [tag], [revokedUntil, markerLifeMs, note, key]);
+      // The due record is in the first partition, and is written with the first sessions that end.
+      await end(FIRST_TAG, noteOf(origin));
+      await Promise.all(
+        TAGS.map(async (tag) => {
+          if (tag !== FIRST_TAG) await end(tag, "");
+          await acknowledge(tag, ["e"]);
+        }),
+      );
+      return revokedUntil;
     },
   };
 }

@@ -13,10 +13,7 @@ import { buffers, sessionId, text } from "./replies.ts";
 
 /** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;
-/**
- * A span is read again after this time at the latest, in ms. Clocks of nodes differ, so sessions may be inserted into the span after it
- * was read.
- */
+/** The longest time until a span is read again, in ms. Clocks of nodes differ, so sessions may be added to a span that was read. */
 const MAX_UNSEEN_MS = 3_600_000;
 /** How many partitions are examined at the same time. */
 const AT_ONCE = 4;

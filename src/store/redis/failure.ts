@@ -10,10 +10,7 @@ import { StoreUnavailable } from "../../session/ports.ts";
 const BUGS =
   /^(WRONGTYPE|CROSSSLOT|ERR (?!max number of clients|.*master|.*replica|The user executing the script|ACL failure in script))/;
 
-/**
- * Translates the error of a failed command to an error of the domain (session/ports.ts). The original error is not kept as the cause,
- * because it may contain the arguments of AUTH.
- */
+/** Translates a command's error to one of the domain. The original is not kept as the cause: it may contain the arguments of AUTH. */
 export function translate(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof StoreUnavailable) return error;
   if (error.name === "ReplyError" && BUGS.test(error.message)) return error;
@@ -25,9 +22,7 @@ export function isDenied(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("NOPERM");
 }
 
-/**
- * Returns the error to report for an error of a client. For a cluster, it is the last error of a node, which the client's error contains.
- */
+/** Returns the error to report for a client's error: for a cluster, it is the last error of a node, which the client's error contains. */
 export function reportedBy(error: Error): Error {
   return "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }

@@ -16,11 +16,10 @@ const FIT: Fitness = { ok: true };
 const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnavailable(message) });
 
 /**
- * Checks every master.
+ * Checks whether every master can be used now. If one cannot, trying would do no harm: Redis itself refuses commands in such a state.
  *
  * @param needed commands, as lua/permissions.lua takes them
  * @param warn is called with warnings for the operator about a Redis that may be used
- * @returns whether Redis can be used now. If it cannot, nothing would be lost by trying: Redis itself refuses commands in such a state
  * @throws StoreRefused if the service must not use this Redis, because it could lose data; StoreUnavailable, or the errors of the commands, if that cannot be determined
  */
 export async function checkFitness(
@@ -111,9 +110,7 @@ async function checkNode(
   return FIT;
 }
 
-/**
- * Returns the fault that an operator must fix: the check refused this Redis, or the user may not run the check. Undefined for other errors.
- */
+/** Returns the fault for an operator to fix: this Redis was refused, or the user may not run the check. Undefined for other errors. */
 function refusal(error: unknown): StoreRefused | undefined {
   if (error instanceof StoreRefused) return error;
   if (!isDenied(error)) return undefined;

@@ -1,9 +1,7 @@
 /**
  * Access to Redis: checks whether it may be used, logs its problems, and runs scripts. The check runs when a connection is established,
- * before anything else is sent, and every two seconds. So if a policy or a permission changes during use, the change or its correction is
- * noticed after two seconds at most.
+ * before anything else is sent, and every two seconds, so that a changed policy or permission is noticed.
  */
-
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { steadyClock } from "../../platform/clock/steady.ts";
 import { turns } from "../../platform/clock/turns.ts";
@@ -55,10 +53,7 @@ export class Link {
   #recheck: NodeJS.Timeout | undefined;
   /** Why no script may run: Redis is not checked yet, the check failed, or the store is closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
-  /**
-   * Checks of Redis and losses of the connection are numbered. The result of a check is used only if no check or loss with a higher
-   * number is known.
-   */
+  /** Checks and losses of the connection are numbered. A check's result is used only if no check or loss with a higher number is known. */
   #asked = 0;
   #known = 0;
   #closed = false;

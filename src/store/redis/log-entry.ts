@@ -1,5 +1,4 @@
-import type { EndReason, Revocation } from "../../session/model.ts";
-import { parseSessionId } from "../../session/model.ts";
+import { type EndReason, parseSessionId, type Revocation } from "../../session/model.ts";
 import { latest, type StoreMs, storeMs } from "../../session/time.ts";
 
 /** Parses an entry of the log in the form in which the scripts write and publish it: '<sid> <revoked at> <expires at> <reason>'. */
@@ -20,10 +19,7 @@ export function parseEntries(texts: readonly string[]): Revocation[] {
   return texts.map(parseEntry).filter((entry) => entry !== undefined);
 }
 
-/**
- * Returns the time of the latest logout of everyone among the texts ('* <created until> <expires at> revoked_all'): all sessions that were
- * created up to then have ended. Returns 0 if there is none.
- */
+/** Returns the time of creation up to which a logout of everyone ('* <created until> …') has ended all sessions; 0 if there is none. */
 export function revokedUntilOf(texts: readonly string[]): StoreMs {
   let until = storeMs(0);
   for (const text of texts) {

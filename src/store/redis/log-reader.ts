@@ -62,10 +62,7 @@ export function createLogReader(
   };
 }
 
-/**
- * Appends to `replies` what was logged in some partitions after the positions, and updates the positions. It runs several short scripts,
- * so that no script delays other commands for long.
- */
+/** Appends to `replies` what was logged after the positions, and moves these. Several short scripts run, so that none delays others. */
 async function readEntries(
   link: Pick<Link, "run">,
   tags: readonly string[],
@@ -82,10 +79,7 @@ async function readEntries(
   }
 }
 
-/**
- * Returns a function that completes the logouts that have made no progress since its last call: the instance that began them may have
- * died.
- */
+/** Returns a function that completes logouts that made no progress since its last call: the instance that began them may have died. */
 function createResumption(finish: (tag: string) => Promise<void>): (endings: readonly string[]) => void {
   /** The logouts that were under way at the last call, each with a hash that changes with its progress. */
   let before: ReadonlySet<string> = new Set();

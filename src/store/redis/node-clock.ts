@@ -15,10 +15,7 @@ import { type WallMs, wallMs } from "../../session/time.ts";
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
-  /**
-   * The lower bound of how far the node's clock is ahead of this process's clock, in ms; undefined if unknown. `#aheadAtMost` is the
-   * upper bound.
-   */
+  /** How far the node's clock is ahead of this process's clock, in ms: at least `#ahead` (undefined if unknown), at most `#aheadAtMost`. */
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;
@@ -40,10 +37,7 @@ export class NodeClock {
     return this.#step;
   }
 
-  /**
-   * Updates the estimate with a time of the node's clock. @param time was read from the node between `sentAt` and `receivedAt` of this
-   * process's clock
-   */
+  /** Updates the estimate. @param time the node's time, which was read between `sentAt` and `receivedAt` of this process's clock */
   observe(time: number, sentAt: number, receivedAt: number): void {
     const least = time - receivedAt;
     const most = time - sentAt;
@@ -66,18 +60,12 @@ export class NodeClock {
     this.#step = 0;
   }
 
-  /**
-   * Returns the times of the node's clock between which a command that is sent now may act. If the node's clock is not known, or was set,
-   * the window is empty: the command does not act, and its reply contains the node's time.
-   */
+  /** Returns when a command that is sent now may act. If the node's clock is unknown or was set, that is never: the reply has its time. */
   window(now: number): Window {
     return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };
   }
 
-  /**
-   * Returns the earliest and the latest time of the node's clock at which a command that is sent now will run, if that clock is not set
-   * in the meantime.
-   */
+  /** Returns between which times of the node's clock a command that is sent now will run, if that clock is not set in the meantime. */
   expected(now: number): Window {
     if (this.#ahead === undefined) return { from: 1, until: 0, shift: this.#shift };
     const sentAt = Math.floor(this.#ahead + now);

@@ -14,10 +14,7 @@ export const TAGS: readonly string[] = Array.from(
 /** The partition for data that belongs to no single session, such as the subscriptions. */
 export const FIRST_TAG = TAGS[0] ?? "";
 
-/**
- * Maps the first two characters of a session id to the hash tag. These characters contain the id's first byte and four bits of its second
- * byte.
- */
+/** Maps the first two characters of a session id, which contain its first byte and four bits of the second one, to the hash tag. */
 const BY_START = new Map<string, string>();
 for (const [byte, tag] of TAGS.entries()) {
   for (let next = 0; next < 256; next += 16) BY_START.set(Buffer.of(byte, next).toString("base64url").slice(0, 2), tag);

@@ -1,5 +1,5 @@
 import type { RedisTarget } from "../../config/redis-url.ts";
-import type { Scripts } from "./scripts.ts";
+import { loadScripts, type Scripts } from "./scripts.ts";
 
 /** The channel on which the scripts publish revocations, as in lua/sessions.lua. */
 export const CHANNEL = "session-revocations";
@@ -7,10 +7,7 @@ export const CHANNEL = "session-revocations";
 /** An example of a key of the service. The permissions are checked on this key, and hold for all keys of the service. */
 const KEY = "{00}";
 
-/**
- * Returns the commands that the service sends, each with a key or with the channel, in the form that lua/permissions.lua takes. The
- * commands that the scripts call are found by searching the texts of the scripts.
- */
+/** Returns the commands that the service sends, as lua/permissions.lua takes them. Those of the scripts are found in the scripts' texts. */
 export function neededCommands(
   scripts: Scripts,
   target: Pick<RedisTarget, "kind" | "db">,
@@ -39,4 +36,19 @@ export function missingPermissions(denied: readonly string[]): string {
   const keys = denied.some((command) => command.endsWith(KEY)) ? [`~{*`] : [];
   const channel = denied.some((command) => command.endsWith(CHANNEL)) ? [`&${CHANNEL}`] : [];
   return [...keys, ...channel, ...commands].join(" ");
+}
+
+/** Returns the ACL rules of the service's user in the form of `ACL SETUSER` and ACL files, without its name and password. */
+export function aclRules({
+  clustered,
+  db,
+  waitReplicas,
+}: {
+  clustered: boolean;
+  db: number;
+  waitReplicas: number;
+}): readonly string[] {
+  const kind = clustered ? "cluster" : "single";
+  const needed = neededCommands(loadScripts(), { kind, db }, waitReplicas);
+  return ["resetkeys", "resetchannels", "-@all", ...missingPermissions(needed).split(" ")];
 }

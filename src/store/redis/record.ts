@@ -3,7 +3,6 @@
  * subject, and data that only the service reads. It is compact, because it is most of the memory that a session takes. The head contains
  * a nonce as two words of 32 bits.
  */
-
 import type { DevicePresentation } from "../../session/device-binding.ts";
 import { type DeviceBinding, type DeviceKey, type KeyProof, thumbprintBytes } from "../../session/device-key.ts";
 import type { Audience, Authentication, NewSession, Session, SessionId } from "../../session/model.ts";
@@ -39,10 +38,7 @@ export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): n
   return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
 }
 
-/**
- * The offsets, from the end of a record with a device key, of the thumbprint (32 bytes), the time since when the key is registered or
- * bound, the key's length, and its kind. The key itself precedes them.
- */
+/** Offsets from the end of a record with a device key: thumbprint (32 bytes), time of registration or binding, length and kind of the key. */
 const DEVICE_TAIL = { thumbprint: -41, since: -9, length: -3, kind: -1 } as const;
 const KIND_RS256 = 1;
 const KIND_BOUND = 2;
@@ -133,10 +129,7 @@ function decodeAudience(text: string): Audience {
   return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
 }
 
-/**
- * Encodes the part of a record after the head. Each text but the last is preceded by its length, which takes one byte, or three bytes if
- * it is 255 or more.
- */
+/** Encodes the part of a record after the head. Each text but the last follows its length: one byte, or three bytes from 255 on. */
 export function encodeBody(session: NewSession): Buffer {
   const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
   const parts: Buffer[] = [];

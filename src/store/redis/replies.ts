@@ -1,5 +1,4 @@
 /** Decodes the replies of the scripts. A reply of another form is a bug. */
-
 import type { Session, SessionId } from "../../session/model.ts";
 import type {
   ElevateOutcome,
@@ -20,10 +19,7 @@ const RECORD = 7;
 /** The letter that precedes the outcome's letter in a reply if the refresh has bound the session to its device key. */
 const FIRST_USE = "b";
 
-/**
- * Maps the outcome's letter in replies of lua/rotate.lua to the outcome. An upper-case letter of a successful refresh means that the
- * request proved the session's key, by a fresh device cookie or a proof of possession.
- */
+/** Outcomes by their letter in replies of lua/rotate.lua. P, R, H and V say that the request also proved the session's key. */
 const ROTATE_OUTCOMES: Readonly<
   Record<string, RotationOutcome | Extract<RotateOutcome, { readonly ok: false }>["reason"]>
 > = {

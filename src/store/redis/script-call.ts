@@ -1,7 +1,4 @@
-/**
- * A fast path for script calls, such as those of a refresh. ioredis flattens, copies and measures the arguments of any command. Writing
- * them as one text takes half the time (1.5 instead of 3.5 µs).
- */
+/** A fast path for script calls. Writing them as one text takes 1.5 µs. ioredis, which flattens and copies arguments, takes 3.5 µs. */
 import { Command } from "ioredis";
 import type { Window } from "./node-clock.ts";
 
@@ -44,10 +41,7 @@ export function scriptCall(
   return new ScriptCall(encoded + encode(from) + encode(until) + encode(shift));
 }
 
-/**
- * The encoded beginnings of EVALSHA commands with one key, by the hash of the script, then by the key. There are few of them, because there
- * are few scripts and hash tags.
- */
+/** The encoded beginnings of EVALSHA commands with one key, by the script's hash, then by the key. Scripts and hash tags are few. */
 const heads = new Map<string, Map<string, string>>();
 
 function headOf(sha: string, key: string): string {

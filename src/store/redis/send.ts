@@ -17,9 +17,7 @@ export type Sender = {
   close(): void;
 };
 
-/**
- * When this many bytes (some eight refreshes) are gathered, the commands are written at once, so that Redis can begin to execute them.
- */
+/** When this many bytes (some eight refreshes) are gathered, they are written at once, so that Redis can begin to execute them. */
 const MAX_GATHERED_BYTES = 2_560;
 
 /** @param timeoutMs how long a reply is awaited, in ms. The wait may be one turn longer */
@@ -40,8 +38,7 @@ export function createSender(timeoutMs: number): Sender {
     try {
       return await command.promise;
     } finally {
-      // A command is removed as soon as it has its reply or has failed. Keeping thousands of them until their turn ends would burden the
-      // garbage collector.
+      // A command is removed at once: keeping thousands of them until their turn ends would burden the garbage collector.
       begun.delete(command);
     }
   };
@@ -53,9 +50,8 @@ export function createSender(timeoutMs: number): Sender {
 }
 
 /**
- * Holds back writes on the connection until the events of this turn have been handled, so that the commands of one turn share a few
- * writes. This matters because one system call costs a tenth of a refresh. Connections to the nodes of a cluster write each command at
- * once.
+ * Holds back writes until the events of this turn have been handled, so that the commands of one turn share a few writes: a system call
+ * costs a tenth of a refresh. Connections to the nodes of a cluster write each command at once.
  */
 function gather(client: Client): void {
   if (!(client instanceof Redis) || client.status !== "ready") return;

@@ -1,4 +1,5 @@
 /** The operations on one session that do not end it by themselves. Each runs one script on the session's partition. */
+import type { SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession } from "./partitions.ts";
@@ -6,6 +7,7 @@ import { deviceArguments, encodeAuthentication, keyKind, nonceWords } from "./re
 import type { Acknowledge } from "./replicas.ts";
 import { decodeFound, elevateOutcome, registerKeyOutcome, rotateOutcome, unbindOutcome } from "./replies.ts";
 import type { Argument } from "./script-call.ts";
+import type { Verb } from "./scripts.ts";
 
 type Deps = {
   readonly link: Pick<Link, "run">;
@@ -19,6 +21,17 @@ type Deps = {
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate">;
 
 export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }: Deps): SessionSteps {
+  const change = async <Outcome extends { readonly ok: boolean }>(
+    verb: Verb,
+    sid: SessionId,
+    args: readonly Argument[],
+    decode: (sid: SessionId, reply: unknown) => Outcome,
+  ): Promise<Outcome> => {
+    const tag = tagOfSession(sid);
+    const outcome = decode(sid, await link.run(verb, [tag], [sid, ...args]));
+    if (outcome.ok) await acknowledge(tag, [`s${sid}`, `m${sid}`]);
+    return outcome;
+  };
   return {
     async find(sid) {
       return decodeFound(sid, await link.run("find", [tagOfSession(sid)], [sid]));
@@ -35,28 +48,15 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       return outcome;
     },
 
-    async registerKey(sid, { generation }, key) {
-      const tag = tagOfSession(sid);
+    registerKey(sid, { generation }, key) {
       const { bytes, thumbprint } = key;
-      const args = [sid, generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), reuseIntervalMs];
-      const outcome = registerKeyOutcome(sid, await link.run("register_key", [tag], args));
-      if (outcome.ok) await acknowledge(tag, [`s${sid}`, `m${sid}`]);
-      return outcome;
+      const args = [generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), reuseIntervalMs];
+      return change("register_key", sid, args, registerKeyOutcome);
     },
 
-    async unbind(sid) {
-      const tag = tagOfSession(sid);
-      const outcome = unbindOutcome(sid, await link.run("unbind", [tag], [sid]));
-      if (outcome.ok) await acknowledge(tag, [`s${sid}`, `m${sid}`]);
-      return outcome;
-    },
+    unbind: (sid) => change("unbind", sid, [], unbindOutcome),
 
-    async elevate(sid, authentication) {
-      const tag = tagOfSession(sid);
-      const args = [sid, authentication.time, encodeAuthentication(authentication)];
-      const outcome = elevateOutcome(sid, await link.run("elevate", [tag], args));
-      if (outcome.ok) await acknowledge(tag, [`s${sid}`, `m${sid}`]);
-      return outcome;
-    },
+    elevate: (sid, authentication) =>
+      change("elevate", sid, [authentication.time, encodeAuthentication(authentication)], elevateOutcome),
   };
 }

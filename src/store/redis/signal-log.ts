@@ -99,9 +99,7 @@ function createPartitions(
   link: Pick<Link, "run">,
   clustered: boolean,
 ): Pick<RedisSignalLog, "readers" | "eachPartition"> {
-  /**
-   * Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, the script runs on each partition separately.
-   */
+  /** Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, it runs on each partition separately. */
   const run = (verb: Verb, tags: readonly string[], args: readonly Argument[], atOnce = AT_ONCE[verb] ?? tags.length) =>
     Promise.all(
       slicesOf(tags, clustered ? 1 : atOnce).map(async (slice) =>

@@ -3,7 +3,7 @@
  * modules that this file puts together decode the replies of the scripts; connection.ts handles failing connections.
  */
 import { toStoreTime, wallMs } from "../../session/time.ts";
-import type { StoreWithSignals } from "../../signals/ports.ts";
+import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { createCreation } from "./create.ts";
 import { createSubjectEnds } from "./end-all.ts";
 import { createEndings } from "./endings.ts";
@@ -14,10 +14,10 @@ import { createLists } from "./lists.ts";
 import { createLogReader } from "./log-reader.ts";
 import { FIRST_TAG, tagOf, tagOfSession } from "./partitions.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
-import { revokeAll } from "./revoke-all.ts";
 import { createSessionSteps } from "./session-steps.ts";
-import { createSignals } from "./signals.ts";
+import { createSignalLog } from "./signal-log.ts";
 import { subscribe } from "./subscription.ts";
+import { createSubscriptions } from "./subscriptions.ts";
 
 export type RedisStoreOptions = LinkOptions & {
   /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
@@ -45,12 +45,13 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
 }
 
 function composeStore(options: RedisStoreOptions, link: Link, acknowledge: Acknowledge): StoreWithSignals {
-  const { markerLifeMs, reuseIntervalMs, signalsRetentionMs } = options;
+  const { markerLifeMs, reuseIntervalMs, signalsRetentionMs = DEFAULT_RETENTION_MS } = options;
   const clustered = options.target.kind === "cluster";
   const subscription = subscribe(link.client);
   const expiry = new Expiry(link, markerLifeMs);
   const ends = createSubjectEnds(link, acknowledge, markerLifeMs);
-  const endings = createEndings(link, acknowledge, markerLifeMs, ends);
+  const endings = createEndings(link, acknowledge, clustered, markerLifeMs, ends);
+  const log = createSignalLog(link, clustered, signalsRetentionMs);
   return {
     ...createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }),
     ...endings,
@@ -58,19 +59,15 @@ function composeStore(options: RedisStoreOptions, link: Link, acknowledge: Ackno
     ...createEvents(link, clustered),
     create: createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
     endAll: ends.endAll,
-    revokeAll: (createdBefore, origin) => revokeAll(link, acknowledge, clustered, markerLifeMs, createdBefore, origin),
     expire: () => expiry.step(),
     revocations: createLogReader(link, clustered, ends.finish),
     onRevocation: subscription.add,
-    signals: createSignals(link, acknowledge, clustered, signalsRetentionMs),
+    signals: { log, subscriptions: createSubscriptions(link, acknowledge, log, signalsRetentionMs) },
     now(sid) {
       const clock = link.clock(tagOfSession(sid));
       return toStoreTime(clock.wall(link.now()) ?? wallMs(Date.now()), clock.shiftMs);
     },
-    /**
-     * Returns the shift of a partition's clock. The default is that of the first partition, because the clocks of nodes differ only a
-     * little.
-     */
+    /** The default is the shift of the first partition's clock, because the clocks of nodes differ only a little. */
     shiftMs: (place) => link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs,
     async ping() {
       await link.ping();

@@ -1,7 +1,4 @@
-/**
- * Receives the notifications that the scripts publish when they append to the revocation log. It subscribes only while there are
- * listeners.
- */
+/** Receives what the scripts publish when they append to the revocation log. It subscribes only while there are listeners. */
 import { Redis } from "ioredis";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { type Client, connectSubscriber, disconnect } from "./connection.ts";

@@ -92,10 +92,7 @@ async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReader
   }
 }
 
-/**
- * Returns, for each subscription id, a function that creates the subscription object from its counts. @param only the only subscription
- * to read; all are read if absent
- */
+/** Returns, for each subscription id, a function that makes the subscription from its counts. @param only the only one to read, if given */
 async function readRows(
   link: Pick<Link, "run">,
   only?: string,
