@@ -27,7 +27,7 @@ import { StatusLists } from "../signals/status-list/status-lists.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
-import type { EventKeyFile } from "../tokens/event-key-file.ts";
+import type { EventKeyFile } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";

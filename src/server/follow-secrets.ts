@@ -2,7 +2,7 @@
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
-import type { EventKeyFile } from "../tokens/event-key-file.ts";
+import type { EventKeyFile } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 
 const KEY_RING_BROKEN = "the key ring is broken: the one before stays in force";

@@ -18,7 +18,7 @@ import type { StoreWithSignals } from "../signals/ports.ts";
 import { sealAnew } from "../signals/seal-anew.ts";
 import { createSender } from "../signals/send/sender.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
-import type { EventKeyFile } from "../tokens/event-key-file.ts";
+import type { EventKeyFile } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";

@@ -30,10 +30,7 @@ type AccessTokenOptions = {
   readonly statusOf?: ((session: Session) => string) | undefined;
 };
 
-/**
- * The life of a token is shortened by a random share of up to this much. So refreshes neither arrive all at once nor are easy to predict
- * (docs/rotation.md: the limit of theft detection).
- */
+/** A token's life is shortened at random by up to this share, so that refreshes are spread and hard to predict (docs/rotation.md). */
 const JITTER = 0.2;
 
 /** A longer text is not a token of this service: even 4 KiB of claims, escaped and encoded, are much shorter. */
@@ -111,10 +108,7 @@ function furtherClaims({ claims, authentication }: Session, reserved: readonly s
   return members === "" ? "" : `,${members}`;
 }
 
-/**
- * Returns why a token's header is refused: it names a key that is not in the ring (any more), or it is malformed. The reason is used only
- * for the log.
- */
+/** Returns why a token's header is refused, for the log: it names a key that is not in the ring (any more), or it is malformed. */
 function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
   const header = parseObject(segment);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";

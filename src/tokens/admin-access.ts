@@ -28,11 +28,7 @@ export async function loadAdminAccess(
   path: string | undefined,
 ): Promise<FollowedAdminAccess> {
   const fixed = fullTokens.map(
-    ({ name, token }): AdminEntry => ({
-      name,
-      scopes: new Set(SCOPES),
-      credential: { sha256: digest(token) },
-    }),
+    ({ name, token }): AdminEntry => ({ name, scopes: new Set(SCOPES), credential: { sha256: digest(token) } }),
   );
   const file =
     path === undefined
@@ -76,10 +72,7 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
   }
 }
 
-/**
- * Other users may read the file, which has only hashes of random tokens. They must not be able to write the file, because they could then
- * grant any access.
- */
+/** Other users may read the file, which has only hashes of random tokens, but not write it, because they could then grant any access. */
 async function readEntries(path: string): Promise<string> {
   try {
     const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });

@@ -7,10 +7,7 @@ import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
 /** The key ring in use. It follows its file after `watch` has been called. */
 export interface KeyRing extends Followed<Keys, KeyRingFault> {
-  /**
-   * Whether the file was missing in two readings. Unless the file is restored, tokens that are issued now become invalid when this
-   * process ends.
-   */
+  /** Whether the file was missing in two readings. Unless it is restored, tokens issued now become invalid when this process ends. */
   readonly lost: boolean;
 }
 

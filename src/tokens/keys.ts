@@ -1,11 +1,10 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from "node:crypto";
 import type { SigningKey, SigningKeys } from "./access-token.ts";
-import { CHALLENGE_MAC_AT } from "./device-challenge.ts";
-import { DEVICE_COOKIE_MAC_AT } from "./device-cookie-value.ts";
 import { createMac, type Mac } from "./hmac.ts";
 import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
 import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
 import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
+import { CHALLENGE_MAC_AT, DEVICE_COOKIE_MAC_AT } from "./sealed.ts";
 
 /** The public keys that verify the access tokens of this service (RFC 7517 §5). */
 type Jwks = { readonly keys: readonly PublicJwk[] };

@@ -12,10 +12,7 @@ export interface Entropy {
 
 const POOL = 4096;
 
-/**
- * Returns the system's randomness. It is read in blocks, because a system call for each nonce would cost more than all other work for the
- * nonce.
- */
+/** Returns the system's randomness, read in blocks: a system call for each nonce would cost more than all other work for the nonce. */
 export function systemEntropy(): Entropy {
   const pool = Buffer.alloc(POOL);
   let used = POOL;

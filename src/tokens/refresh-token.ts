@@ -38,10 +38,7 @@ export const MALFORMED = { ok: false, reason: "malformed" } as const;
 export const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 export const FORGED = { ok: false, reason: "forged" } as const;
 
-/**
- * Encodes and decodes refresh tokens. Only `mint` can throw, on impossible input. Both functions use the same buffer, which is safe because
- * they are synchronous.
- */
+/** Encodes and decodes refresh tokens. Only `mint` can throw, on impossible input. Both share a buffer, since they are synchronous. */
 export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   const token = Buffer.alloc(LENGTH);
   const body = token.subarray(0, MAC_AT);
@@ -82,9 +79,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   };
 }
 
-/**
- * Returns the contents of a refresh token without verifying it, for people who inspect one; undefined if the text is not a refresh token.
- */
+/** Returns the contents of a refresh token, unverified, for people who inspect one; undefined if the text is no refresh token. */
 export function decodeRefreshToken(
   text: string,
 ): { readonly kid: string; readonly sid: string; readonly generation: number; readonly issuedAt: number } | undefined {

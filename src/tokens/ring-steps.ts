@@ -101,10 +101,7 @@ export function remove(
   return { ...ring, [kind]: withSuccessor(left, kind, generate) };
 }
 
-/**
- * Revokes a key in an emergency: its secret is deleted at once, and its name stays as `revoked`. If it was the signing key, its successor
- * signs from now on, however young it is.
- */
+/** Revokes a key in an emergency: its secret is deleted, its name stays. If it signed, its successor signs now, however young it is. */
 export function revoke(ring: Ring, kid: string, generate: GenerateKey, now: number): Ring {
   const { kind, key } = findKey(ring, kid);
   if (key.state === "revoked") return ring;

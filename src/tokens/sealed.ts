@@ -1,7 +1,10 @@
+/** Authenticated texts that the service issues for sessions: challenges, nonces of proofs, and device cookies. */
 import { timingSafeEqual } from "node:crypto";
+import type { DeviceChallenges, DeviceCookies } from "../session/device-ports.ts";
 import type { SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
+import type { Entropy } from "./random.ts";
 import { FORGED, MALFORMED, type MacKey, type MacKeys, UNKNOWN_KEY } from "./refresh-token.ts";
 
 // The layout: kind ‖ version ‖ key id ‖ session id ‖ issued at ‖ content ‖ HMAC-SHA-256 of everything before.
@@ -13,15 +16,10 @@ const ISSUED_AT = 23;
 const CONTENT = 29;
 const MAC_LENGTH = 32;
 
-/**
- * Describes a kind of authenticated text that the service issues for a session and verifies later. Each kind has its own `kind` byte and
- * its own key, so that a text of one kind is never accepted as another.
- */
+/** A kind of authenticated text that the service issues for a session. Its byte and its key differ from those of every other kind. */
 type SealedKind = {
   readonly kind: number;
-  /**
-   * How many bytes the content has. The text has 61 other bytes. The sum must be a multiple of 3, so that the encoding has no spare bits.
-   */
+  /** The length of the content, in bytes. With 61 other bytes, it must be a multiple of 3, so that the encoding has no spare bits. */
   readonly contentLength: number;
   /** Creates the MAC of this kind from a key of the ring. */
   readonly macOf: (key: MacKey) => Mac;
@@ -38,12 +36,12 @@ interface Sealed {
 }
 
 /** Returns how many of the first bytes of a sealed text are authenticated. */
-export function sealedBodyLength(contentLength: number): number {
+function sealedBodyLength(contentLength: number): number {
   return CONTENT + contentLength;
 }
 
 /** Creates the two functions for one kind of text. Both use one scratch buffer, which is safe because they are synchronous. */
-export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: SealedKind): Sealed {
+function createSealed(keys: MacKeys, { kind, contentLength, macOf }: SealedKind): Sealed {
   const macAt = sealedBodyLength(contentLength);
   const length = macAt + MAC_LENGTH;
   if (length % 3 !== 0) throw new RangeError("its encoding would have spare bits");
@@ -83,6 +81,73 @@ export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: Seal
         issuedAtMs: storeMs(bytes.readUIntBE(ISSUED_AT, CONTENT - ISSUED_AT)),
         content: new Uint8Array(bytes.subarray(CONTENT, macAt)),
       };
+    },
+  };
+}
+
+const NONCE_LENGTH = 8;
+
+const CHALLENGE = 0xc1;
+const PROOF_NONCE = 0xc2;
+
+/** How many bytes at the beginning of a challenge are authenticated. The MAC follows them. */
+export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
+
+type DeviceChallengesDeps = {
+  readonly keys: MacKeys;
+  readonly maxAgeMs: number;
+  readonly entropy: Entropy;
+};
+
+const OTHER_SESSION = { ok: false, reason: "other_session" } as const;
+const EXPIRED = { ok: false, reason: "expired" } as const;
+const FRESH = { ok: true } as const;
+
+/** Creates and checks challenges without storing them: each contains its session and its time, authenticated. */
+export function createDeviceChallenges(deps: DeviceChallengesDeps): DeviceChallenges {
+  return createChallenges(CHALLENGE, deps);
+}
+
+/** Creates and checks nonces of DPoP proofs (RFC 9449 section 8). They work like challenges, but neither is accepted as the other. */
+export function createProofNonces(deps: DeviceChallengesDeps): DeviceChallenges {
+  return createChallenges(PROOF_NONCE, deps);
+}
+
+function createChallenges(kind: number, { keys, maxAgeMs, entropy }: DeviceChallengesDeps): DeviceChallenges {
+  const sealed = createSealed(keys, { kind, contentLength: NONCE_LENGTH, macOf: (key) => key.challengeMac });
+  return {
+    issue: (sid, now) => sealed.seal(sid, now, Buffer.from(entropy.text(NONCE_LENGTH), "base64url")),
+
+    check(challenge, sid, now) {
+      const opened = sealed.open(challenge);
+      if (!opened.ok) return opened;
+      if (opened.sid !== sid) return OTHER_SESSION;
+      // The time may be a little in the future: the instance that made the challenge may have known the store's time less exactly.
+      return Math.abs(now - opened.issuedAtMs) < maxAgeMs ? FRESH : EXPIRED;
+    },
+  };
+}
+
+const THUMBPRINT_LENGTH = 32;
+
+/** How many bytes at the beginning of a device cookie are authenticated. The MAC follows them. */
+export const DEVICE_COOKIE_MAC_AT = sealedBodyLength(THUMBPRINT_LENGTH);
+
+/** Creates and checks device cookies. A device cookie contains a MAC, so checking it needs no access to the store. */
+export function createDeviceCookies(keys: MacKeys): DeviceCookies {
+  const sealed = createSealed(keys, {
+    kind: 0xc0,
+    contentLength: THUMBPRINT_LENGTH,
+    macOf: (key) => key.deviceCookieMac,
+  });
+  return {
+    issue: (sid, thumbprint, now) => sealed.seal(sid, now, thumbprint),
+
+    read(value) {
+      const opened = sealed.open(value);
+      if (!opened.ok) return opened;
+      const { sid, issuedAtMs, content } = opened;
+      return { ok: true, sid, thumbprint: content, issuedAtMs };
     },
   };
 }

@@ -1,8 +1,7 @@
 /** The conversion of ECDSA signatures to the form of JWS, compared with Node's own conversion. */
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { expect, test } from "vitest";
-import { joinedText } from "../../src/tokens/der-signature.ts";
-import { createSigner } from "../../src/tokens/jws.ts";
+import { createSigner, joinedText } from "../../src/tokens/jws.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 

@@ -3,13 +3,12 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
-import { createDeviceChallenges } from "../../src/tokens/device-challenge.ts";
-import { createDeviceCookies } from "../../src/tokens/device-cookie-value.ts";
 import { generateMacKey } from "../../src/tokens/generate-key.ts";
 import { createMac } from "../../src/tokens/hmac.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { systemEntropy } from "../../src/tokens/random.ts";
 import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
+import { createDeviceChallenges, createDeviceCookies } from "../../src/tokens/sealed.ts";
 import { NOW, SID, someKeys } from "../support/tokens.ts";
 
 const MAX_AGE_MS = 600_000;

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
-import { createDeviceCookies } from "../../src/tokens/device-cookie-value.ts";
 import { generateMacKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
+import { createDeviceCookies } from "../../src/tokens/sealed.ts";
 import { NOW, SID, someKeys } from "../support/tokens.ts";
 
 const THUMBPRINT = Uint8Array.from({ length: 32 }, (_, index) => index);

@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { type CompactJWSHeaderParameters, CompactSign, calculateJwkThumbprint, compactVerify, type JWK } from "jose";
 import { describe, expect, test } from "vitest";
 import type { DeviceKey, DeviceProofExpectation } from "../../src/session/device-ports.ts";
-import { keyFromBytes } from "../../src/tokens/device-key.ts";
-import { verifyDeviceProof } from "../../src/tokens/device-proof.ts";
+import { keyFromBytes, verifyDeviceProof } from "../../src/tokens/device-proof.ts";
 
 type Algorithm = DeviceKey["algorithm"];
 type Device = { readonly algorithm: Algorithm; readonly privateKey: KeyObject; readonly jwk: JWK };

@@ -1,8 +1,7 @@
 /** Checks whether the key ring can be used, and how old its keys are. */
 import type { Config } from "../../config/config.ts";
 import { DAY_MS } from "../../config/values.ts";
-import { loadEventKeys } from "../../tokens/event-key-file.ts";
-import { EventKeysFault } from "../../tokens/event-keys.ts";
+import { EventKeysFault, loadEventKeys } from "../../tokens/event-keys.ts";
 import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import { nextStep, type RingTimes } from "../../tokens/ring-steps.ts";

@@ -7,10 +7,9 @@ import type { Realm } from "../../../src/browser/realm.ts";
 import type { DeviceKey } from "../../../src/session/device-ports.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { storeMs } from "../../../src/session/time.ts";
-import { createDeviceChallenges } from "../../../src/tokens/device-challenge.ts";
-import { createDeviceCookies } from "../../../src/tokens/device-cookie-value.ts";
 import { verifyDeviceProof } from "../../../src/tokens/device-proof.ts";
 import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
+import { createDeviceChallenges, createDeviceCookies } from "../../../src/tokens/sealed.ts";
 import { someKeys } from "../../support/tokens.ts";
 import { createMemoryStorage, type MemoryStorage } from "./memory-storage.ts";
 
