@@ -22,8 +22,6 @@ export interface AdminAccess {
   byToken(token: string): Admin | undefined;
   /** Returns whether the credential of an admin that was found earlier is still valid. This costs less than finding the admin again. */
   holds(admin: Admin): boolean;
-  /**
-   * @param names the names in a verified client certificate. The result is the first configured credential that has one of these names.
-   */
+  /** Returns the first configured credential that has one of the names. @param names of a verified client certificate */
   byCertificate(names: readonly string[]): Admin | undefined;
 }

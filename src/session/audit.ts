@@ -36,10 +36,7 @@ export type AuditEvent =
     })
   | (OfSession & {
       readonly event: "authn_token_reuse";
-      /**
-       * Two clients hold the token. The session was bound to a device key after the token was issued, and the client that presented the
-       * token has never had the key.
-       */
+      /** Two clients hold the token: it was issued before the session was bound to a key, and its presenter has never had that key. */
       readonly cause?: "two_holders";
       readonly happenedAt?: StoreMs;
     })
@@ -61,17 +58,11 @@ export type AuditEvent =
       readonly operation: string;
       readonly reason: DeviceRefusalReason | KeyProofRefusal;
     }
-  /**
-   * A session that is bound to a device key was refreshed without a fresh device cookie for that key. This happens if the refresh token's
-   * cookie was copied.
-   */
+  /** A session that is bound to a device key was refreshed without a fresh device cookie of the key. Its refresh token may be a copy. */
   | (OfSession & { readonly event: "device_proof_missing" })
-  /**
-   * A refresh came without a fresh device cookie, and the browser reported that it could not renew the cookie. The browser must try
-   * again.
-   */
+  /** A refresh came without a fresh device cookie. The browser reported that it could not renew the cookie, and must try again. */
   | (OfSession & { readonly event: "device_renewal_skipped" })
-  /** A session that is bound to a key was refreshed or logged out without a proof of that key. This happens if the token was copied. */
+  /** A session that is bound to a key was refreshed or logged out without a proof of the key. Its token may be a copy. */
   | (OfSession & {
       readonly event: "bound_key_missing";
       readonly operation: "refresh" | "logout";

@@ -25,11 +25,7 @@ export type Created = {
   readonly secondsLeft: number;
 };
 
-/**
- * Creates a session with its first tokens. If the subject then has more sessions than the cap allows, its oldest sessions end.
- *
- * @param replaces a session that ends when this one is created
- */
+/** Creates a session with its first tokens, and ends the session `replaces`. Beyond the cap, the subject's oldest sessions end. */
 export async function create(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,

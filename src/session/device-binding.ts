@@ -29,14 +29,10 @@ export type DevicePresentation = {
 
 /**
  * - `unproven`: the refresh is allowed, because the session has no key to prove yet.
- * - `proven`: the refresh is allowed, because the device cookie is fresh and of the session's key. `first_use`: in addition, the session
- *   is now bound to the key.
- * - `held`: the refresh is allowed, whatever the generation of its token is, because the request proves the key that the session is bound
- *   to.
- * - `first_proof`: the refresh is allowed. The session has no key yet. It is bound to the key of the proof if the refresh makes a new
- *   refresh token.
- * - `missing`: the refresh is refused, because a fresh device cookie is missing. `required`: it is refused, because the session requires
- *   a key and has none.
+ * - `proven`: the refresh is allowed, because the device cookie is fresh and of the session's key. `first_use`: it also binds the session.
+ * - `held`: the refresh is allowed with a token of any generation, because the request proves the key that the session is bound to.
+ * - `first_proof`: the refresh is allowed. The session has no key. If a new refresh token is made, the proof's key is bound to the session.
+ * - `missing`: refused, because a fresh device cookie is missing. `required`: refused, because the session requires a key and has none.
  * - `proof_missing`, `other_key`: the refresh is refused, because the session is bound to a key that each request must prove.
  * - `wrong_transport`: the refresh is refused, because the session's token may not be presented in this way.
  * - `wrong_client`: the refresh is refused, because a client that is not the session's would bind a key. A refusal changes nothing.
@@ -74,11 +70,7 @@ type DeviceSubject = {
   readonly createdAt: StoreMs;
 };
 
-/**
- * Decides about a refresh before its token is checked.
- *
- * @param reuseIntervalMs the reuse interval of refresh tokens (`R` in rotation.ts), in ms
- */
+/** Decides about a refresh before its token is checked. @param reuseIntervalMs the reuse interval (`R` in rotation.ts), in ms */
 export function judgeDevice(
   { device, deviceRequired, createdAt, transport, clientId }: DeviceSubject,
   { issuedAt }: Pick<PresentedToken, "issuedAt">,
@@ -143,10 +135,7 @@ export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseInterval
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }
 
-/**
- * Returns whether a refresh token may register a key. An older token may not, because every browser that legitimately had it has a newer
- * token by now.
- */
+/** Returns whether a refresh token may register a key. Every browser that legitimately had an older token has a newer one by now. */
 export function mayRegister(
   token: Pick<PresentedToken, "generation">,
   state: { readonly generation: number },
@@ -158,10 +147,7 @@ export function isSameThumbprint(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
 
-/**
- * Returns what a successful refresh has proven about the session's key. A first proof binds the session to its key only if the refresh
- * makes a new token, because somebody without the key may hold the current one.
- */
+/** Returns what a refresh has proven. A first proof binds its key only if a new token is made: others may hold the current one. */
 export function shownBy(
   verdict: ServingVerdict | "held" | "first_proof",
   outcome: Exclude<RotationOutcome, "reuse">,

@@ -1,5 +1,4 @@
 /** The interfaces that device binding needs: proofs of possession, challenges and device cookies. Their implementations do no I/O. */
-
 import type { DeviceKey } from "./device-key.ts";
 import type { SessionId } from "./model.ts";
 import type { StoreMs } from "./time.ts";
@@ -63,10 +62,7 @@ type DeviceCookieResult =
       readonly sid: SessionId;
       /** The thumbprint of the key that the cookie was issued for, 32 bytes. */
       readonly thumbprint: Uint8Array;
-      /**
-       * When the cookie was issued, which decides whether it is fresh. A stale cookie still shows that it came from the bound browser
-       * profile.
-       */
+      /** When the cookie was issued. A stale cookie still shows that the request came from the browser profile that was bound. */
       readonly issuedAtMs: StoreMs;
     }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };

@@ -14,8 +14,8 @@ interface SessionKeys {
 
 export type DeviceTools = {
   /**
-   * Whether clients are asked to register a device key. Nothing else depends on this switch: even if it is off, a session that has a key
-   * can be refreshed only with it. Otherwise an instance with the switch off would serve anybody who has copied the cookies.
+   * Whether clients are asked to register a device key. Even if this is off, a session that has a key can be refreshed only with it:
+   * otherwise this instance would serve anybody who has copied the cookies.
    */
   readonly offers: boolean;
   readonly verifyProof: (jwt: string, expected: DeviceProofExpectation) => DeviceProofResult;
@@ -27,10 +27,7 @@ export type DeviceTools = {
   readonly reuseIntervalMs: number;
   /** Returns the store's time, at which challenges are issued. It is the same for all instances, whose own clocks may differ. */
   readonly now: SessionStore["now"];
-  /**
-   * Remembers the keys of sessions, so that refreshes that prove the key have a rate limit of their own. Somebody with a stolen token,
-   * but without the key, cannot use that limit up.
-   */
+  /** The known keys of sessions. Refreshes that prove one have a rate limit of their own, which a stolen token alone cannot use up. */
   readonly sessionKeys: SessionKeys;
 };
 
@@ -63,9 +60,8 @@ export function devicePresentation(
 }
 
 /**
- * Returns the key under which the rate limit counts a refresh. Refreshes with a fresh device cookie have a count of their own, and so have
- * those with the proof of the session's key. So a copied token without its key cannot use up the limit of the key's holder. Requests with
- * proofs of other keys are counted like requests without a proof, because anybody can make keys.
+ * Returns the key under which the rate limit counts a refresh. Refreshes with a fresh device cookie, or with the proof of the session's
+ * key, have a count of their own, which a copied token alone cannot use up. Proofs of other keys make no difference: anybody can make keys.
  */
 export function refreshLimitKey(
   { now, sessionKeys }: DeviceTools,

@@ -81,9 +81,8 @@ export async function registerDevice(
 }
 
 /**
- * Renews the device cookie of the session of a refresh token.
+ * Renews the device cookie of the session of a refresh token. A browser without a valid token has nothing to renew.
  *
- * @param presented a refusal is no error: a browser without a valid token has nothing to renew
  * @param sessionId the session that the browser names, if it names one
  * @throws StoreUnavailable
  */

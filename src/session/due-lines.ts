@@ -1,7 +1,4 @@
-/**
- * Converts audit events and due records to the events that the store keeps. A due record (events.ts) is converted to the event that the
- * instance which wrote the record would have recorded.
- */
+/** Converts audit events, and due records that any instance has left (events.ts), to the events that the store keeps. */
 import type { AuditEvent, Requester } from "./audit.ts";
 import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./events.ts";
 import type { SessionStore } from "./ports.ts";

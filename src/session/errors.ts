@@ -82,10 +82,7 @@ export type RefusalReason =
   | "wrong_client"
   | "unknown_session";
 
-/**
- * Refusals of authentic credentials. They do not count towards the failure limit of an address: when all sessions are ended, many clients
- * behind one address present such credentials.
- */
+/** Refusals of authentic credentials, which do not count towards an address's limit: many clients behind one address may present them. */
 export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   ...(["expired", "idle", "revoked", "unknown_session", "reuse"] as const),
   // For the following reasons, the client may be a browser that has lost its key.
@@ -94,10 +91,7 @@ export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalRea
   ...(["wrong_transport", "wrong_client"] as const),
 ]);
 
-/**
- * Refusals that occur in normal operation, at times for many clients at once: tokens age, sessions end, keys are lost. All other refusals
- * are caused by made-up credentials.
- */
+/** Refusals in normal operation, at times of many clients at once: tokens age, sessions end, keys are lost. All others are suspicious. */
 export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>(["absent", ...UNCOUNTED_REFUSALS]);
 
 /** The refusal of a credential that is known to be invalid. */

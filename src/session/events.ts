@@ -15,10 +15,7 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 /** An event as it is kept and returned: its times are the wall clock's. In a due record the times are the store's. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
-  /**
-   * When the event happened, by the clock of the instance that recorded it. If another instance recorded the event later, it is still the
-   * time at which the store acted.
-   */
+  /** When the event happened, by the clock of the instance that recorded it at once; otherwise when the store acted. */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent for a logout of everyone. */
@@ -55,10 +52,7 @@ export type Origin = Partial<Correlation> & {
   readonly subject?: string;
 };
 
-/**
- * Names a due record. The name is unique, because each session is created once and ends once, and at most one logout of everyone covers
- * the sessions up to a given time.
- */
+/** Names a due record. It is unique: a session is created and ends once, and one logout of everyone covers the sessions up to a time. */
 type DueKey = string;
 
 /** Returns the name of the due record that belongs to an event, or undefined for events that have none. */
@@ -105,8 +99,7 @@ export type EventRecord = {
 
 export interface SessionEventLog {
   /**
-   * Keeps events, each for `retentionMs` (0: not at all), and deletes their due records. An event whose due record is gone is recorded
-   * already, so it is not written.
+   * Keeps events for `retentionMs` (0: not at all), and deletes their due records. An event whose due record is gone is recorded already.
    *
    * @returns the events that the store did not accept, or may not have accepted; they are to be written again
    */
@@ -115,11 +108,7 @@ export interface SessionEventLog {
   /** Returns the selected events in no particular order, and the logouts of everyone. */
   events(of: EventsOf): Promise<readonly SessionEvent[]>;
 
-  /**
-   * Returns a bounded number of due records of each part of the store that is available.
-   *
-   * @throws StoreUnavailable if no part is available
-   */
+  /** Returns a bounded number of due records of each available part of the store. @throws StoreUnavailable if no part is available */
   dueRecords(): Promise<readonly DueRecords[]>;
 
   /** Claims a due record. Returns true to exactly one instance. The age of the record then starts at 0 again. */

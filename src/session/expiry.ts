@@ -5,15 +5,9 @@
 import { type Audit, UNKNOWN_REQUESTER } from "./audit.ts";
 import type { SessionStore } from "./ports.ts";
 
-/**
- * How often expired sessions are looked for, in ms. An instance reserves a part of the store for 30 s while it looks there, so even if it
- * dies, another instance finds the expired sessions within a minute.
- */
+/** How often expired sessions are looked for, in ms. If an instance dies while it looks, another one can look there after 30 s. */
 const LOOK_FOR_EXPIRED_MS = 10_000;
-/**
- * The pause between two calls of the store if expired sessions are left, in ms. During the pause, the endings of the previous call are
- * recorded.
- */
+/** The pause between two calls of the store while expired sessions are left, in ms. The endings of the first call are recorded in it. */
 const PAUSE_MS = 50;
 
 type Deps = {

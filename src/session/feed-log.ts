@@ -4,9 +4,7 @@ import type { StoreMs } from "./time.ts";
 /** The revocations that have not expired, in memory. The position of an entry is the number of entries appended before it. */
 export class FeedLog {
   readonly #entries: Revocation[] = [];
-  /**
-   * The time until which each session is revoked. If a session was revoked twice, the second revocation may expire later than the first.
-   */
+  /** The time until which each session is revoked. If a session was revoked twice, its second revocation may expire later. */
   readonly #latestExpiry = new Map<SessionId, StoreMs>();
   #start = 0;
 

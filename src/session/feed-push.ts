@@ -1,10 +1,7 @@
 import type { FeedBatch, NextBatch } from "./feed-batches.ts";
 import type { FeedWakes } from "./feed-wakes.ts";
 
-/**
- * Sends a batch to a watcher. Returns undefined if the next batch may follow at once; otherwise a promise that resolves when it may. An
- * error that it throws ends the watch.
- */
+/** Sends a batch to a watcher. Returns a promise if the watcher must wait for it before the next batch. An error ends the watch. */
 export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
 
 /** A watcher's position in the log, and whether a batch is due for it. */

@@ -4,15 +4,9 @@ import type { Clock } from "./ports.ts";
 const WATCHERS_PER_TURN = 50;
 /** The longest pause after a round, in ms. */
 const MAX_PAUSE_MS = 25;
-/**
- * The pause after a round is this many times as long as the processor time of the round. So rounds take a quarter of the time of a busy
- * process; rounds of more than 8 ms take a greater share, because the pause is limited.
- */
+/** The pause after a round is this many times its processor time. So rounds take a quarter of a busy process, or more at MAX_PAUSE_MS. */
 const PAUSE_PER_COST = 3;
-/**
- * The smallest pause, in ms, because it is the resolution of Node's timers. A shorter pause is skipped, so cheap rounds follow each other
- * at once.
- */
+/** The smallest pause, in ms, the resolution of Node's timers. A shorter pause is skipped, so cheap rounds follow each other at once. */
 const MIN_PAUSE_MS = 1;
 
 /**
@@ -28,18 +22,12 @@ export class FeedWakes {
   #wanted: "nothing" | "beat" | "news" = "nothing";
   #hasNews = false;
 
-  /**
-   * @param cpuMs the processor time of this process. Elapsed time would be wrong: on a busy machine a cheap round takes long, and the
-   * pause after it would delay new revocations for no reason
-   */
+  /** @param cpuMs the processor time of this process: by elapsed time, a cheap round on a busy machine would delay new revocations */
   constructor(cpuMs: Clock) {
     this.#cpuMs = cpuMs;
   }
 
-  /**
-   * How often watchers were woken so far. A watcher that was busy compares this number with an earlier value to see whether it was woken
-   * in the meantime.
-   */
+  /** How often watchers were woken so far. A watcher that was busy compares this with an earlier value. */
   get count(): number {
     return this.#count;
   }

@@ -16,9 +16,7 @@ import type { Revocation } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
 import { latest, storeMs } from "./time.ts";
 
-/**
- * How often the log is read and a batch is sent, in ms, even without a notification from the store. It is half of the promised heartbeat.
- */
+/** How often the log is read and a batch is sent, in ms, even without a notification from the store: half of the promised heartbeat. */
 const HEARTBEAT_INTERVAL_MS = 500;
 /**
  * The greatest age of the last reading of the log, in ms, at which batches are marked as complete. A new watcher cannot know how old its
@@ -88,9 +86,7 @@ class Feed implements RevocationFeed {
   #asOf = storeMs(0);
   #watchers = 0;
   #readAt: number | undefined;
-  /**
-   * All sessions that were created up to this time have ended. It never decreases, as a watcher may not have received the latest value.
-   */
+  /** All sessions that were created up to this time have ended. It never decreases: a watcher may have missed the latest value. */
   #revokedUntil = storeMs(0);
   #storeResponds = false;
   #hasReadAll = false;

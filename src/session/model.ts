@@ -1,5 +1,4 @@
 /** The model of the domain: plain data that all directories of src share. All times of sessions are the store's (time.ts). */
-
 import { type DeviceBinding, isProofKey, thumbprintBytes } from "./device-key.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
@@ -9,10 +8,7 @@ import type { StoreMs, WallMs } from "./time.ts";
  */
 export type SessionId = string & { readonly __brand: "SessionId" };
 
-/**
- * Names a part of the store: the part that has a session, or the part that has all sessions of a subject. The parts may have different
- * clocks.
- */
+/** Names a part of the store: the part of one session, or of all sessions of a subject. The parts may have different clocks. */
 export type Place = { readonly sid: SessionId } | { readonly subject: string };
 
 /** The device data of a session, as its user sees it. */
@@ -84,9 +80,7 @@ export function bindAtCreation(
   return { ...session, device: { key, state: "bound", since: createdAt } };
 }
 
-/**
- * Returns whether a refresh of the session needs a key that cannot leave its device. A DPoP key does not count: it may have been copied.
- */
+/** Returns whether a refresh of the session needs a key that cannot leave its device. A DPoP key may be copied, so it does not count. */
 export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
   return device?.state === "bound" && !isProofKey(device);
 }

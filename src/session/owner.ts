@@ -47,10 +47,7 @@ export function authenticate(
   return requireKey(requireAudience(verified, audiences), presented);
 }
 
-/**
- * Refuses a token that is bound to another key than that of the proof (RFC 9449 section 7.1). If a proof is required, it also refuses a
- * token that is bound to no key.
- */
+/** Refuses a token that is bound to another key than the proof's (RFC 9449 section 7.1), or to none although a proof is required. */
 function requireKey(
   authenticated: Authenticated | Refused,
   { proof, needsProof = false }: PresentedAccessToken,
@@ -118,8 +115,7 @@ export async function logout(
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
   }
-  // An access token that has not expired proves that the session existed, so the ending is recorded even if the store has lost the
-  // session.
+  // An access token that has not expired proves that the session existed: its ending is recorded even if the store has lost it.
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "logout" }, requester);

@@ -2,7 +2,6 @@
  * The interfaces that the domain needs from outside. Each method of the store is one atomic step (one script or one transaction): nothing
  * is read through this port in order to be written back.
  */
-
 import type { DevicePresentation } from "./device-binding.ts";
 import type { DeviceKey, KeyProof } from "./device-key.ts";
 import type { Origin, SessionEventLog } from "./events.ts";
@@ -27,10 +26,7 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 export type * from "./store-outcomes.ts";
 
-/**
- * The store cannot respond: it is unreachable, loading, read-only, out of memory or timed out. Whether the operation took effect is
- * unknown.
- */
+/** The store is unreachable, loading, read-only, out of memory or timed out. Whether the operation took effect is unknown. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 }
@@ -40,10 +36,7 @@ export class StoreBusy extends StoreUnavailable {
   override readonly name = "StoreBusy";
 }
 
-/**
- * The store responds but must not be used until an operator has fixed it. At its start, the service then exits; later, it treats this as
- * an outage.
- */
+/** The store responds but must not be used until it has been fixed. A starting service exits; a running one treats this as an outage. */
 export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
@@ -209,11 +202,7 @@ export type AccessTokenResult =
   | { readonly ok: false; readonly reason: "expired"; readonly claims: AccessClaims };
 
 export interface AccessTokens {
-  /**
-   * Signs an access token of the session. It never outlives the session's expiries.
-   *
-   * @param deviceProven whether its client has proven possession of the session's device key
-   */
+  /** Signs an access token, which never outlives the session. @param deviceProven whether the client has proven the session's device key */
   issue(session: Session, now: StoreMs, deviceProven?: boolean): AccessToken;
   /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
   verify(text: string): AccessTokenResult;

@@ -43,8 +43,7 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
   for (const value of values) {
     const result = refreshTokens.parse(value);
     if (!result.ok) {
-      // An unknown key may be a new key that is not loaded yet, so the token may be valid. This reason is therefore reported in
-      // preference to other reasons.
+      // An unknown key may be a new one that is not loaded yet, so the token may be valid: this reason takes precedence over others.
       if (refusal.reason !== "unknown_key") refusal = result;
       continue;
     }

@@ -25,10 +25,7 @@ const MAX_GAP_MS = 3 * LOOK_MS;
 /** How often this process checks whether it was suspended, in ms. A gap of this length counts as a suspension. */
 const TICK_MS = 1_000;
 const MAX_STALL_MS = 5_000;
-/**
- * A due record is taken over when it is older than the longest operation of the store plus this time, in ms, which allows for stalls and
- * for writing the event.
- */
+/** The age, in ms, beyond the longest operation of the store at which a due record is taken over. It allows for stalls and for writing. */
 const PATIENCE_MS = 20_000;
 
 type Deps = {
@@ -161,10 +158,7 @@ class Recorder implements EventRecorder {
     this.#tickedAt = this.#deps.steady();
   }
 
-  /**
-   * Returns whether an operation that seems to have ended just now may have ended long ago, because this process was suspended and has
-   * not caught up yet.
-   */
+  /** Returns whether this process was suspended a moment ago: an operation that seems to have ended just now may have ended long ago. */
   #isDoubtful(): boolean {
     const now = this.#deps.steady();
     if (now - this.#tickedAt > MAX_STALL_MS) this.#doubtfulUntil = now + this.#deps.maxStepMs;

@@ -112,8 +112,7 @@ export async function refresh(
   try {
     rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
   } catch (error) {
-    // Without a reply of the store the attempt does not count. Otherwise tabs that retry during an outage would be over the limit after
-    // the outage.
+    // Without a reply the attempt does not count: otherwise tabs that retry during an outage would be over the limit after it.
     deps.refreshLimit.giveBack(limitKey);
     throw error;
   }
@@ -125,8 +124,7 @@ export async function refresh(
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
-  // The store has rotated the token, which does no harm: the wrong client has bound no key, and when the right client presents the token,
-  // it gets the same new token.
+  // The rotation does no harm: the wrong client has bound no key, and the right client gets the same new token for its token.
   if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
     return { ok: false, reason: "wrong_client", sid };
   }
@@ -139,8 +137,7 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // Only one of several parallel requests gets an offer, because a browser makes a key for each offer, and may sign only six times in
-    // nine minutes.
+    // One of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }
@@ -186,10 +183,7 @@ async function replace(
   }
 }
 
-/**
- * Returns whether the request has a device cookie that was fresh once, and not only the mark, a second device cookie that was never fresh
- * (device.ts).
- */
+/** Returns whether the request has a device cookie that was fresh once, and not only the mark, which never was (device.ts). */
 function isStale({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }

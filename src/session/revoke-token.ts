@@ -20,8 +20,7 @@ export async function revokeToken(
 ): Promise<{ readonly ok: true } | Refused> {
   const parsed = deps.refreshTokens.parse(text);
   if (parsed.ok) return logoutByCookie(deps, [parsed.token], requester, proof);
-  // If the token is an access token, parsing it as a refresh token fails with `malformed`. Any other reason means that it is a refresh
-  // token, and refused.
+  // An access token is `malformed` as a refresh token. Any other reason means that the text is a refresh token, and refused.
   if (parsed.reason !== "malformed") return parsed;
   const authenticated = authenticate(deps, { token: text, proof });
   if (!authenticated.ok) return authenticated;

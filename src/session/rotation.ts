@@ -14,7 +14,6 @@
  * only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. For this reason `repeat`
  * changes the state, too: two sequences of requests may differ only in the time of the last response.
  */
-
 import { type StoreMs, storeMs } from "./time.ts";
 
 /** The part of a session that rotation reads and writes. Its size is constant, and nothing in it can be used as a token. */
@@ -40,9 +39,7 @@ export type PresentedToken = {
   readonly issuedAt: StoreMs;
 };
 
-/**
- * `repeat` returns the current child, the next refresh token; `rotate`, `heal` and `recover` have made a new one; `reuse` ends the session.
- */
+/** `repeat` returns the current child, the next refresh token. `rotate`, `heal` and `recover` make a new one. `reuse` ends the session. */
 export type RotationOutcome = "repeat" | "rotate" | "heal" | "recover" | "reuse";
 
 export type Decision =
@@ -55,10 +52,7 @@ const NEVER = storeMs(2 ** 48 - 1);
 /** A time before the issue of any token. */
 const LONG_AGO = storeMs(0);
 
-/**
- * Returns the state of a new session: generation 0 counts as confirmed, and the session's first refresh token is the child that follows
- * it.
- */
+/** Returns the state of a new session: generation 0 counts as confirmed, and its child is the session's first refresh token. */
 export function firstState(childNonce: string): RotationState {
   return {
     generation: 0,
@@ -75,8 +69,7 @@ export function firstState(childNonce: string): RotationState {
  *
  * @param freshNonce the nonce of the next refresh token, if one is made
  * @param reuseIntervalMs the reuse interval (R), in ms
- * @param isHeld whether the request proves the key that the session is bound to. If so, tokens of every earlier generation are accepted,
- * too
+ * @param isHeld whether the request proves the session's key. If so, tokens of every earlier generation are accepted, too
  */
 export function decide(
   state: RotationState,

@@ -17,10 +17,7 @@ export type ElevateOutcome =
   | { readonly ok: true; readonly session: Session }
   | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
 
-/**
- * - `other_key`: the session has another key, which is in use or was registered a moment ago.
- * - `outdated`: the refresh token was replaced long ago.
- */
+/** `other_key`: the session has another key, in use or registered a moment ago. `outdated`: the refresh token was replaced long ago. */
 export type RegisterKeyOutcome =
   | { readonly ok: true; readonly session: Session; readonly now: StoreMs }
   | { readonly ok: false; readonly reason: "other_key" | "outdated" | "revoked" | "unknown" };
@@ -42,12 +39,9 @@ export type RotateOutcome =
     }
   /** The session has ended: its token was reused (`reuse`), or a client without its device key also holds a token (`two_holders`). */
   | { readonly ok: false; readonly reason: "reuse" | "two_holders"; readonly subject: string }
-  /**
-   * The refresh was refused, and nothing was changed: a fresh device cookie of the session's key is missing, or the session lacks a
-   * required key.
-   */
+  /** Refused, and nothing was changed: a fresh device cookie of the session's key is missing, or the session lacks a required key. */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
-  /** The refresh was refused, and nothing was changed: the session is bound to a key, and the request proves no key or another key. */
+  /** Refused, and nothing was changed: the session is bound to a key, and the request proves no key or another key. */
   | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
   /**
    * - `revoked`: the session has been ended and its marker is still there.
@@ -120,9 +114,6 @@ export type RevocationBatch = {
   readonly cursor: string;
   /** When the batch was read. If several nodes were read, it is the earliest of their times. */
   readonly now: StoreMs;
-  /**
-   * False if there were more revocations at that time than the batch contains, for example if a relay has received only a part of them.
-   * Absent means that everything has been read.
-   */
+  /** False if the batch lacks revocations of that time, for example because a relay has received only some. Absent means true. */
   readonly isComplete?: boolean;
 };
