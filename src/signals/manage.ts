@@ -85,12 +85,7 @@ export async function getSubscription(
 /** A subscription, and when the session of its oldest undelivered signal ended; undefined if all are delivered. */
 export type Overseen = { readonly subscription: Subscription; readonly oldestWaitingAt: WallMs | undefined };
 
-/**
- * Returns subscriptions, each with the signal that has waited longest.
- *
- * @param id the only subscription to return; all are returned if absent
- * @throws ServiceError if it does not exist
- */
+/** Returns all subscriptions, or only `id`, each with the signal that has waited longest. @throws ServiceError if `id` does not exist */
 export async function overseeSubscriptions(deps: OversightDeps, id?: string): Promise<readonly Overseen[]> {
   const { subscriptions, log, store } = deps;
   const listed = id === undefined ? await subscriptions.list() : [await getSubscription(deps, id)];

@@ -1,7 +1,4 @@
-/**
- * The model of signals. A signal notifies receivers that do not watch the revocation feed that a session has ended. Like the model of
- * sessions, this is plain data.
- */
+/** The model of signals, as plain data. A signal tells receivers that do not watch the revocation feed that a session has ended. */
 import { hash } from "node:crypto";
 import type { EndReason, SessionId } from "../session/model.ts";
 import type { StoreMs, WallMs } from "../session/time.ts";

@@ -43,10 +43,7 @@ export type ReadOutcome =
   | { readonly ok: false; readonly reason: "behind"; readonly oldest: Cursor; readonly lost: number }
   | { readonly ok: false; readonly reason: "rewound" };
 
-/**
- * `lost`: another instance has the lease, or the subscription was deleted; the caller stops without reporting it. `rewound`: the store
- * has lost the position, as in ReadOutcome.
- */
+/** `lost`: another instance has the lease, or the subscription was deleted; the caller stops silently. `rewound`: as in ReadOutcome. */
 export type AdvanceOutcome = { readonly ok: true } | { readonly ok: false; readonly reason: "lost" | "rewound" };
 
 export interface SignalLog {
@@ -56,12 +53,7 @@ export interface SignalLog {
   /** Returns the partition of a session of which `onRevocation` (session/ports.ts) reports the end. It does no I/O. */
   partitionOf(hint: Pick<Revocation, "sid">): number;
 
-  /**
-   * Acquires or extends the leases of partitions, for `ms` from now on.
-   *
-   * @param holder the name of the instance: letters and digits
-   * @returns the leases that the instance has now; other instances have the rest
-   */
+  /** Acquires or extends leases for `ms`, and returns those that the instance has now. @param holder its name: letters and digits */
   lease(partitions: readonly number[], holder: string, ms: number): Promise<readonly Lease[]>;
 
   /** Releases leases, so that other instances need not wait until they expire. */
@@ -116,19 +108,12 @@ export interface SubscriptionStore {
   repair(): Promise<void>;
 
   /**
-   * Replaces the definition.
-   *
-   * @param before the definition from which the new one was made (`definitionOf`)
-   * @returns false if another definition is stored now, or if the subscription does not exist. The methods that follow also return false
-   * if the subscription does not exist
+   * Replaces the definition if `before`, from which the new one was made (`definitionOf`), is still stored; otherwise returns false.
+   * This method and those that follow also return false if the subscription does not exist.
    */
   define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean>;
 
-  /**
-   * Pauses or resumes a subscription. The cursors stay; resuming sets `failures` to 0.
-   *
-   * @param before the state that the subscription must have; if it has another state, nothing changes
-   */
+  /** Pauses or resumes a subscription, only from the state `before` if it is given. Cursors stay; resuming sets `failures` to 0. */
   setState(id: string, state: SubscriptionState, before?: SubscriptionState): Promise<boolean>;
 
   /** Moves all cursors to the present end of the log, so that earlier signals are not delivered. The counters stay. */

@@ -1,6 +1,4 @@
-/**
- * Returns a function that runs work under a key after all earlier work under this key has ended, whether or not the earlier work failed.
- */
+/** Returns a function that runs work under a key once all earlier work under this key has ended, even if that work failed. */
 export function createSequences(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   const latest = new Map<string, Promise<unknown>>();
   return async (key, work) => {

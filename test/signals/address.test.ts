@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { type AddressClass, classifyAddress } from "../../src/signals/send/address.ts";
-import { parseTarget } from "../../src/signals/send/target.ts";
+import { type AddressClass, classifyAddress, parseTarget } from "../../src/signals/send/target.ts";
 
 const CLASSES: Readonly<Record<AddressClass, readonly string[]>> = {
   public: [

@@ -16,10 +16,7 @@ export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecr
   readonly events: Pick<DeliveryDeps["events"], "onFailure">;
 };
 
-/**
- * Sends a signal once. Returns why the receiver did not accept it (undefined if it did), and whether the receiver asks for a pause. It
- * never rejects.
- */
+/** Sends a signal once. Returns why the receiver did not accept it (or undefined), and whether it asks for a pause. It never rejects. */
 export async function attempt(
   { issuer, signClaims, openSecret, sender, wallClock, events }: AttemptDeps,
   subscription: PushSubscription,

@@ -16,10 +16,7 @@ export type Destination = {
 
 /** How many requests begin in one turn. Each may need a signature, which takes some 0.1 ms. */
 const PER_TURN = 8;
-/**
- * The most requests that begin in one turn. For each ms that a turn is late, one more request than PER_TURN is allowed, because a busy
- * thread has few turns.
- */
+/** The most requests that begin in one turn: one more than PER_TURN for each ms that a turn is late, as a busy thread has few turns. */
 const MAX_PER_TURN = 32;
 
 interface DispatchListener {

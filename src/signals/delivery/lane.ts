@@ -29,10 +29,7 @@ const MAX_REFUSALS = 10;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 3_600_000;
 
-/**
- * Returns the delay of a retry, in ms. @param fraction a random number from 0 to 1: the delay is this share of the longest delay (full
- * jitter)
- */
+/** Returns the delay of a retry, in ms: `fraction`, a random number from 0 to 1, of the longest delay (full jitter). */
 export function backoffMs(failures: number, fraction: number): number {
   return fraction * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(failures - 1, 30));
 }
@@ -130,12 +127,7 @@ export class Lane {
     return taken;
   }
 
-  /**
-   * Records the result of an attempt.
-   *
-   * @param fraction a random number from 0 to 1
-   * @returns `pause` if the receiver has failed for too long
-   */
+  /** Records the result of an attempt. Returns `pause` if the receiver has failed for too long. @param fraction random, from 0 to 1 */
   settle(item: Item, error: DeliveryError | undefined, now: number, fraction: number): "pause" | undefined {
     this.#inFlight--;
     if (error === undefined) {
@@ -157,8 +149,7 @@ export class Lane {
 
   #fail(item: Item, error: DeliveryError, now: number, fraction: number): void {
     const acceptedAt = this.#lastAcceptedAt ?? -1;
-    // If a lane is full of refused signals, no other signal can be accepted between two attempts. An acceptance since this signal's first
-    // failure is then enough.
+    // While a lane is full of refused signals, no other can be accepted between two attempts: one since the first failure is enough.
     const since = this.#held >= MAX_LANE ? item.firstFailedAt : item.lastFailedAt;
     if (error === "refused" && acceptedAt >= (since ?? now)) item.refusals++;
     if (item.attempts++ === 0) item.line.tried++;
@@ -181,8 +172,7 @@ export class Lane {
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
-    // `line.ahead` does not change: the log entries that `settled` describes after this signal are counted in it already, or were
-    // subtracted above.
+    // `line.ahead` does not change: it counts the entries after this signal already, or they were subtracted above.
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 

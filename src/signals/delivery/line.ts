@@ -14,10 +14,7 @@ export type Item = LoggedSignal & {
   firstFailedAt: number | undefined;
   lastFailedAt: number | undefined;
   retryAt: number;
-  /**
-   * The finished log entries between this signal and the next undelivered signal. The cursor cannot move past them before this signal is
-   * delivered or given up.
-   */
+  /** The finished log entries between this signal and the next undelivered one. The cursor passes them only after this signal. */
   readonly after: Settled;
 };
 

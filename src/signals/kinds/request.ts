@@ -27,10 +27,7 @@ export const KINDS: Readonly<Record<PushKind, Kind>> = {
   ssf_push: { request: ssfPushRequest, accepts: (status) => status === 202 },
 };
 
-/**
- * Returns undefined if the receiver has accepted the signal, otherwise the error that its status means. The text of a response is never
- * read.
- */
+/** Returns undefined if the receiver has accepted the signal, otherwise the error that its status means. The body is never read. */
 export function errorOfStatus(kind: PushKind, status: number): DeliveryError | undefined {
   if (KINDS[kind].accepts(status)) return undefined;
   if (status >= 300 && status < 400) return "redirected";

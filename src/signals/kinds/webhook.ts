@@ -1,7 +1,4 @@
-/**
- * Makes the requests of Standard Webhooks 1.0
- * (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
- */
+/** Makes the requests of Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks, spec/standard-webhooks.md). */
 import { createHmac, createPrivateKey, sign } from "node:crypto";
 import { secondsOf } from "../../session/time.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
@@ -42,12 +39,7 @@ export function webhookRequest(
   return { url: endpoint, headers, body };
 }
 
-/**
- * Returns the signers of one or more secrets, separated by spaces. While a secret is being replaced, requests have two signatures: one
- * made with the old secret, and one with the new secret.
- *
- * @throws RangeError
- */
+/** Returns a signer for each of the secrets, which spaces separate: two while a secret is being replaced. @throws RangeError */
 export function parseWebhookSecrets(text: string): readonly ((signed: string) => string)[] {
   const signers = text.split(" ").map((secret) => signerOf(secret));
   if (signers.length > 4) throw new RangeError("at most four secrets");

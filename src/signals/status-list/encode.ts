@@ -3,10 +3,7 @@ import { LIST_SIZE } from "./place.ts";
 
 const EVERY_BIT = 0xff;
 
-/**
- * The compression looks only for repetitions of a single byte, because a list consists of runs of zeros between random bits. As measured,
- * other strategies make a list of 10,000 indices hardly smaller, and take up to a hundred times as long.
- */
+/** A list is runs of zeros between random bits. Other strategies make it hardly smaller, and take up to a hundred times as long. */
 const COMPRESSION = { level: 9, strategy: constants.Z_RLE };
 
 /** Encodes a byte array as `lst`: ZLIB, in base64url (draft-ietf-oauth-status-list section 4.1). */

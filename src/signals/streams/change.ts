@@ -10,10 +10,7 @@ export type ChangeDeps = { readonly subscriptions: SubscriptionStore };
 /** How often a change is tried again if the stream is changed at the same time. */
 const MAX_TRIES = 8;
 
-/**
- * Returns the name of the requester's credential, by which a receiver is identified. @throws ServiceError if the request has no named
- * credential
- */
+/** Returns the name of the requester's credential, which identifies a receiver. @throws ServiceError if the request has none */
 export function ownerOf({ adminName }: Requester): string {
   if (adminName === undefined) throw new ServiceError("E001_AUTH_FAILURE");
   return adminName;
@@ -45,12 +42,7 @@ export async function changeOwn(
   return changed;
 }
 
-/**
- * Replaces the definition of a stream by one that is made from it. It tries again if the stream is changed by another request at the same
- * time.
- *
- * @throws ServiceError
- */
+/** Replaces a stream's definition by one made from it, and tries again if another request changes it meanwhile. @throws ServiceError */
 export async function changeStream(
   deps: ChangeDeps,
   id: string,

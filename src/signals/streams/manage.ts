@@ -29,12 +29,7 @@ const MAX_OWN_STREAMS = 32;
 
 const creations = createSequences();
 
-/**
- * Creates a stream. An instance creates the streams of a receiver one after the other, because concurrent calls would not count each
- * other's streams towards the limit.
- *
- * @throws ServiceError
- */
+/** Creates a stream. A receiver's streams are created one after the other, so that all count towards the limit. @throws ServiceError */
 export async function createStream(
   deps: StreamDeps,
   wanted: StreamProperties,

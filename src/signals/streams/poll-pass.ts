@@ -5,7 +5,6 @@
  * The cursor of a partition moves up to the first signal that is not acknowledged. Acknowledgements of later signals are remembered only
  * by this instance; another instance may return those signals again.
  */
-
 import { passes, type SignalFilter } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal, SignalLog } from "../ports.ts";
 

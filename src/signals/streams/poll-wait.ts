@@ -28,10 +28,7 @@ export class WaitingPolls {
 
 type Wait = {
   readonly leftMs: number;
-  /**
-   * How long to wait after the first notification, in ms. It is `GATHER_MS` for the first wait of a poll, and after that the value that
-   * the previous wait has returned.
-   */
+  /** How long to wait after the first notification, in ms: GATHER_MS for a poll's first wait, then what the previous wait returned. */
   readonly gatherMs: number;
 };
 

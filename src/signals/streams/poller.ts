@@ -49,12 +49,7 @@ export class Poller {
     this.#deps = deps;
   }
 
-  /**
-   * Serves one poll.
-   *
-   * @param stopped aborted when the poll must stop waiting
-   * @throws ServiceError
-   */
+  /** Serves one poll. @param stopped is aborted when the poll must stop waiting @throws ServiceError */
   async poll(id: string, request: Poll, requester: Requester, stopped: AbortSignal): Promise<Polled> {
     let stream = await this.#settleEvents(await this.#find(id, requester), request.verdicts);
     const { maxEvents = MAX_EVENTS, returnImmediately } = request;

@@ -51,11 +51,7 @@ async function changeSubjects(
   });
 }
 
-/**
- * Returns the subject that an identifier (RFC 9493) names; undefined if it does not name a subject of this service.
- *
- * @throws ServiceError
- */
+/** Returns the subject of this service that an identifier (RFC 9493) names; undefined if it names none. @throws ServiceError */
 function subjectOf(identifier: object, issuer: string): string | undefined {
   const { format, user, iss, sub, id, email } = identifier as Readonly<Record<string, unknown>>;
   if (typeof format !== "string") throw invalidRequest("subject.format", "is required");

@@ -5,9 +5,7 @@ import type { Verdicts } from "./poll-pass.ts";
 const MAX_REMEMBERED = 4_096;
 const NONE: Verdicts = new Map();
 
-/**
- * Remembers which signals the receivers of streams have accepted or refused, while a cursor has not passed them. The first verdict counts.
- */
+/** Remembers which signals receivers have accepted or refused, until a cursor has passed them. The first verdict counts. */
 export class VerdictMemory {
   readonly #verdicts = new Map<string, Verdicts>();
   readonly #passes = createSequences();
@@ -22,9 +20,8 @@ export class VerdictMemory {
   }
 
   /**
-   * Runs a pass (poll-pass.ts) with the remembered verdicts. Then it remembers the verdicts that the pass left open, and the verdicts
-   * that arrived in the meantime. Passes of a stream run one after the other, so that no pass restores verdicts that another pass has
-   * settled.
+   * Runs a pass (poll-pass.ts) with the remembered verdicts, then remembers those that it left open or that arrived meanwhile. Passes of a
+   * stream run one after the other, so that no pass restores verdicts that another one has settled.
    */
   settle<T extends { readonly open: Verdicts }>(stream: string, pass: (verdicts: Verdicts) => Promise<T>): Promise<T> {
     return this.#passes(stream, async () => {
