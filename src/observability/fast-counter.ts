@@ -1,7 +1,6 @@
 /**
- * A counter with one or two labels, for values that every request counts. The counter of prom-client builds a text from the labels for each
- * increment. This counter looks up the value by the labels themselves, and allocates nothing. The difference matters because a flood of bad
- * credentials increments four counters per request.
+ * A counter with one or two labels. prom-client builds a text from the labels for each increment; this one finds the value by the labels
+ * themselves, and allocates nothing. That matters because a flood of bad credentials increments four counters per request.
  */
 import type { Registry } from "prom-client";
 

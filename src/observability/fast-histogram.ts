@@ -1,8 +1,6 @@
 /**
- * A histogram for measurements of every request.
- * The histogram of prom-client builds a text for the labels of each observation, even if its caller keeps `labels(…)`. Here the caller
- * keeps the series, and observing allocates nothing. In an alternating measurement, prom-client takes 0.35 µs and this one 0.04 µs, and a
- * refresh observes twice.
+ * A histogram for measurements of every request. prom-client builds a text for the labels of each observation, even if its caller keeps
+ * `labels(…)`. Here the caller keeps the series, and observing allocates nothing: it takes 0.04 µs instead of 0.35, twice in a refresh.
  */
 import type { MetricValue, Registry } from "prom-client";
 

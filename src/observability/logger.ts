@@ -51,11 +51,10 @@ const MAX_ENTRIES = 50;
 const suppressors = new WeakMap<Logger, (level: Level, fields: Fields) => boolean>();
 
 /**
- * Counts a line as suppressed if its event has used up its lines of this second. Code that logs may call this function before it collects
- * further fields: a flood of bad credentials causes few lines, and collecting each field takes time.
+ * Counts a line as suppressed if its event has used up its lines of this second. If this returns true, the line must not be logged. Code
+ * may call it before it collects further fields of a line, which takes time that matters in a flood of bad credentials.
  *
  * @param fields the fields that the kind of the line depends on
- * @returns whether the line is suppressed; the caller must not log it then
  */
 export function suppressLine(log: Logger, level: Level, fields: Fields): boolean {
   return suppressors.get(log)?.(level, fields) ?? false;
@@ -156,10 +155,7 @@ const MAX_KINDS = 256;
 /** A kind of log lines, with the level and the fields from which it was determined. */
 type Kind = { readonly event: string; readonly kind: string; readonly level: Level; readonly fields: Fields };
 
-/**
- * Returns a function that determines the kind of a log line. It remembers the last kind for each reason or limit, because determining a
- * kind takes most of the time that a suppressed line costs.
- */
+/** Returns a function that determines the kind of a line. It keeps the last one for each reason or limit, because finding it is slow. */
 function rememberKinds(): (level: Level, fields: Fields) => Kind {
   const known = new Map<unknown, Kind>();
   return (level, { event: given, reason, limit, admin }) => {

@@ -94,10 +94,7 @@ function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (co
   };
 }
 
-/**
- * Returns the code of an abort. Connect gives its own reason, such as the caller's deadline. Any other reason means that the caller
- * disconnected.
- */
+/** Returns the code of an abort: that of Connect's reason, such as a deadline. Any other reason means that the caller disconnected. */
 function codeOfAbort({ reason }: AbortSignal): string {
   return reason instanceof ConnectError ? codeOf(reason) : nameOf(Code.Canceled);
 }

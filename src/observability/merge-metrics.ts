@@ -1,10 +1,7 @@
 import { AggregatorRegistry } from "prom-client";
 import type { MetricValues } from "./metrics.ts";
 
-/**
- * Merges the metrics of several processes into those of one service. Each metric is merged by its aggregator, which is the sum by
- * default.
- */
+/** Merges the metrics of several processes into those of one service, each by its aggregator, which is the sum by default. */
 export async function mergeMetrics(all: readonly (readonly MetricValues[])[]) {
   // The library's types declare the values as an array of objects without members.
   const registry = AggregatorRegistry.aggregate(all.map((values) => [...values]));

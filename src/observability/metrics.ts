@@ -25,12 +25,7 @@ export type Metrics = {
   watchWaiting(count: () => number): void;
   /** Records the duration of a command of the store, in seconds. @param replied whether the store responded */
   stored(operation: string, replied: boolean, seconds: number): void;
-  /**
-   * Adds a gauge.
-   *
-   * @param read returns the values at each exposition
-   * @param merge how the values of several workers are combined; a sum by default
-   */
+  /** Adds a gauge. @param read returns its values at each exposition @param merge how the values of several workers combine (sum) */
   gauge(name: string, help: string, read: ReadSamples, merge?: Merge): void;
   /** Returns the same metrics as objects. */
   values(): Promise<readonly MetricValues[]>;

@@ -1,13 +1,12 @@
 import type { Logger } from "./logger.ts";
+import type { Metrics } from "./metrics.ts";
 
-/** How long a fault is not reported again, in ms, because every request during an outage causes the fault. */
+/** How long a fault, or a cause of overload, is not logged again, in ms: every request at that time would log it. */
 const QUIET_MS = 10_000;
 /** How many different faults are remembered. If there are more, all are forgotten, and may be reported again. */
 const MAX_FAULTS = 100;
 
-/**
- * Reports that a store is unavailable. Each kind of fault is logged when it first occurs, and again every ten seconds while it continues.
- */
+/** Reports that a store is unavailable. Each kind of fault is logged when it first occurs, and every ten seconds while it continues. */
 export function outageLog(log: Pick<Logger, "error">, clock: () => number = Date.now): (error: Error) => void {
   const reportedAt = new Map<string, number>();
   return (error) => {
@@ -16,5 +15,25 @@ export function outageLog(log: Pick<Logger, "error">, clock: () => number = Date
     if (reportedAt.size >= MAX_FAULTS) reportedAt.clear();
     reportedAt.set(error.message, now);
     log.error({ event: "store_unavailable", fault: error.message }, "store_unavailable");
+  };
+}
+
+/** Reports refusals under overload. The metrics count all of them; the log gets one line per cause every ten seconds. */
+export function overloadReport(
+  log: Pick<Logger, "warn">,
+  metrics: Pick<Metrics, "refused">,
+  clock: () => number = Date.now,
+): (cause: "store" | "event_loop") => void {
+  const causes = { store: { loggedAt: -QUIET_MS, refused: 0 }, event_loop: { loggedAt: -QUIET_MS, refused: 0 } };
+  return (cause) => {
+    metrics.refused(cause);
+    const state = causes[cause];
+    const now = clock();
+    state.refused++;
+    // The absolute value is compared, so that the log does not become silent when a clock is set back.
+    if (Math.abs(now - state.loggedAt) < QUIET_MS) return;
+    log.warn({ event: "overloaded", cause, refused: state.refused }, "overloaded");
+    state.loggedAt = now;
+    state.refused = 0;
   };
 }

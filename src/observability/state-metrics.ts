@@ -63,10 +63,7 @@ function ages(keys: readonly KeyState[], now: number) {
   return [...oldest.values()];
 }
 
-/**
- * Caches the result of `read`. If the result is old it is read again, in the background if that takes long. Returns undefined after a
- * failure.
- */
+/** Caches the result of `read`, and reads it again when it is old, in the background if that is slow. It is undefined after a failure. */
 function kept(read: () => Promise<number>, lifeMs: number, clock: () => number): () => Promise<number | undefined> {
   let readAt = Number.NEGATIVE_INFINITY;
   let last: number | undefined;

@@ -16,10 +16,7 @@ import type { TraceLimits } from "./sampler.ts";
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const OPTIONS = { kind: SpanKind.SERVER } as const;
 
-/**
- * Creates a span for each request that is recorded. Other requests skip the tracer: most requests of a busy instance are not recorded,
- * and the tracer would cost each of them some microseconds.
- */
+/** Creates a span for each recorded request. Most requests of a busy instance are not recorded: they skip the tracer, to save some µs. */
 export function traceRequests(tracer: Tracer, handler: Handler, limits: TraceLimits | undefined): Handler {
   return (request, response) => {
     if (limits?.bucket.isEmpty() === true) {
