@@ -101,8 +101,11 @@ const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
 
 const source = (file: string): string => readFileSync(join(SRC, file), "utf8");
 
+/** Returns what a file imports, including what it loads later by `import()`. */
 const importsOf = (file: string): string[] =>
-  [...source(file).matchAll(/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g)].map((match) => match[1] as string);
+  [/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g, /\bimport\("([^"]+)"\)/g].flatMap((form) =>
+    [...source(file).matchAll(form)].map((match) => match[1] as string),
+  );
 
 /** Returns the path of an imported file from the root, without `src/`: `session/model.ts`, `gen/auth/v1/session_pb.ts`. */
 const target = (file: string, specifier: string) =>

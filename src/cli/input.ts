@@ -1,8 +1,9 @@
 /** Reads the input of a command: secrets and lists come from a file or standard input, never as arguments. */
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline/promises";
+import { readCommandLine } from "../config/command-line.ts";
+import type { Environment } from "../config/reader.ts";
 import { errorCode } from "../platform/files/error-code.ts";
-import { CommandError } from "./exit.ts";
+import { CommandError } from "./context.ts";
 
 /** Returns the name of an input in messages; the path `-` is standard input. */
 export const inputName = (path: string) => (path === "-" ? "standard input" : path);
@@ -16,6 +17,14 @@ export function readText(path: string, option = ""): string {
   }
 }
 
+/** Reads the token of a command. It is never an argument, because other users of the machine could see it. @throws CommandError */
+export function readToken(env: Environment, file: string | undefined): string {
+  const token = file === undefined ? (readCommandLine(env).token ?? readText("-")) : readText(file);
+  const bare = token.trim().replace(/^Bearer /i, "");
+  if (bare === "") throw new CommandError("there is no token to read");
+  return bare;
+}
+
 /** Reads the lines of a file that are not empty, without spaces around them. @throws CommandError */
 export function readLines(path: string): readonly string[] {
   return readText(path)
@@ -27,6 +36,7 @@ export function readLines(path: string): readonly string[] {
 /** Asks a question on a terminal; returns false if there is no terminal. */
 export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
+  const { createInterface } = await import("node:readline/promises");
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());

@@ -1,16 +1,15 @@
 /** Defines all commands. The code of a command is loaded when it runs. */
 import { Command } from "commander";
-import { addAdminTokenCommand } from "./admin-token/command.ts";
+import { addAdminTokenCommand } from "./admin-token.ts";
 import { addBackupCommands } from "./backup/command.ts";
-import { addCompletionCommand } from "./completion/command.ts";
-import { addConfigCommand } from "./config/command.ts";
-import type { Context } from "./context.ts";
+import { addCompletionCommand } from "./completion/script.ts";
+import { addConfigCommand } from "./config.ts";
+import { type Context, EXIT_CODES } from "./context.ts";
 import { addDoctorCommand } from "./doctor/command.ts";
-import { EXIT_CODES } from "./exit.ts";
-import { addForwardAuthCommand } from "./forward-auth/command.ts";
+import { addForwardAuthCommand } from "./forward-auth.ts";
 import { addKeysCommand } from "./keys/command.ts";
-import { addRedisAclCommand } from "./redis-acl/command.ts";
-import { addRelayCommand } from "./relay/command.ts";
+import { addRedisAclCommand } from "./redis-acl.ts";
+import { addRelayCommand } from "./relay.ts";
 import { addSessionsCommand } from "./sessions/command.ts";
 import { addSignalsCommand } from "./signals/command.ts";
 import { addTokenCommand } from "./token/command.ts";

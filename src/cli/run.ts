@@ -1,17 +1,10 @@
 /** Runs the command line: one command, its output and its exit code. */
-import { CommanderError } from "commander";
+import { type Command, CommanderError } from "commander";
 import { ConfigError, type Environment } from "../config/reader.ts";
-import type { Context } from "./context.ts";
-import { protectDashedIds } from "./dashed-ids.ts";
-import { CommandError, EXIT, type ExitCode } from "./exit.ts";
+import { CommandError, type Context, EXIT, type ExitCode } from "./context.ts";
 import { createProgram } from "./program.ts";
 
-/**
- * Runs a command of this process.
- *
- * @param args without the interpreter and the script
- * @param serve runs the service
- */
+/** Runs a command of this process. @param args without the interpreter and the script */
 export async function runCommandLine(
   args: readonly string[],
   env: Environment,
@@ -35,7 +28,6 @@ export async function runCommandLine(
   });
 }
 
-/** Runs a command. Its output and its exit code go to the context. */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   try {
     const program = createProgram(context);
@@ -51,4 +43,32 @@ function exitCodeOf(error: unknown, context: Context): ExitCode {
   if (!(error instanceof CommandError || error instanceof ConfigError)) throw error;
   context.note(error.message);
   return error instanceof CommandError ? error.exitCode : EXIT.failed;
+}
+
+/** Matches ids that begin with a dash. Options have one dash and one letter, or two dashes; ids have 23 or 43 characters. */
+const DASHED_ID = /^-(?:[^-].+|-(?:[\w-]{21}|[\w-]{41}))$/;
+
+const ID_ARGUMENTS = ["session-id", "kid"];
+
+/**
+ * Moves ids that begin with a dash, as one in 64 random ids does, behind `--`, where commander looks for no options. Values of options
+ * stay in place: commander accepts any text there.
+ */
+export function protectDashedIds(args: readonly string[], program: Command): readonly string[] {
+  let command = program;
+  const ids: string[] = [];
+  const others: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] as string;
+    if (arg === "--") return [...others, "--", ...ids, ...args.slice(at + 1)];
+    const option = command.options.find(({ short, long }) => arg === short || arg === long);
+    const takesId = command.registeredArguments.some((argument) => ID_ARGUMENTS.includes(argument.name()));
+    if (option?.required) others.push(arg, ...args.slice(++at, at + 1));
+    else if (option === undefined && takesId && DASHED_ID.test(arg)) ids.push(arg);
+    else {
+      others.push(arg);
+      command = command.commands.find((each) => each.name() === arg) ?? command;
+    }
+  }
+  return ids.length === 0 ? others : [...others, "--", ...ids];
 }

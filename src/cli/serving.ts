@@ -1,8 +1,7 @@
-/** The parts that are common to the commands that run a server. */
+/** What commands that run a server have in common. */
 import { once } from "node:events";
 import { errorMessage } from "../platform/files/error-code.ts";
-import type { Context } from "./context.ts";
-import { CommandError, usageError } from "./exit.ts";
+import { CommandError, type Context, usageError } from "./context.ts";
 
 export type Log = (line: object) => void;
 

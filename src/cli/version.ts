@@ -1,7 +1,4 @@
-/**
- * Returns the version of the package. This is a module of its own, because the package builder (join.ts) cannot join modules that use
- * `import.meta`.
- */
+/** This is a module of its own, because the package builder (join.ts) cannot join modules that use `import.meta`. */
 import { readFileSync } from "node:fs";
 
 /** Returns the version of the package, whose manifest lies beside the sources. */

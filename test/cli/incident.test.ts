@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { EXIT } from "../../src/cli/exit.ts";
+import { EXIT } from "../../src/cli/context.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";

@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { CallFailure } from "../../src/cli/admin-api/failure.ts";
-import { EXIT } from "../../src/cli/exit.ts";
+import { EXIT } from "../../src/cli/context.ts";
 import { callForMany, type Timing } from "../../src/cli/sessions/many.ts";
 
 describe("attempts", () => {

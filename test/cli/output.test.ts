@@ -1,9 +1,8 @@
 /** Texts, tables, times and progress as the commands print them. */
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { printable } from "../../src/cli/output/printable.ts";
 import { createProgress } from "../../src/cli/output/progress.ts";
-import { fields, table } from "../../src/cli/output/table.ts";
+import { fields, printable, table } from "../../src/cli/output/text.ts";
 import { moment, relative, span } from "../../src/cli/output/times.ts";
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 /** Values of variables as `config show` prints them. */
 import { describe, expect, test } from "vitest";
-import { shownDefault, shownValue, variableAsJson } from "../../src/cli/config/values.ts";
+import { shownDefault, shownValue, variableAsJson } from "../../src/cli/config.ts";
 
 describe("of what is set", () => {
   test.each([

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { createFeedPrinter } from "../../src/cli/watch/print.ts";
+import { createFeedPrinter } from "../../src/cli/watch/run.ts";
 import { startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { command, type Running, startCommand } from "./command.ts";

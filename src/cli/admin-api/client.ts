@@ -7,7 +7,7 @@ import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import type { Environment } from "../../config/reader.ts";
 import { errorCode } from "../../platform/files/error-code.ts";
-import { CommandError, usageError } from "../exit.ts";
+import { CommandError, usageError } from "../context.ts";
 import { readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
 import type { ConnectionOptions } from "./options.ts";
@@ -24,7 +24,7 @@ export type AdminApi = {
   readonly failure: (error: unknown) => CommandError;
 };
 
-/** Returns the URL of the admin API and the credential for it. @throws CommandError */
+/** The credential is undefined if only a client certificate is given. @throws CommandError */
 function connectionOf(env: Environment, options: ConnectionOptions) {
   const config = readCommandLine(env);
   const given = options.url === undefined ? undefined : baseUrl(options.url);
@@ -33,7 +33,7 @@ function connectionOf(env: Environment, options: ConnectionOptions) {
   if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
   const first = readCredential(url, options, config);
   const isFile = options.tokenFile !== undefined && options.tokenFile !== "-";
-  /** Returns the token; undefined if only a client certificate is given. A token file is read at each call, because tokens are rotated. */
+  // A token file is read again at each call, because tokens are rotated.
   const credential = isFile ? () => readCredential(url, options, config) : () => first;
   return { url, credential, nodeOptions: tlsOptions(options) };
 }
@@ -41,7 +41,6 @@ function connectionOf(env: Environment, options: ConnectionOptions) {
 /** Returns the address and the credential of the admin API as options for `createVerifier`. @throws CommandError */
 export function adminApiOf(env: Environment, options: ConnectionOptions) {
   const { url: adminUrl, credential, nodeOptions } = connectionOf(env, options);
-  // Without a token, a client certificate authenticates the calls.
   const adminToken = credential() === undefined ? {} : { adminToken: () => credential()?.token ?? "" };
   return { adminUrl, nodeOptions, ...adminToken };
 }
@@ -63,11 +62,8 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
         throw failure(error);
       }),
   };
-  const [client, signals] = [
-    createClient(SessionAdminService, transport),
-    createClient(SignalsAdminService, transport),
-  ];
-  return { url, client, signals, failure };
+  const client = createClient(SessionAdminService, transport);
+  return { url, client, signals: createClient(SignalsAdminService, transport), failure };
 }
 
 const bearer =

@@ -6,22 +6,19 @@ import { isLoopback } from "../../config/loopback.ts";
 import { adminToken } from "../../config/values.ts";
 import { errorCode } from "../../platform/files/error-code.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
-import { CommandError, EXIT } from "../exit.ts";
+import { CommandError, EXIT } from "../context.ts";
 import { inputName, readText } from "../input.ts";
 import type { ConnectionOptions } from "./options.ts";
 
-/** A token, its source (for messages), and the remedy if it is refused and a remedy is known. */
+/** A token, its source for messages, and what to do if it is refused. */
 export type Credential = { readonly token: string; readonly from: string; readonly remedy?: string };
 
 const OTHER_TOKENS =
   "a service with ADMIN_TOKENS or ADMIN_TOKENS_FILE takes only those: set ADMIN_TOKEN or give --token-file";
 
 /**
- * Returns the token to present. The token of a service on this machine is presented only to this machine, in case `--url` names another
- * one by mistake.
- *
- * @returns undefined with a client certificate and no token
- * @throws CommandError
+ * Returns the token to present; undefined with a client certificate and no token. The token of a service on this machine is presented only
+ * to this machine, in case `--url` names another one by mistake. @throws CommandError
  */
 export function readCredential(
   url: string,

@@ -2,7 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { errorCode } from "../../platform/files/error-code.ts";
-import { CommandError, EXIT, type ExitCode } from "../exit.ts";
+import { CommandError, EXIT, type ExitCode } from "../context.ts";
 import type { Credential } from "./credential.ts";
 
 /**
@@ -30,13 +30,8 @@ export function callFailure(error: unknown, url: string, credential: Credential 
   if (error instanceof CommandError) return error;
   const failed = ConnectError.from(error);
   const [message, exitCode, kind] = meaningOf(failed, url, credential ?? { from: "the client certificate" });
-  return new CallFailure(
-    failed.code,
-    message,
-    exitCode,
-    kind,
-    retryAfterMs(failed.metadata.get("retry-after"), Date.now()),
-  );
+  const waitMs = retryAfterMs(failed.metadata.get("retry-after"), Date.now());
+  return new CallFailure(failed.code, message, exitCode, kind, waitMs);
 }
 
 type Meaning = readonly [message: string, exitCode: ExitCode, kind: FailureKind];
@@ -73,16 +68,14 @@ function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Cred
     case Code.FailedPrecondition:
       return [error.rawMessage, EXIT.failed, "refused"];
   }
-  // An internal error of the service may concern one instance, or be temporary. An error without the service's detail comes from
-  // something that is not an admin API.
+  // An internal error of the service may be temporary. An error without the service's detail comes from another program.
   const kind = detailOf(error) === undefined ? "lasting" : "passing";
   return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed, kind];
 }
 
-/** Returns whether the service has responded. Any response has headers. */
+/** Any response has headers. */
 const hasResponded = ({ metadata }: ConnectError) => !metadata.keys().next().done;
 
-/** Returns the detail of an error that the service itself has sent. */
 const detailOf = (error: ConnectError) => error.findDetails(ErrorDetailSchema)[0]?.code;
 
 /** Returns the wait in ms that `Retry-After` names, in seconds or as a date (RFC 9110 section 10.2.3). */

@@ -1,6 +1,6 @@
 /** The options of every command that calls the admin API. */
 import type { Command } from "commander";
-import { CALL_EXIT_CODES } from "../exit.ts";
+import { CALL_EXIT_CODES } from "../context.ts";
 
 export type ConnectionOptions = {
   readonly url?: string;

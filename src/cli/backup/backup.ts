@@ -1,12 +1,29 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { errorCode } from "../../platform/files/error-code.ts";
+/** Backs up the embedded store, the key ring and the admin token. */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { type Config, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/reader.ts";
+import { errorCode, errorMessage } from "../../platform/files/error-code.ts";
 import { ownerFault } from "../../platform/files/protection.ts";
+import { checkDatabase } from "../../store/embedded/check.ts";
+import { copyDatabase } from "../../store/embedded/copy.ts";
+import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import type { Context } from "../context.ts";
-import { CommandError, refusing } from "../exit.ts";
-import { copyStore, copyWhole, embeddedFiles, type Files, filesOf } from "./files.ts";
+import { CommandError, type Context, refusing } from "../context.ts";
+import { createProgress } from "../output/progress.ts";
 
 export async function backUp(context: Context, directory: string, options: { readonly json?: boolean }): Promise<void> {
   const { files } = embeddedFiles(context.env);
@@ -16,7 +33,7 @@ export async function backUp(context: Context, directory: string, options: { rea
   try {
     await copyAll(files, to);
   } catch (error) {
-    // The directory was empty when the backup began. The incomplete backup is removed, because the next attempt needs an empty directory.
+    // The directory was empty before. The next attempt needs an empty one, so the incomplete backup is removed.
     for (const name of readdirSync(directory)) rmSync(join(directory, name));
     throw error;
   }
@@ -34,8 +51,8 @@ async function copyAll(files: Files, to: Files): Promise<void> {
 }
 
 /**
- * Creates the directory of a backup, or accepts an existing empty one. The owner of the directory must be trusted, because the owner could
- * read or replace the backup. @throws CommandError
+ * Creates the directory of a backup, or accepts an empty one whose owner is trusted: the owner could read or replace the backup.
+ * @throws CommandError
  */
 async function makeEmpty(directory: string): Promise<void> {
   try {
@@ -47,5 +64,67 @@ async function makeEmpty(directory: string): Promise<void> {
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`${directory} cannot be used (${errorCode(error)})`);
+  }
+}
+
+/** The files of a service on its embedded store, or those of a backup. */
+export type Files = {
+  readonly store: string;
+  readonly keys: string;
+  /** This file exists only if the service has generated its own token. */
+  readonly adminToken: string;
+};
+
+export const filesOf = (directory: string): Files => ({
+  store: join(directory, "sessions.db"),
+  keys: join(directory, "keys.json"),
+  adminToken: join(directory, ADMIN_TOKEN_FILE),
+});
+
+/** Returns the files of the service. @throws CommandError if it does not use the embedded store */
+export function embeddedFiles(env: Environment): { readonly config: Config; readonly files: Files } {
+  const config = readConfig(env);
+  if (config.redis !== undefined) {
+    throw new CommandError("REDIS_URL is set: sessions are in Redis; docs/operations.md has how to copy it");
+  }
+  return { config, files: { ...filesOf(config.dataDir), keys: config.keysFile } };
+}
+
+/** Copies a store, including its -wal file, to a new file for its owner alone, and flushes it to the disk. @throws CommandError */
+export async function copyStore(from: string, to: string): Promise<void> {
+  const progress = createProgress("copying", 100);
+  const umask = process.umask(0o077); // With this mask, SQLite creates a file that other users cannot read.
+  try {
+    await copyDatabase(from, to, (share) => progress.update(Math.floor(share * 100)));
+  } catch (error) {
+    throw new CommandError(`${from} cannot be copied: ${errorMessage(error)}`);
+  } finally {
+    process.umask(umask);
+    progress.end();
+  }
+  const problem = checkDatabase(to);
+  if (problem !== undefined) throw new CommandError(`the copy ${to} is damaged (${problem}): ${from} may be, too`);
+  sync(to);
+  sync(dirname(to));
+}
+
+/** Copies a file to a new file that only its owner can read, and flushes it to the disk. @throws CommandError */
+export function copyWhole(from: string, to: string): void {
+  try {
+    copyFileSync(from, to, constants.COPYFILE_EXCL);
+    chmodSync(to, 0o600);
+    sync(to);
+    sync(dirname(to));
+  } catch (error) {
+    throw new CommandError(`${from} cannot be copied: ${(error as Error).message}`);
+  }
+}
+
+export function sync(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
   }
 }

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
-import type { Context } from "../context.ts";
-import { EXIT_CODES } from "../exit.ts";
+import { type Context, EXIT_CODES } from "../context.ts";
 
 export function addBackupCommands(program: Command, context: Context): void {
   program

@@ -10,9 +10,8 @@ import { isInUse } from "../../store/embedded/copy.ts";
 import { createEmbeddedStore } from "../../store/embedded/store.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import type { Context } from "../context.ts";
-import { CommandError, refusing } from "../exit.ts";
-import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, sync } from "./files.ts";
+import { CommandError, type Context, refusing } from "../context.ts";
+import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, sync } from "./backup.ts";
 
 type Options = { readonly sessions: "end" | "keep"; readonly force?: boolean; readonly json?: boolean };
 
@@ -48,12 +47,7 @@ export async function restore(context: Context, directory: string, options: Opti
   }
 }
 
-/**
- * Checks who can write to a backup, because they determine who is signed in after the restore. Only the current user or the owner of
- * DATA_DIR may.
- *
- * @throws CommandError
- */
+/** Checks that only the current user and the owner of DATA_DIR can write to a backup, which decides who is signed in. @throws CommandError */
 async function checkOwners(directory: string, from: Files, dataDir: string): Promise<void> {
   const service = statSync(dataDir, { throwIfNoEntry: false })?.uid;
   for (const path of [directory, from.store, `${from.store}-wal`, from.keys, from.adminToken]) {
@@ -111,14 +105,12 @@ function findPresent({ store, keys, adminToken }: Files, force: boolean): readon
   return present;
 }
 
-/** Moves the existing files into a new directory, and returns its name. */
 function moveAside({ dataDir }: Config, { keys }: Files, present: readonly string[]): string | undefined {
   if (present.length === 0) return undefined;
   const aside = join(dataDir, `replaced-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`);
   mkdirSync(aside, { mode: 0o700 });
   for (const path of present) {
-    // The key ring may be on another file system, where it cannot be renamed, so it is copied. The restored key ring later replaces the old
-    // file.
+    // The key ring may be on another file system, where it cannot be renamed. The restored key ring later replaces the old file.
     if (path === keys) copyWhole(keys, filesOf(aside).keys);
     else renameSync(path, join(aside, basename(path)));
   }
@@ -126,7 +118,7 @@ function moveAside({ dataDir }: Config, { keys }: Files, present: readonly strin
 }
 
 async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: string): Promise<void> {
-  // The record that a session has ended is kept for a minute longer than access tokens live, as the running service keeps it.
+  // Like the service, this keeps the record of an ended session for a minute longer than access tokens live.
   const store = createEmbeddedStore({
     path,
     clock: systemClock,

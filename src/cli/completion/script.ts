@@ -1,8 +1,26 @@
 /** Generates a self-contained completion script for a shell. The script starts no process. */
-import type { Command } from "commander";
+import { Argument, type Command } from "commander";
+import type { Context } from "../context.ts";
 import { type Node, nodesOf, type Values } from "./tree.ts";
 
-export function completionScript(shell: "bash" | "zsh" | "fish", program: Command): string {
+export function addCompletionCommand(program: Command, context: Context): void {
+  program
+    .command("completion")
+    .description("print a script that completes commands in a shell")
+    .addArgument(new Argument("<shell>", "the shell").choices(["bash", "zsh", "fish"]))
+    .addHelpText(
+      "after",
+      `
+  bash:  session-service completion bash > /etc/bash_completion.d/session-service
+  zsh:   session-service completion zsh > "\${fpath[1]}/_session-service"
+  fish:  session-service completion fish > ~/.config/fish/completions/session-service.fish
+
+Exit codes: 0 done, 2 wrong usage.`,
+    )
+    .action((shell) => context.print(completionScript(shell, program)));
+}
+
+function completionScript(shell: "bash" | "zsh" | "fish", program: Command): string {
   const nodes = nodesOf(program);
   const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
   return { bash, zsh, fish }[shell](nodes, paths).trimEnd();
@@ -24,7 +42,6 @@ const valueCases = (nodes: readonly Node[], complete: (values: Values) => string
     .map(({ path, word, values }) => `    '${path} ${word}') ${complete(values)}; return ;;`)
     .join("\n");
 
-/** Generates the script for bash. It walks down the tree of commands, one typed word at a time, to find the command to complete. */
 function bash(nodes: readonly Node[], paths: readonly string[]): string {
   const cases = nodes.map((node) => {
     const options = node.options.map(({ word }) => word).join(" ");

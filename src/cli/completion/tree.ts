@@ -12,7 +12,7 @@ export type Node = {
   readonly takesPath: boolean;
 };
 
-/** The possible values of an option: none, one of several words, a path, or a text that cannot be completed. */
+/** The possible values of an option: `text` cannot be completed, a list has all words. */
 export type Values = "none" | "path" | "text" | readonly string[];
 
 export function nodesOf(command: Command, path = ""): readonly Node[] {

@@ -10,7 +10,6 @@ export function checkBrowsers(report: Report, config: Config): void {
   if (report.findings.length === 0) report.ok("browsers keep the cookie, and send it from the allowed origins");
 }
 
-/** Checks the cookie for the service's own address. */
 function checkOwn(report: Report, { cookie, trustProxy, tlsCertFile }: Config, own: URL): void {
   const isSecure = own.protocol === "https:";
   const isLocal = isLoopback(own.hostname);
@@ -39,10 +38,8 @@ function checkOwn(report: Report, { cookie, trustProxy, tlsCertFile }: Config, o
       `set it to ${own.hostname} or a domain above, or remove it`,
     );
   } else if (domain !== undefined && !domain.includes(".") && domain !== "localhost") {
-    report.fault(
-      `COOKIE_DOMAIN is ${domain}, a whole top-level domain: browsers drop the cookie`,
-      "name your own domain",
-    );
+    const found = `COOKIE_DOMAIN is ${domain}, a whole top-level domain: browsers drop the cookie`;
+    report.fault(found, "name your own domain");
   }
 }
 

@@ -47,7 +47,6 @@ function isFor(certificate: X509Certificate, name: string): boolean {
   return (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
 }
 
-/** Returns the certificate if the file holds one, whether or not it is valid now. */
 function checkFile(report: Report, variable: string, path: string, now: number): X509Certificate | undefined {
   let certificate: X509Certificate;
   try {

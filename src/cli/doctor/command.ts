@@ -1,5 +1,7 @@
 import type { Command } from "commander";
-import type { Context } from "../context.ts";
+import { type Context, EXIT } from "../context.ts";
+import { countOf, printable, style } from "../output/text.ts";
+import type { Finding } from "./finding.ts";
 
 export function addDoctorCommand(program: Command, context: Context): void {
   program
@@ -16,5 +18,28 @@ rights of its user, its clock. Then it asks the service whether it is ready.
 
 Exit codes: 0 no fault, 1 a fault (with --strict: or a warning), 2 wrong usage.`,
     )
-    .action(async (options) => (await import("./run.ts")).runDoctor(context, options));
+    .action((options) => runDoctor(context, options));
+}
+
+const COLORS = { ok: "green", warning: "yellow", fault: "red" } as const;
+
+async function runDoctor(context: Context, options: { strict?: boolean; json?: boolean }): Promise<void> {
+  const { env, print, setExitCode } = context;
+  const { examine } = await import("./examine.ts");
+  const findings: Finding[] = [];
+  for await (const finding of examine({ env, clock: Date.now })) {
+    findings.push(finding);
+    if (!options.json) print(lineOf(finding));
+  }
+  const count = (level: Finding["level"]) => findings.filter((finding) => finding.level === level).length;
+  const [faults, warnings] = [count("fault"), count("warning")];
+  const isFailed = faults > 0 || (options.strict === true && warnings > 0);
+  if (isFailed) setExitCode(EXIT.failed);
+  if (options.json) print(JSON.stringify({ ok: !isFailed, findings }));
+  else print(`${countOf(faults, "fault")}, ${countOf(warnings, "warning")}`);
+}
+
+function lineOf({ level, check, found, remedy }: Finding): string {
+  const line = `${style(COLORS[level], level.padEnd(7))}  ${check.padEnd(14)}  ${printable(found)}`;
+  return remedy === undefined ? line : `${line}\n${" ".repeat(25)}→ ${printable(remedy)}`;
 }

@@ -26,7 +26,6 @@ export async function checkKeys(report: Report, config: Config, clock: () => num
   }
 }
 
-/** Checks the keys of security event tokens, if the key ring does not sign them. */
 export async function checkEventKeys({ ok, fault }: Report, config: Config): Promise<void> {
   const { signals, signalsRsaKeyFile: path } = config;
   if (!signals || path === undefined) return;

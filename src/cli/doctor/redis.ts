@@ -6,10 +6,7 @@ import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/operations.md). */
 const MAX_NODE_SKEW_MS = 5_000;
-/**
- * Tokens contain times of Redis's clock and are verified by this machine's clock, among others. The clocks must agree up to this
- * difference, in ms.
- */
+/** The tolerated difference between the clock of Redis, whose times are in tokens, and of this machine, which verifies them, in ms. */
 const MAX_OWN_SKEW_MS = 1_000;
 
 export async function checkRedis(report: Report, config: Config, clock: () => number): Promise<void> {
@@ -57,7 +54,6 @@ function checkNode(report: Report, node: NodeFacts, config: Config, target: Redi
   } else checkState(report, node, config, target);
 }
 
-/** Checks the state of a node that responds. */
 function checkState(report: Report, { at, info, refusesWrites }: NodeFacts, config: Config, target: RedisTarget): void {
   const field = (name: string) => info.get(name) ?? "";
   const role = field("role") === "slave" ? "replica" : "master";

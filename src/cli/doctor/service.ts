@@ -57,7 +57,7 @@ async function checkListener(
   return findings;
 }
 
-/** Checks whether ISSUER leads to this service, by the keys that are published there. */
+/** Checks by the published keys whether ISSUER leads to this service. */
 async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {
   if (issuer === undefined) return [];
   const url = issuer.replace(/\/+$/, "") + JWKS_PATH;

@@ -1,7 +1,6 @@
 /** `session-service keys …`: manages the key ring. It never prints a secret. */
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
-import type { Context } from "../context.ts";
-import { EXIT_CODES, usageError } from "../exit.ts";
+import { type Context, EXIT_CODES, usageError } from "../context.ts";
 import type { KeysOptions } from "./run.ts";
 
 const HELP = `Ages come from JWKS_MAX_AGE, ACCESS_TOKEN_TTL and SESSION_IDLE_TTL: set them as for the service.

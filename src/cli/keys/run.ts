@@ -7,6 +7,7 @@ import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../../tokens/r
 import { changeRingFile, createRingFile, readRing } from "../../tokens/ring-file.ts";
 import {
   type GenerateKey,
+  nextStep,
   type RingTimes,
   remove,
   revoke,
@@ -14,8 +15,9 @@ import {
   StepRefused,
   withoutSpent,
 } from "../../tokens/ring-steps.ts";
-import { CommandError, refusing } from "../exit.ts";
-import { ringAsJson, ringAsTable } from "./show.ts";
+import { CommandError, refusing } from "../context.ts";
+import { table } from "../output/text.ts";
+import { span } from "../output/times.ts";
 
 export type KeysOptions = {
   readonly file?: string;
@@ -99,4 +101,25 @@ function algOf(ring: Ring): SigningAlg {
   const alg = ring.signing.find((key) => key.state === "signing")?.alg ?? "";
   if (isSigningAlg(alg)) return alg;
   throw new CommandError("the ring has no signing key whose algorithm could be used on: give --alg");
+}
+
+/** Returns the keys of a ring, each with its possible next step. */
+const keysOf = (ring: Ring, times: RingTimes) =>
+  KEY_KINDS.flatMap((kind) => ring[kind].map((key) => ({ ...key, kind, next: nextStep(kind, key, times) })));
+
+export function ringAsTable(ring: Ring, now: number, times: RingTimes): string {
+  const rows = keysOf(ring, times).map(({ kind, kid, alg, state, since, next }) => {
+    const what = next === undefined ? "rotate replaces it" : `may ${next.step}`;
+    const when = next === undefined ? "" : now >= next.from ? " now" : ` from ${new Date(next.from).toISOString()}`;
+    return [kind, kid, alg, state, span(now - since), what + when];
+  });
+  return table([["kind", "kid", "alg", "state", "for", "next"], ...rows]);
+}
+
+export function ringAsJson(ring: Ring, _now: number, times: RingTimes): string {
+  const keys = keysOf(ring, times).map(({ kind, kid, alg, state, since, next }) => ({
+    ...{ kind, kid, alg, state, since: new Date(since).toISOString() },
+    ...(next !== undefined && { next: { step: next.step, from: new Date(next.from).toISOString() } }),
+  }));
+  return JSON.stringify({ keys });
 }

@@ -15,9 +15,7 @@ export function span(ms: number, round: (count: number) => number = Math.floor):
   return s < 172_800 ? `${round(s / 3600)}h` : `${round(s / 86_400)}d`;
 }
 
-/**
- * Formats an age: `5m ago`, `in 14d`. Future times are rounded, so that a lifetime is displayed correctly even a moment after its start.
- */
+/** Formats an age: `5m ago`, `in 14d`. A future time is rounded, so that a lifetime of 14 days is not shown as 13 days at its start. */
 export function relative(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${span(atMs - nowMs, Math.round)}` : `${span(nowMs - atMs)} ago`;
 }

@@ -28,7 +28,7 @@ export function addSessionsCommand(program: Command, context: Context): void {
     .option("--everyone", "those of everybody")
     .option("--created-before <time>", "with --everyone: only those created before, such as 2027-01-31T12:00:00Z", time)
     .option("--yes", "with --everyone: do not ask")
-    .action(async (options) => (await import("./end-all.ts")).endAllSessions(context, options));
+    .action(async (options) => (await import("./end.ts")).endAllSessions(context, options));
   const unbinding = "take the device key from a session: its browser can refresh without it, or register another";
   addCall(sessions, "unbind", unbinding)
     .argument("<session-id>", "its id")
@@ -67,7 +67,7 @@ function addReaders(sessions: Command, context: Context): void {
     .option("--session <session-id>", "to this session, live or not")
     .option("--subject <subject>", "to the last sessions of this user")
     .option("--limit <count>", "the most events to list", count, 100)
-    .action(async (options) => (await import("./events.ts")).listEvents(context, options));
+    .action(async (options) => (await import("./list.ts")).listEvents(context, options));
 }
 
 const retryOption = () =>

@@ -9,9 +9,8 @@ import {
 import { DAY_MS, duration } from "../../config/values.ts";
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallOptions } from "../admin-api/options.ts";
-import type { Context } from "../context.ts";
-import { usageError } from "../exit.ts";
-import { fields } from "../output/table.ts";
+import { type Context, usageError } from "../context.ts";
+import { fields } from "../output/text.ts";
 import { sessionFields } from "./view.ts";
 
 type Text = "clientId" | "userAgent" | "ipAddress" | "displayName" | "acr" | "replaces" | Time;

@@ -1,9 +1,10 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallOptions } from "../admin-api/options.ts";
-import type { Context } from "../context.ts";
-import { usageError } from "../exit.ts";
-import { readLines } from "../input.ts";
-import { table } from "../output/table.ts";
+import { CommandError, type Context, usageError } from "../context.ts";
+import { confirm, readLines } from "../input.ts";
+import { countOf, table } from "../output/text.ts";
+import { isoText } from "../output/times.ts";
 import { callForAll, reportRest, restAsJson, type WorkOptions } from "./leftovers.ts";
 
 export async function endSessions(
@@ -32,4 +33,70 @@ export async function endSessions(
   }
   const ended = done.filter(({ result }) => result).length;
   reportRest(context, items, options, outcome, `ended ${ended} of ${items.all.length} sessions`);
+}
+
+export type EndAllOptions = CallOptions &
+  WorkOptions & {
+    readonly subject?: string;
+    readonly except?: string;
+    readonly subjectsFrom?: string;
+    readonly everyone?: boolean;
+    readonly createdBefore?: Timestamp;
+    readonly yes?: boolean;
+  };
+
+export async function endAllSessions(context: Context, options: EndAllOptions): Promise<void> {
+  checkOptions(options);
+  if (options.everyone) return endEverybodys(context, options);
+  const { subject = "", subjectsFrom, except = "", json } = options;
+  // The list of subjects is read before the token. `checkOptions` has refused options that would read both from standard input.
+  const items = {
+    all: subjectsFrom === undefined ? [subject] : readLines(subjectsFrom),
+    isList: subjectsFrom !== undefined,
+  };
+  const api = openAdminApi(context.env, options);
+  const outcome = await callForAll(context, items, options, async (each, signal) => {
+    const request = { subject: each, exceptSessionId: except };
+    const response = await api.client.revokeSubjectSessions(request, { signal });
+    return response.revokedCount;
+  });
+  const { done, left } = outcome;
+  const endedCount = done.reduce((sum, { result }) => sum + result, 0);
+  const summary = `ended ${countOf(endedCount, "session")} of ${countOf(done.length, "user")}`;
+  if (json) {
+    context.print(JSON.stringify({ subjects: items.all.length, endedCount, ...restAsJson(outcome, "subject") }));
+  } else if (left.length === 0 && (done.length > 0 || items.all.length === 0)) context.print(summary);
+  reportRest(context, items, options, outcome, summary);
+}
+
+function checkOptions(options: EndAllOptions): void {
+  const { subject, subjectsFrom, everyone, except, createdBefore, yes, tokenFile, left } = options;
+  if ([subject, subjectsFrom, everyone].filter((given) => given !== undefined).length !== 1) {
+    throw usageError("give exactly one of --subject, --subjects-from and --everyone");
+  }
+  if (except !== undefined && subject === undefined) throw usageError("--except needs --subject");
+  if (createdBefore !== undefined && !everyone) throw usageError("--created-before needs --everyone");
+  if (left !== undefined && subjectsFrom === undefined) throw usageError("--left needs --subjects-from");
+  if (yes && !everyone) throw usageError("--yes needs --everyone");
+  if (subjectsFrom === "-" && tokenFile === "-") {
+    throw usageError("standard input has the subjects: give the token by another way");
+  }
+}
+
+async function endEverybodys(context: Context, options: EndAllOptions): Promise<void> {
+  const api = openAdminApi(context.env, options);
+  const { createdBefore: issuedBefore } = options;
+  const which = issuedBefore === undefined ? "every session" : `every session created before ${isoText(issuedBefore)}`;
+  if (!options.yes && !(await confirm(`End ${which} at ${api.url}? Their users must log in again.`))) {
+    throw new CommandError(`nothing was ended: confirm with --yes that ${which} at ${api.url} is to end`);
+  }
+  const items = { all: [which], isList: false };
+  const outcome = await callForAll(context, items, options, (_, signal) =>
+    api.client.revokeAllSessions({ issuedBefore }, { signal }),
+  );
+  reportRest(context, items, options, outcome, "");
+  const revokedUntilTime = outcome.done[0]?.result.revokedUntilTime;
+  const until = isoText(revokedUntilTime) || "now";
+  if (options.json) context.print(JSON.stringify({ endedUntilTime: until }));
+  else context.print(`ended every session that was created until ${until}`);
 }

@@ -1,9 +1,8 @@
 /** Makes a call for each item of a list, and writes the items that remain unfinished to a file, for the next attempt. */
 import { writeFileSync } from "node:fs";
 import { errorCode } from "../../platform/files/error-code.ts";
-import type { Context } from "../context.ts";
-import { CommandError, EXIT } from "../exit.ts";
-import { printable } from "../output/printable.ts";
+import { CommandError, type Context, EXIT } from "../context.ts";
+import { printable } from "../output/text.ts";
 import { callForMany, type Outcome } from "./many.ts";
 
 export type WorkOptions = {
@@ -13,17 +12,16 @@ export type WorkOptions = {
   readonly left?: string;
 };
 
-/** The items of a command, and whether they were given as a list. Unfinished items of a list are printed as a list. */
+/** The items of a command, and whether the user gave them as a list. */
 type Items = { readonly all: readonly string[]; readonly isList: boolean };
 
-/** Makes a call for each item, until all are done, the user interrupts, or retrying has taken too long. */
 export async function callForAll<Result>(
   context: Context,
   { all }: Items,
   options: WorkOptions,
   call: (item: string, signal: AbortSignal) => Promise<Result>,
 ): Promise<Outcome<string, Result>> {
-  // All items are written to the file first. So however this process ends, the file contains every unfinished item.
+  // All items are written first: however this process ends, the file contains every unfinished item.
   writeLeft(options.left, all);
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort();
@@ -39,7 +37,7 @@ export async function callForAll<Result>(
   }
 }
 
-/** Ends the command and reports the items that were refused or are unfinished. Returns if there are none. @param summary what was done */
+/** Ends the command if items were refused or are unfinished, and reports them. @throws CommandError */
 export function reportRest(
   context: Context,
   items: Items,
@@ -63,7 +61,6 @@ export function reportRest(
   throw new CommandError(lines.join("\n"), code ?? EXIT.failed);
 }
 
-/** Returns the refused and unfinished items, in a form for programs. */
 export const restAsJson = ({ refused, left }: Outcome<string, unknown>, name: string) => ({
   left,
   refused: refused.map(({ item, failure }) => ({ [name]: item, reason: failure.message })),

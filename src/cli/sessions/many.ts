@@ -16,7 +16,6 @@ type Patience = {
   readonly retryForMs: number;
   /** Ends the work when it is aborted. Items of calls in progress then count as unfinished. */
   readonly signal: AbortSignal;
-  /** Receives messages during the work. */
   readonly note: (text: string) => void;
 };
 
@@ -48,12 +47,10 @@ export type Outcome<Item, Result> = {
 
 /**
  * Calls `call` for every item, several at a time, with a progress bar on a terminal. `call` must be idempotent: an attempt without a
- * response may have taken effect.
+ * response may have taken effect. The last attempt begins after `retryForMs` is over, also if this process was stopped in the meantime.
  *
- * A worker whose call fails waits, so that a service in trouble gets fewer calls. The other workers continue, because a failure may
- * concern only one item (for example, a node of a cluster).
- *
- * The last attempt begins after `retryForMs` is over: an item gets its attempt even if this process was stopped in the meantime.
+ * After a failure one of the parallel calls pauses, so that a service in trouble gets fewer calls. The others continue, because a failure
+ * may concern only one item, such as the sessions of one cluster node.
  */
 export function callForMany<Item, Result>(
   what: string,
@@ -71,7 +68,7 @@ class Work<Item, Result> {
   readonly #patience: Patience;
   readonly #timing: Timing;
   readonly #progress: Progress;
-  /** The items that no worker is processing, as indexes of `#items`. */
+  /** The indexes of the items that wait for an attempt. */
   readonly #queue: number[];
   readonly #done = new Map<number, Result>();
   readonly #refused = new Map<number, CallFailure>();
@@ -121,7 +118,7 @@ class Work<Item, Result> {
     }
   }
 
-  /** Makes one attempt for an item. @returns a failure after which the item must be retried */
+  /** Returns the failure if the item must be tried again. */
   async #attempt(at: number): Promise<CallFailure | undefined> {
     const begunAt = this.#timing.clock();
     try {

@@ -3,11 +3,10 @@ import { type Session, SessionEventType } from "../../../gen/auth/admin/v1/sessi
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { CallFailure } from "../admin-api/failure.ts";
 import type { CallOptions } from "../admin-api/options.ts";
-import type { Context } from "../context.ts";
-import { CommandError } from "../exit.ts";
-import { printable } from "../output/printable.ts";
+import { CommandError, type Context } from "../context.ts";
+import { printable } from "../output/text.ts";
 import { isoText } from "../output/times.ts";
-import { eventsOf, reasonOf } from "./events.ts";
+import { eventsOf, reasonOf } from "./list.ts";
 import { sessionAsJson, sessionFields } from "./view.ts";
 
 export async function showSession(context: Context, sessionId: string, options: CallOptions): Promise<void> {
@@ -24,7 +23,7 @@ export async function unbindSession(context: Context, sessionId: string, options
   if (unbound.session !== undefined) print(context, options, unbound.session);
 }
 
-/** Returns the response of a call about a session; undefined if the session is not live. */
+/** Returns undefined if the session of the call is not live. */
 const liveOnly = <T>(call: Promise<T>) =>
   call.catch((failure: CallFailure) => {
     if (failure.code !== Code.NotFound) throw failure;
@@ -33,7 +32,6 @@ const liveOnly = <T>(call: Promise<T>) =>
 const notLive = (sessionId: string, why: string) =>
   new CommandError(`there is no live session ${printable(sessionId)}${why}`);
 
-/** Explains why a session is not live, from the events that are kept of it. */
 async function whyNotLive(api: AdminApi, sessionId: string): Promise<string> {
   const events = await eventsOf(api, { sessionId }, 100);
   const end = events.find(({ type }) => type === SessionEventType.ENDED);

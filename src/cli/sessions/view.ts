@@ -1,7 +1,7 @@
 import { toJson } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { fields, table } from "../output/table.ts";
+import { fields, table } from "../output/text.ts";
 import { moment, relative, shownAt } from "../output/times.ts";
 
 /** How many characters of a device's description a table has room for. */

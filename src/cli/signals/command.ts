@@ -1,12 +1,13 @@
 import { type Command, Option } from "commander";
 import { addCall, GROUP_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
-import { KIND_NAMES } from "./kinds.ts";
 
 const CREATE_HELP = `A webhook gets a secret unless --secret-file has one. The output holds it this once: the receiver verifies
 signals with it.
 
 `;
+
+const KIND_NAMES = ["webhook", "backchannel", "ssf_push"] satisfies (keyof typeof import("./run.ts").KINDS)[];
 
 export function addSignalsCommand(program: Command, context: Context): void {
   const signals = program

@@ -1,21 +1,23 @@
 import { toJson } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import {
   CreateSubscriptionResponseSchema,
   type Subscription,
+  SubscriptionKind,
+  SubscriptionSchema,
   TestSubscriptionResponseSchema,
 } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { CallFailure } from "../admin-api/failure.ts";
 import type { CallOptions } from "../admin-api/options.ts";
-import type { Context } from "../context.ts";
-import { CommandError, usageError } from "../exit.ts";
+import { CommandError, type Context, usageError } from "../context.ts";
 import { readText } from "../input.ts";
-import type { KindName } from "./kinds.ts";
-import { KINDS, subscriptionAsJson, subscriptionFields, subscriptionTable } from "./view.ts";
+import { fields, table } from "../output/text.ts";
+import { moment, relative, shownAt } from "../output/times.ts";
 
 type CreateOptions = CallOptions & {
-  readonly kind: KindName;
+  readonly kind: keyof typeof KINDS;
   readonly audience?: string[];
   readonly subject?: string;
   readonly clientId?: string;
@@ -84,4 +86,61 @@ function call<T>(context: Context, options: CallOptions, method: (api: AdminApi[
     if (failure.code !== Code.Unimplemented) throw failure;
     throw new CommandError(`${url} has no subscriptions: SIGNALS is off, or it is not the admin API`);
   });
+}
+
+/** The kinds of subscriptions, by their names on the command line. */
+export const KINDS = {
+  webhook: SubscriptionKind.WEBHOOK,
+  backchannel: SubscriptionKind.BACKCHANNEL,
+  ssf_push: SubscriptionKind.SSF_PUSH,
+} as const;
+
+export const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
+
+/** The names of all kinds. Only a receiver can create a stream that it polls, so the command line does not offer that. */
+const KIND_NAMES = Object.entries({ ...KINDS, ssf_poll: SubscriptionKind.SSF_POLL });
+
+/** Returns the name of a kind; for a kind that this version does not know, its number. */
+const nameOfKind = (kind: SubscriptionKind) => KIND_NAMES.find(([, known]) => known === kind)?.[0] ?? String(kind);
+
+const stateOf = ({ pausedBecause }: Subscription) => (pausedBecause === "" ? "active" : `paused: ${pausedBecause}`);
+
+export function subscriptionTable(subscriptions: readonly Subscription[], nowMs: number): string {
+  const rows = subscriptions.map((one) => [
+    one.subscriptionId,
+    nameOfKind(one.kind),
+    stateOf(one),
+    String(one.delivered),
+    String(one.deadLetters),
+    shownAt(one.oldestWaitingTime, (ms) => relative(ms, nowMs)),
+    String(one.failures),
+    [one.lastError, shownAt(one.lastErrorTime, (ms) => relative(ms, nowMs))].filter((part) => part !== "").join(" "),
+    one.endpoint,
+  ]);
+  const counts = ["delivered", "given up", "waiting since", "failures", "last error"];
+  return table([["subscription", "kind", "state", ...counts, "endpoint"], ...rows]);
+}
+
+/** Returns the fields of a subscription for people. @param secret the secret of a new webhook; empty otherwise */
+export function subscriptionFields(subscription: Subscription, nowMs: number, secret = ""): string {
+  const { filter, lastError, lastErrorTime } = subscription;
+  const when = (time: Timestamp | undefined) => shownAt(time, (ms) => moment(ms, nowMs));
+  return fields([
+    ["subscription", subscription.subscriptionId],
+    ["kind", nameOfKind(subscription.kind)],
+    ["endpoint", subscription.endpoint],
+    ["audience", subscription.audience.join(", ")],
+    ["subject", filter?.subject ?? ""],
+    ["client", filter?.clientId ?? ""],
+    ["reasons", filter?.reasons.join(", ") ?? ""],
+    ["created", when(subscription.createTime)],
+    ["state", stateOf(subscription)],
+    ["delivered", String(subscription.delivered)],
+    ["given up", String(subscription.deadLetters)],
+    ["waiting since", when(subscription.oldestWaitingTime)],
+    ["failures in a row", String(subscription.failures)],
+    ["last error", lastError],
+    ["failed", when(lastErrorTime)],
+    ["secret", secret],
+  ]);
 }

@@ -8,10 +8,9 @@ import { createVerifier } from "../../verifier/index.ts";
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallFailure } from "../admin-api/failure.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
-import type { Context } from "../context.ts";
-import { CommandError, EXIT, usageError } from "../exit.ts";
-import { fields } from "../output/table.ts";
-import { readToken } from "./read.ts";
+import { CommandError, type Context, EXIT, usageError } from "../context.ts";
+import { readToken } from "../input.ts";
+import { fields } from "../output/text.ts";
 
 type Options = ConnectionOptions & {
   readonly file?: string;
@@ -70,7 +69,6 @@ async function verifyByKeys(context: Context, token: string, jwksUrl: string, op
   }
 }
 
-/** Returns the issuer and the audience that the token must have. */
 function expected(env: Environment, options: Options): { readonly issuer: string; readonly audience: string } {
   if (options.issuer !== undefined) return { issuer: options.issuer, audience: options.audience ?? options.issuer };
   const { issuer, audiences } = readConfig(env);

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
-import type { Context } from "../context.ts";
-import { CALL_EXIT_CODES } from "../exit.ts";
+import { CALL_EXIT_CODES, type Context } from "../context.ts";
 
 export function addWatchCommand(program: Command, context: Context): void {
   const watch = program.command("watch").description("follow the endings of sessions, as verifiers see them");

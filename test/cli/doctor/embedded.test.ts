@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgeSpace } from "../../../src/cli/doctor/embedded.ts";
+import { judgeSpace } from "../../../src/cli/doctor/files.ts";
 import { reportOf } from "../../../src/cli/doctor/finding.ts";
 
 const MIB = 1024 * 1024;

@@ -1,12 +1,30 @@
 /** Runs a relay of the revocation feed until the process receives a signal to stop. */
-import { startRelay } from "../../sidecars/relay/start.ts";
-import { type FollowedAdminAccess, loadAdminAccess } from "../../tokens/admin-access.ts";
-import { systemEntropy } from "../../tokens/random.ts";
-import { adminApiOf } from "../admin-api/client.ts";
-import type { ConnectionOptions } from "../admin-api/options.ts";
-import type { Context } from "../context.ts";
-import { usageError } from "../exit.ts";
-import { type Log, logOf, parsePort, refuse, serveUntilSignal } from "../serving.ts";
+import type { Command } from "commander";
+import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
+import { addConnectionOptions, CONNECTION_HELP, type ConnectionOptions } from "./admin-api/options.ts";
+import { CALL_EXIT_CODES, type Context, usageError } from "./context.ts";
+import { type Log, logOf, parsePort, refuse, serveUntilSignal } from "./serving.ts";
+
+export function addRelayCommand(program: Command, context: Context): void {
+  const command = program.command("relay").description("serve the revocation feed on to the verifiers near it");
+  addConnectionOptions(command)
+    .option("--watchers <path>", "a file with the tokens of watchers (otherwise ADMIN_TOKENS_FILE)")
+    .option("--host <address>", "where to listen", "127.0.0.1")
+    .option("--port <number>", "0: any that is free", "8082")
+    .option("--tls-cert <path>", "PEM of the relay's own certificate, together with --tls-key")
+    .option("--tls-key <path>", "PEM of its private key")
+    .addHelpText(
+      "after",
+      `\nIt follows the feed of the service, or of another relay, and serves it by the same RPC, WatchRevocations. Verifiers
+use it as their admin API, with the URL of the key set beside it. /readyz, /livez and /metrics are for those who run it.
+Its own admin token needs the scope watch, and so do those of its watchers, which are in a file like ADMIN_TOKENS_FILE
+and are read again when it changes. SIGTERM drains and ends it.
+
+${CONNECTION_HELP}
+${CALL_EXIT_CODES}`,
+    )
+    .action((options) => relay(context, options));
+}
 
 type RelayOptions = ConnectionOptions & {
   readonly watchers?: string;
@@ -16,7 +34,10 @@ type RelayOptions = ConnectionOptions & {
   readonly tlsKey?: string;
 };
 
-export async function relay(context: Context, options: RelayOptions): Promise<void> {
+async function relay(context: Context, options: RelayOptions): Promise<void> {
+  const { adminApiOf } = await import("./admin-api/client.ts");
+  const { startRelay } = await import("../sidecars/relay/start.ts");
+  const { systemEntropy } = await import("../tokens/random.ts");
   const upstream = adminApiOf(context.env, options);
   const port = parsePort(options.port);
   const access = await loadWatchers(options.watchers ?? context.env.ADMIN_TOKENS_FILE);
@@ -46,6 +67,7 @@ export async function relay(context: Context, options: RelayOptions): Promise<vo
 
 async function loadWatchers(path: string | undefined): Promise<FollowedAdminAccess> {
   if (path === undefined) throw usageError("--watchers or ADMIN_TOKENS_FILE is needed");
+  const { loadAdminAccess } = await import("../tokens/admin-access.ts");
   return loadAdminAccess([], path).catch(refuse);
 }
 

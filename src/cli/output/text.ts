@@ -1,8 +1,25 @@
-/** Formats tables for people: columns are aligned, and the last one is not padded. */
-import { printable } from "./printable.ts";
-import { style } from "./style.ts";
+/** Formats texts for people: tables, fields and colours. */
+import { styleText } from "node:util";
 
-/** @param rows the first one is the heading */
+/**
+ * Makes a text from outside (a client's User-Agent, a subject) safe for a terminal: control characters, and those that reorder or hide
+ * text, become visible escapes.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu,
+    (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+}
+
+type Style = "bold" | "red" | "yellow" | "green";
+
+/** Colours a text on terminals only. util.styleText respects `NO_COLOR` and `FORCE_COLOR`. */
+export function style(format: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  return styleText(format, text, { stream });
+}
+
+/** Aligns columns, except the last one. The first row is the heading. */
 export function table(rows: readonly (readonly string[])[]): string {
   const cells = rows.map((row) => row.map(printable));
   const width = (column: number) => Math.max(...cells.map((row) => row[column]?.length ?? 0));
