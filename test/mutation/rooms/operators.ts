@@ -57,7 +57,7 @@ export const OPERATORS: readonly Room[] = [
   },
   {
     name: "cli",
-    files: /^src\/cli\/(?:output\/.*|config\/values)\.ts$/,
+    files: /^src\/cli\/(?:output\/.*|config)\.ts$/,
     stages: [cli("output", "values", "many"), cli("program"), cli("sessions")],
   },
   { name: "cli", files: /^src\/cli\/completion.*\.ts$/, stages: [cli("completion")] },
@@ -76,7 +76,7 @@ export const OPERATORS: readonly Room[] = [
   { name: "doctor", files: /^src\/cli\/doctor\/.*\.ts$/, stages: [["test/cli/doctor"], cli("program")] },
   {
     name: "cli",
-    files: /^src\/cli\/(?:program|run|context|exit|input|dashed-ids|config.*|config\/.*)\.ts$/,
+    files: /^src\/cli\/(?:program|run|context|input)\.ts$/,
     stages: [cli("program"), cli("exit-codes"), cli("sessions", "keys", "watch")],
   },
   { name: "cli", files: /^src\/cli\/relay.*\.ts$/, stages: [cli("program"), testsOf("sidecars/relay")("tree")] },
