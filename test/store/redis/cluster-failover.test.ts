@@ -22,8 +22,12 @@ const cleanUp: (() => Promise<void>)[] = [];
 let cluster: RedisCluster;
 let store: SessionStore;
 
+/** Long enough for a replica that gets no processor time on a busy machine. The tests never depend on a timeout. */
+const COMMAND_TIMEOUT_MS = 30_000;
+
 const open = async () => {
-  const store = await createRedisStore(redisOptions(cluster.url, { waitReplicas: 1, commandTimeoutMs: 1_000 }));
+  const options = redisOptions(cluster.url, { waitReplicas: 1, commandTimeoutMs: COMMAND_TIMEOUT_MS });
+  const store = await createRedisStore(options);
   cleanUp.push(() => store.close());
   await untilReached(store);
   return store;
