@@ -1,5 +1,5 @@
 /**
- * Bundles the program once for a run of the tests. A start from the sources resolves, reads and compiles 700 modules, which takes
+ * Bundles the program, and the module that records what it emits, once for a run of the tests. A start from the sources resolves, reads and compiles 700 modules, which takes
  * twice the CPU time of a start from the bundle; a whole run starts the program about a thousand times.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -10,6 +10,7 @@ import { onExit } from "./on-exit.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const MAIN = join(ROOT, "src/main.ts");
+const RECORDER = join(import.meta.dirname, "emissions/record.ts");
 /** The bundle is inside `node_modules`, so that it finds the packages that it does not contain. */
 const CACHE = join(ROOT, "node_modules/.cache/tests");
 const DAY_MS = 86_400_000;
@@ -36,7 +37,7 @@ export default async function setup(): Promise<void> {
   const directory = mkdtempSync(join(CACHE, "run-"));
   onExit(() => rmSync(directory, { recursive: true, force: true }));
   const bundle = await rolldown({
-    input: MAIN,
+    input: [MAIN, RECORDER],
     platform: "node",
     external: ["rolldown"],
     plugins: [keepPlaces],
@@ -48,6 +49,7 @@ export default async function setup(): Promise<void> {
   });
   await bundle.close();
   process.env.PROGRAM_FILE = join(directory, "program/main.mjs");
+  process.env.RECORDER_FILE = join(directory, "program/record.mjs");
   process.env.NODE_COMPILE_CACHE = join(directory, "compiled");
 }
 

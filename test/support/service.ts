@@ -56,7 +56,8 @@ export function scratch(): string {
 export function recording(): { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> } {
   const { EMISSIONS_DIR } = process.env;
   if (EMISSIONS_DIR === undefined) return { options: [], env: {} };
-  return { options: ["--import", join(import.meta.dirname, "emissions/record.ts")], env: { EMISSIONS_DIR } };
+  const recorder = process.env.RECORDER_FILE ?? join(import.meta.dirname, "emissions/record.ts");
+  return { options: ["--import", recorder], env: { EMISSIONS_DIR } };
 }
 
 /**
