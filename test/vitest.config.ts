@@ -15,10 +15,15 @@ const LONG_FORMS =
  * each file half a second of CPU time for loading the modules again.
  */
 const SHARED = [
-  ...["api", "client", "config", "connect-opentelemetry", "grpc-health", "grpc-reflection", "http", "listener"],
-  ...["mutation", "platform/files", "platform/net", "protoc-gen-http", "protoc-gen-openapi", "protoc-gen-rules"],
-  ...["signals/status-list", "tokens", "browser/simulation"],
-].map((room) => `test/${room}/**/*.test.ts`);
+  ...[
+    ...["api", "cli", "client", "config", "connect-opentelemetry", "gateway", "grpc-health", "grpc-reflection", "http"],
+    ...["listener", "mutation", "observability", "platform/files", "platform/net", "protoc-gen-http"],
+    ...["protoc-gen-openapi", "protoc-gen-rules", "session", "signals", "store", "tokens", "verifier"],
+    "browser/simulation",
+  ].map((room) => `test/${room}/**/*.test.ts`),
+  // In the process of other files, the clients of this test are too slow beside busy programs.
+  "test/server/**/!(overload).test.ts",
+];
 
 /** The tests of what the Redis store and the doctor need of a server. They also run on Valkey. */
 const ON_VALKEY = [
@@ -62,6 +67,7 @@ export default defineConfig({
         test: {
           name: "valkey",
           include: ON_VALKEY,
+          isolate: false,
           env: { REDIS_SERVER: "valkey-server" },
           globalSetup,
           sequence: { groupOrder: 0 },
