@@ -27,7 +27,7 @@ const WALLS: Record<string, readonly string[]> = {
     // This module writes OpenAPI documents, such as that of the admin API.
     "protoc-gen-openapi/document.ts",
   ],
-  observability: ["session", "config/telemetry.ts", "connect-opentelemetry", "listener/exchange.ts"],
+  observability: ["session", "config/observability.ts", "connect-opentelemetry", "listener/exchange.ts"],
   listener: ["platform"],
   workers: ["observability"],
   "connect-opentelemetry": [],

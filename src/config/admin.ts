@@ -1,8 +1,7 @@
-/** The settings that determine which callers of the admin API are accepted. */
 import type { Read } from "./reader.ts";
 import { adminToken, boolean, list, oneOf, readableFile } from "./values.ts";
 
-/** Returns whether the service generates its own admin token, which it does only if no other is configured. */
+/** The service generates an admin token of its own only if no other is configured. */
 export const hasOwnAdminToken = ({ adminTokens, adminTokensFile }: Partial<ReturnType<typeof readAdmin>>) =>
   adminTokens === undefined && adminTokensFile === undefined;
 

@@ -4,10 +4,7 @@ import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } f
 
 export type CommandLineConfig = ReturnType<typeof readCommandLine>;
 
-/**
- * The variables that only the commands read. The service warns if one of them is set and its name resembles that of an unset variable of
- * the service.
- */
+/** The variables that only the commands read. The service warns of one that resembles a variable of its own which is not set. */
 export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "TOKEN"] as const;
 
 /** @throws ConfigError */
@@ -36,7 +33,7 @@ export function localUrl(name: string, port: number, tls: boolean): string | und
   return `${tls ? "https" : "http"}://${near.includes(":") ? `[${near}]` : near}:${port}`;
 }
 
-/** Reads the URL of a service, without a slash at its end. */
+/** Parses a URL, and removes slashes at its end. */
 export function baseUrl(value: string): Parsed<string> {
   const url = plainUrl(value);
   return url.ok ? valid(url.value.replace(/\/+$/, "")) : url;

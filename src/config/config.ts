@@ -1,21 +1,13 @@
-/**
- * Reads the configuration from the environment; no other directory of src reads the environment. One pass finds all faults, and the
- * returned value is frozen. Each topic has its own file. docs/configuration.md lists all variables, and a test compares that list with the
- * code.
- */
+/** Reads the configuration from the environment. One pass finds all faults. A test compares the variables with docs/configuration.md. */
 import { readAdmin } from "./admin.ts";
-import { readBrowsers } from "./browsers.ts";
-import { readDeviceBinding } from "./device-settings.ts";
+import { readBrowsers, readDeviceBinding, readOAuth } from "./clients.ts";
 import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
-import { readOAuth } from "./oauth.ts";
-import { readObservability } from "./observability.ts";
+import { readObservability, readTelemetry } from "./observability.ts";
 import { type AddFault, type Environment, type Read, readSettings } from "./reader.ts";
-import { readSessions } from "./sessions.ts";
+import { readSessions, readTokens } from "./sessions.ts";
 import { readSignals } from "./signals.ts";
 import { readStore } from "./store.ts";
-import { readTelemetry } from "./telemetry.ts";
-import { readTokens } from "./tokens.ts";
 import { valid } from "./values.ts";
 
 export { ConfigError } from "./reader.ts";
@@ -33,7 +25,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readTokens(read, store.dataDir),
     ...readSessions(read, addFault),
     ...browsers,
-    ...readDeviceBinding(read, addFault, { ...listeners, ...browsers }),
+    ...readDeviceBinding(read, addFault, browsers.cookie, listeners),
     ...readOAuth(read),
     ...readLimits(read),
     ...readObservability(read),
@@ -42,7 +34,7 @@ function readGroups(read: Read, addFault: AddFault) {
   };
 }
 
-/** Reads the configuration of the service. @throws ConfigError with every fault */
+/** @throws ConfigError with every fault */
 export const readConfig = (env: Environment): Config => readSettings(env, readGroups);
 
 /** Returns every variable that the service reads, with its value or its default. A variable with a fault is undefined. */

@@ -25,7 +25,7 @@ export type CookieSettings = {
   readonly accessName: string | undefined;
 };
 
-/** Returns the faults because of which a browser would silently ignore a cookie, one line each. */
+/** Returns the faults for which browsers would silently ignore a cookie. */
 export function cookieFaults(cookie: CookieSettings): string[] {
   const faults = nameFaults("COOKIE_NAME", cookie.name, cookie);
   if (cookie.domain !== undefined && !DOMAIN.test(cookie.domain)) {
@@ -52,7 +52,6 @@ export function cookieFaults(cookie: CookieSettings): string[] {
   return faults;
 }
 
-/** Returns the faults of a cookie that is set together with that of the refresh token. */
 function companionFaults(variable: string, name: string | undefined, cookie: CookieSettings): string[] {
   if (name === undefined) return [];
   const faults = nameFaults(variable, name, cookie);

@@ -1,4 +1,4 @@
-/** The settings that limit how often callers may send expensive requests, and how much work is accepted at the same time. */
+/** The settings of rate limits and of overload control. */
 import type { Read } from "./reader.ts";
 import { duration, integer, type RateSetting, rate, SECOND_MS } from "./values.ts";
 

@@ -19,7 +19,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads settings, and freezes them. A variable that is set to an empty text counts as unset. @throws ConfigError with every fault */
+/** Reads and freezes settings. A variable with an empty text counts as unset. @throws ConfigError with every fault */
 export function readSettings<T>(env: Environment, readAll: (read: Read, addFault: AddFault) => T): Readonly<T> {
   const faults: string[] = [];
   const addFault = (line: string) => void faults.push(line);

@@ -29,12 +29,11 @@ export type RedisTarget = {
   readonly ca?: string | undefined;
 };
 
-/** A fault of the URL. The message never contains the URL, which may include a password. */
+/** The message never contains the URL, which may include a password. */
 class UrlFault extends Error {}
 
 const SCHEME = /^(rediss?)(\+sentinel)?:\/\/(.*)$/s;
 
-/** Returns the target that a `REDIS_URL` describes, or a text about its fault, without its value. */
 export function parseRedisUrl(text: string): Parsed<RedisTarget> {
   try {
     return valid(parse(text));

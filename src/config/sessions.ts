@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import type { AddFault, Read } from "./reader.ts";
-import { DAY_MS, duration, integer, SECOND_MS } from "./values.ts";
+import { DAY_MS, duration, integer, list, oneOf, plainUrl, SECOND_MS, text } from "./values.ts";
 
 export function readSessions(read: Read, addFault: AddFault) {
   const sessions = {
@@ -16,4 +17,15 @@ export function readSessions(read: Read, addFault: AddFault) {
     addFault("REUSE_INTERVAL must be at most a third of SESSION_IDLE_TTL");
   }
   return sessions;
+}
+
+export function readTokens(read: Read, dataDir: string) {
+  return {
+    keysFile: read("KEYS_FILE", text(4096), join(dataDir, "keys.json")),
+    signingAlgorithm: read("SIGNING_ALGORITHM", oneOf("ES256", "EdDSA"), "ES256" as const),
+    issuer: read("ISSUER", plainUrl, undefined),
+    audiences: read("AUDIENCE", list(text(255)), undefined),
+    statusList: read("STATUS_LIST", oneOf("on", "off"), "off" as const) === "on",
+    statusListTtlMs: read("STATUS_LIST_TTL", duration(SECOND_MS, 3600 * SECOND_MS), 10 * SECOND_MS),
+  };
 }

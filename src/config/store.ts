@@ -37,9 +37,7 @@ function workers(text: string): Parsed<number> {
     : integer(1, MAX_WORKERS)(text);
 }
 
-/**
- * The greatest number of processes. It exceeds the cores of any machine, and keeps a mistyped number from starting thousands of processes.
- */
+/** No machine has so many cores. The limit keeps a mistyped number from starting thousands of processes. */
 const MAX_WORKERS = 256;
 
 export function readStore(read: Read, addFault: AddFault) {

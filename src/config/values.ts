@@ -55,7 +55,6 @@ export function rate(text: string): Parsed<RateSetting> {
   return valid({ count: count.value, windowMs: windowMs.value });
 }
 
-/** Parses `true` or `false`, in lower case. */
 export function boolean(text: string): Parsed<boolean> {
   if (text === "true") return valid(true);
   if (text === "false") return valid(false);
@@ -70,7 +69,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** Parses a list that is separated by commas. The spaces around an item are not part of it. */
+/** Parses a list that is separated by commas, with or without spaces. */
 export function list<T>(item: Parse<T>): Parse<readonly T[]> {
   return (text) => {
     const values: T[] = [];
@@ -83,7 +82,6 @@ export function list<T>(item: Parse<T>): Parse<readonly T[]> {
   };
 }
 
-/** Parses the path of a file, which must exist and be readable. */
 export function readableFile(path: string): Parsed<string> {
   try {
     accessSync(path, constants.R_OK);
@@ -93,7 +91,6 @@ export function readableFile(path: string): Parsed<string> {
   }
 }
 
-/** Parses a host name or an address to listen on. */
 export function host(text: string): Parsed<string> {
   return /^[A-Za-z0-9.:_-]{1,253}$/.test(text) ? valid(text) : invalid("is not a host name or an address");
 }
@@ -132,7 +129,7 @@ export function text(max: number): Parse<string> {
   };
 }
 
-/** Parses an admin token. It must be too long to be guessed, and consist of characters that a header may contain (RFC 6750 b64token). */
+/** Parses an admin token, whose characters a header may contain (RFC 6750 b64token). Its length keeps it from being guessed. */
 export function adminToken(value: string): Parsed<string> {
   if (value.length < 32) return invalid("has a token shorter than 32 characters");
   return /^[A-Za-z0-9._~+/-]+=*$/.test(value)

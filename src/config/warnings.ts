@@ -1,10 +1,6 @@
-/**
- * Warns of settings that are valid but probably not intended. Each warning is one line with the variable's name and never contains a
- * secret.
- */
+/** Warns of settings that are valid but probably not intended. A warning names the variable and never contains a secret. */
 import { COMMAND_VARIABLES } from "./command-line.ts";
 import { type Config, ConfigError, configVariables, readConfig } from "./config.ts";
-import { mostLike } from "./likeness.ts";
 import { isLoopback } from "./loopback.ts";
 import type { Environment } from "./reader.ts";
 
@@ -32,10 +28,7 @@ export function configWarnings(env: Environment, config?: Config): string[] {
   ];
 }
 
-/**
- * Warns of a `__Secure-` cookie: a page of a sibling domain can set such a cookie for the parent domain, as measured in Chromium and
- * Firefox.
- */
+/** Chromium and Firefox let a page of a sibling domain set a `__Secure-` cookie for the parent domain, as measurements show. */
 function uselessPrefix({ cookie }: Config): string[] {
   if (!/^__Secure-/i.test(cookie.name)) return [];
   return [
@@ -43,10 +36,7 @@ function uselessPrefix({ cookie }: Config): string[] {
   ];
 }
 
-/**
- * The shortest lifetime of a device cookie that does not cause a warning, in ms. Measurements show that Chromium renews a cookie with a
- * shorter lifetime before each request.
- */
+/** Chromium renews a device cookie before each request if its lifetime is shorter than this, in ms, as measurements show. */
 const MIN_DEVICE_COOKIE_MS = 100_000;
 
 function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[] {
@@ -54,7 +44,7 @@ function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[
   return ["DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh"];
 }
 
-/** The path at which browsers register a device key. The renewal is at a path below it. */
+/** Browsers register a device key at this path, and renew the device cookie at a path below it. */
 const DEVICE_PATH = "/v1/auth/device";
 
 /** Warns of a cookie's path that does not match the routes of device binding (RFC 6265bis section 5.1.4). */
@@ -69,13 +59,12 @@ const FOREIGN: ReadonlySet<string> = new Set(["SSL_CERT_FILE", "SSL_CERT_DIR"]);
 
 const COMMANDS: ReadonlySet<string> = new Set(COMMAND_VARIABLES);
 
-/** Warns of unknown variables whose names are similar to that of a variable which is not set. */
 function misspeltVariables(env: Environment): string[] {
   const known = configVariables();
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
     if (known.has(name) || FOREIGN.has(name) || !env[name]) return [];
-    // The commands read ADMIN_TOKEN. If ADMIN_TOKENS_FILE is set, the service needs no ADMIN_TOKENS, so ADMIN_TOKEN is not a misspelt name.
+    // The commands read ADMIN_TOKEN. With ADMIN_TOKENS_FILE, it is not a misspelt ADMIN_TOKENS, which the service does not need then.
     if (name === "ADMIN_TOKEN" && env.ADMIN_TOKENS_FILE) return [];
     const meant = mostLike(name.toUpperCase(), unset);
     if (meant === undefined) return [];
@@ -118,3 +107,35 @@ function maybeSameSite(a: string, b: string): boolean {
 }
 
 const isAddress = (host: string) => host.startsWith("[") || /^[\d.]+$/.test(host);
+
+/** Finds the variable that a misspelt name was probably meant to be. */
+
+/** Counts the edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
+export function distance(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swaps = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = swaps ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      row.push(Math.min(replaced, at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, swapped));
+    }
+  }
+  return at(a.length, b.length);
+}
+
+/** Returns the known name that is at most one edit away, or at most two edits for a long name; undefined if there is none. */
+export function mostLike(name: string, known: Iterable<string>): string | undefined {
+  const mostEdits = name.length < 8 ? 1 : 2;
+  let best: string | undefined;
+  let fewest = mostEdits + 1;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) > mostEdits) continue;
+    const edits = distance(name, candidate);
+    if (edits < fewest) [best, fewest] = [candidate, edits];
+  }
+  return best;
+}

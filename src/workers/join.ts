@@ -1,12 +1,12 @@
-/** Connects a worker to its supervisor: the worker reports to the supervisor, and its metrics page covers all workers. */
+/** Connects a worker to its supervisor, which reports readiness and merges the metrics of all workers. */
 import { mergeMetrics } from "../observability/merge-metrics.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 
 export type WorkerParts = {
-  /** Reports to the supervisor that the worker is ready, instead of printing it. */
+  /** Sends the text that a single process would print, once the worker is ready. */
   readonly out: (text: string) => void;
-  /** Whether other workers serve the same ports already. This worker then opens its listeners only when the store is available. */
+  /** Whether other workers serve the same ports already. This worker then opens its listeners only when the store responds. */
   readonly joinsOthers: boolean;
   /** Returns metrics whose exposition covers all workers. */
   readonly ofAll: (own: Metrics) => Metrics;
@@ -35,7 +35,7 @@ function send(message: ToSupervisor): void {
 
 type Response<Type> = Extract<ToWorker, { readonly type: Type }>;
 
-/** Returns a function that sends a request to the supervisor, and resolves with the message of type `type` that has the same id. */
+/** Returns a function that sends a request, and resolves with the message of type `type` that has the same id. */
 function createRequester<Type extends "called" | "all_metrics">(type: Type) {
   const waiting = new Map<number, (response: Response<Type>) => void>();
   let lastId = 0;

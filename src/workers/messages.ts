@@ -1,8 +1,8 @@
-/** The messages between the supervisor and its workers. Both run the same code, so messages need no validation. */
+/** The supervisor and its workers run the same code, so their messages need no validation. */
 import type { MetricValues } from "../observability/metrics.ts";
 
 export type ToSupervisor =
-  /** The worker is ready. `text` is what it would print if it ran alone. */
+  /** `text` is what the worker would print if it ran alone. */
   | { readonly type: "ready"; readonly text: string }
   /** A client has requested the metrics of the service from this worker. */
   | { readonly type: "metrics_wanted"; readonly id: number }

@@ -15,11 +15,7 @@ export class MetricsRounds {
   #ending: Promise<void> = Promise.resolve();
   #lastId = 0;
 
-  /**
-   * Requests the metrics of all workers. Resolves with them when all have reported or the time is over.
-   *
-   * @param ask requests the metrics of a worker, with the number of this collection
-   */
+  /** Resolves with the metrics of all workers, once all have reported or the time is over. */
   collect(workers: readonly number[], ask: (worker: number, round: number) => void): Promise<readonly Values[]> {
     return new Promise((resolve) => {
       const id = ++this.#lastId;
@@ -39,9 +35,9 @@ export class MetricsRounds {
     this.#drop(worker, this.#rounds.get(round));
   }
 
-  /** Keeps the last reported counts of a worker that has ended. Counts after that worker's last report are lost. */
+  /** Keeps the last reported counts of a worker that has ended. Later counts are lost. */
   end(worker: number): Promise<void> {
-    // The calls of `#end` run one after the other, because each adds to the result of the previous one.
+    // Each `#end` adds to the result of the one before, so they run one after the other.
     this.#ending = this.#ending.then(() => this.#end(worker));
     return this.#ending;
   }

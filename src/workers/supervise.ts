@@ -1,17 +1,13 @@
 /**
- * Runs several processes on the same ports with one command. Each worker is a whole instance with its own listeners, and the system
- * distributes the connections (SO_REUSEPORT). The supervisor takes no part in that, so a connection is never lost between two processes.
- * A worker that ends without an order is replaced.
+ * Runs several processes (workers) on the same ports. Each is a whole instance with its own listeners, and the system distributes the
+ * connections (SO_REUSEPORT). The supervisor takes no connections. It replaces a worker that ends without an order.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Logger } from "../observability/logger.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 import { MetricsRounds } from "./metrics-round.ts";
 
-/**
- * How long the supervisor waits before it replaces a worker that has ended, in ms. The pause doubles with each worker that ends soon after
- * its start.
- */
+/** The pause before a worker that has ended is replaced, in ms. It doubles with each worker that ends soon after its start. */
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 30_000;
 /** A worker that has run for this long, in ms, has started successfully. */
@@ -23,7 +19,7 @@ type Deps = {
   readonly env: NodeJS.ProcessEnv;
   /** Handles a call of a worker to the supervisor. */
   readonly serveCall: (call: unknown) => unknown;
-  /** Receives the workers before the first one starts, because they may have to be stopped while some of them are not ready yet. */
+  /** Receives the workers before the first one starts: they may have to be stopped before all are ready. */
   readonly onStart: (workers: Stoppable) => void;
   /** Starts a process with an environment. Default: this command again. */
   readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;
@@ -34,7 +30,6 @@ type End = { readonly code: number | null; readonly signal: string | null; reado
 /** The first version of Node whose listeners can share a port. */
 const MIN_NODE = [23, 1] as const;
 
-/** Checks the version of Node. @throws Error if listeners cannot share a port */
 function requireNode(): void {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   if (major < MIN_NODE[0] || (major === MIN_NODE[0] && minor < MIN_NODE[1]))
@@ -66,7 +61,7 @@ class Supervisor implements Stoppable {
   readonly #deps: Deps;
   readonly #metrics = new MetricsRounds();
   readonly #running = new Set<ChildProcess>();
-  /** The workers that handle messages. A worker that is still starting does not. */
+  /** The workers that have started and can handle messages. */
   readonly #ready = new Set<ChildProcess>();
   #ports: Readonly<Record<string, string>> = {};
   #isStopping = false;
@@ -82,7 +77,7 @@ class Supervisor implements Stoppable {
     return this.#start("first");
   }
 
-  /** Fixes the ports for the following workers, because the first worker may have chosen free ones. */
+  /** Gives the following workers the ports of the first one, which may have chosen free ones. */
   keepPortsOf(urls: Urls): void {
     this.#ports = { PORT: portOf(urls.public), ADMIN_PORT: portOf(urls.admin) };
   }
@@ -158,14 +153,13 @@ class Supervisor implements Stoppable {
     setTimeout(() => this.#replace(), replacedInMs);
   }
 
-  /** Replaces a worker. If the new one does not start, its own log contains the reason, and its end is handled like any other. */
+  /** If the new worker does not start, its own log has the reason, and its end is handled like any other. */
   #replace(): void {
     if (!this.#isStopping) this.startNext().catch(() => {});
   }
 
   async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
-    // The last messages of a worker may arrive after it has ended. Its metrics have then been taken over already, so the message is
-    // ignored.
+    // Messages of a worker may arrive after it has ended. Its metrics have been taken over then.
     if (!this.#running.has(worker)) return;
     if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
     if (message.type === "call")
@@ -183,7 +177,6 @@ function endedBefore({ code, signal, err }: End): Error {
   return new Error(`a worker ended before it was ready (${cause})`, { cause: err });
 }
 
-/** Returns the port that a URL names or implies. */
 function portOf(url: string): string {
   const { port, protocol } = new URL(url);
   return port !== "" ? port : protocol === "https:" ? "443" : "80";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { configVariables, readConfig } from "../../src/config/config.ts";
-import { distance } from "../../src/config/likeness.ts";
-import { configWarnings } from "../../src/config/warnings.ts";
+import { configWarnings, distance } from "../../src/config/warnings.ts";
 
 const warningsOf = (env: Record<string, string>) => configWarnings(env, readConfig(env));
 

@@ -8,7 +8,7 @@ import {
   SamplingDecision,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace-base";
-import type { SamplerName } from "../../config/telemetry.ts";
+import type { SamplerName } from "../../config/observability.ts";
 
 export function createSampler(name: SamplerName, ratio: number): Sampler {
   if (name.startsWith("parentbased_")) {

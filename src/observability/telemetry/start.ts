@@ -13,7 +13,7 @@ import {
 } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
-import type { TelemetryConfig } from "../../config/telemetry.ts";
+import type { TelemetryConfig } from "../../config/observability.ts";
 import { tracingServerInterceptor } from "../../connect-opentelemetry/index.ts";
 import type { Logger } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
