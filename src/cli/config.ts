@@ -71,7 +71,6 @@ export function shownValue(name: string, text: string): string {
   return SECRET.test(name) ? `(hidden: ${text.split(",").length})` : withoutCredentials(name, text, HIDDEN);
 }
 
-/** The texts that are shown in place of a password and of a query. */
 const HIDDEN = { password: ":(hidden)", query: "?(hidden)" };
 const LEFT_OUT = { password: "", query: "" };
 

@@ -9,7 +9,6 @@ export type Context = {
   readonly note: (text: string) => void;
   /** Sets the exit code of a command that has not failed but found something. */
   readonly setExitCode: (code: ExitCode) => void;
-  /** Runs the service until a signal ends it. */
   readonly serve: () => Promise<void>;
 };
 
@@ -34,7 +33,7 @@ export const CALL_EXIT_CODES =
   "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the service is unavailable, 4 the token is\n" +
   "absent, wrong, or lacks a scope.";
 
-/** Ends the command. Its message, of one or several lines, is printed on standard error. */
+/** Ends the command. Its message is printed on standard error. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitCode: ExitCode;
@@ -44,7 +43,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Creates the error for arguments that are wrong in a way that commander cannot detect. */
+/** An error of arguments that commander cannot detect. */
 export const usageError = (message: string) => new CommandError(`error: ${message}`, EXIT.usage);
 
 type ErrorClass = abstract new (...given: never[]) => Error;

@@ -41,7 +41,7 @@ type ForwardAuthOptions = ConnectionOptions & {
   readonly refuse?: boolean;
 };
 
-/** How old the knowledge of ended sessions may be, in ms. This is the default of the verifier. */
+/** The revocation feed may be this old, in ms, before tokens need another check. It is the default of the verifier. */
 const MAX_STALENESS_MS = 5_000;
 
 async function forwardAuth(context: Context, options: ForwardAuthOptions): Promise<void> {

@@ -1,11 +1,10 @@
-/** What commands that run a server have in common. */
 import { once } from "node:events";
 import { errorMessage } from "../platform/files/error-code.ts";
 import { CommandError, type Context, usageError } from "./context.ts";
 
 export type Log = (line: object) => void;
 
-/** Returns a log that writes a line of JSON for each event to standard error. The error of an event is shown as its text. */
+/** Returns a log that writes each event as a line of JSON to standard error. */
 export const logOf =
   ({ note }: Context): Log =>
   (line) => {

@@ -20,7 +20,7 @@ export type AdminApi = {
   /** Unary calls of this client throw CommandError with a message and an exit code. Its streams throw the errors of Connect. */
   readonly client: Client<typeof SessionAdminService>;
   readonly signals: Client<typeof SignalsAdminService>;
-  /** Converts the error of a stream to an error that ends the command with a message and an exit code. */
+  /** Converts the error of a stream to one that ends the command. */
   readonly failure: (error: unknown) => CommandError;
 };
 

@@ -16,11 +16,10 @@ export type CallOptions = ConnectionOptions & { readonly json?: boolean };
 export const CONNECTION_HELP = `The token is read from --token-file or ADMIN_TOKEN; for a service on this machine also from ADMIN_TOKENS or
 the file admin-token in DATA_DIR.`;
 
-/** The help text of a group of commands that all call the admin API. */
 export const GROUP_HELP = `${CONNECTION_HELP}
 ${CALL_EXIT_CODES}`;
 
-/** Adds a command that calls the admin API to a group, with the options and the help text that all these commands have. */
+/** Adds a command that calls the admin API, with the options and the help text of all these commands. */
 export function addCall(group: Command, name: string, description: string, help = ""): Command {
   return addConnectionOptions(group.command(name).description(description))
     .option("--json", "for programs: the messages of the API as JSON")

@@ -34,7 +34,7 @@ const BASH_FILES = `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(c
 
 const words = (node: Node) => [...node.commands.map(({ word }) => word), ...node.choices];
 
-/** Generates the cases of a shell's `case` for the options that have values. @param complete completes such a value */
+/** Generates the branches of a shell's `case` for options with values. @param complete generates what completes such a value */
 const valueCases = (nodes: readonly Node[], complete: (values: Values) => string) =>
   nodes
     .flatMap(({ path, options }) => options.map((option) => ({ path, ...option })))

@@ -20,7 +20,6 @@ export type Check =
   | "embedded store"
   | "service";
 
-/** Collects the findings of one check. */
 export type Report = {
   readonly findings: Finding[];
   readonly ok: (found: string) => void;

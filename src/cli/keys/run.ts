@@ -103,7 +103,6 @@ function algOf(ring: Ring): SigningAlg {
   throw new CommandError("the ring has no signing key whose algorithm could be used on: give --alg");
 }
 
-/** Returns the keys of a ring, each with its possible next step. */
 const keysOf = (ring: Ring, times: RingTimes) =>
   KEY_KINDS.flatMap((kind) => ring[kind].map((key) => ({ ...key, kind, next: nextStep(kind, key, times) })));
 

@@ -1,7 +1,6 @@
 /** A progress bar for long work. It is drawn only on a terminal, because in a log or a pipe it would be noise. */
 
 const WIDTH = 30;
-/** How often the progress is drawn, in ms. */
 const INTERVAL_MS = 100;
 
 export type Progress = {

@@ -4,7 +4,7 @@ import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../gen/a
 import { fields, table } from "../output/text.ts";
 import { moment, relative, shownAt } from "../output/times.ts";
 
-/** How many characters of a device's description a table has room for. */
+/** The most characters of a device's description in a table. */
 const MAX_DEVICE = 40;
 
 export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);

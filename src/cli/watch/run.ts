@@ -66,7 +66,7 @@ async function* batches(api: AdminApi, cursor: string) {
   }
 }
 
-/** The width of the longest reason, for columns. */
+/** The length of the longest reason. */
 const REASON_WIDTH = 16;
 
 /** Returns a function that prints the entries of a batch. The feed may report the end of a session several times; it is printed once. */
