@@ -9,9 +9,8 @@ import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { HeaderMap } from "connect-http-routes";
 import { ClientSessions, type KeepAliveOptions } from "../platform/http2/client-sessions.ts";
-import { envelope, type GrpcResult, lost, UnprocessedError } from "./grpc-call.ts";
+import { envelope, type GrpcResult, lost, repairStatusOf, UnprocessedError } from "./grpc-call.ts";
 import { readResponse } from "./read-response.ts";
-import { repairStatusOf } from "./status-headers.ts";
 
 /** The connection to the server. */
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;

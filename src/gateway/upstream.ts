@@ -2,8 +2,14 @@
 import { readFile } from "node:fs/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import {
+  Health,
+  HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "../../gen/grpc/health/v1/health_pb.ts";
 import { SessionPool } from "../platform/http2/session-pool.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { lost } from "./grpc-call.ts";
@@ -74,4 +80,26 @@ function createTransport(
  */
 function isCut(error: unknown): boolean {
   return error instanceof ConnectError && error.code === Code.InvalidArgument && !error.isWireError;
+}
+
+/** How long the upstream may take to respond to a probe, in milliseconds. */
+const PROBE_TIMEOUT_MS = 2_000;
+
+/** Whether the upstream can serve requests, and if not, why. */
+type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
+
+/** Calls the upstream's health service. A server without a health service is ready if it responds at all. */
+export async function checkReadiness({ transport, isFull }: Upstream): Promise<Readiness> {
+  // If the connections have no free stream, a probe would have to wait like any other call.
+  if (isFull()) return { ready: false, reason: "the connections to the upstream have no free stream" };
+  try {
+    const request = create(HealthCheckRequestSchema);
+    const { message } = await transport.unary(Health.method.check, undefined, PROBE_TIMEOUT_MS, undefined, request);
+    if (message.status === ServingStatus.SERVING) return { ready: true };
+    return { ready: false, reason: `the upstream reports the status ${message.status}` };
+  } catch (reason) {
+    const error = ConnectError.from(reason, Code.Internal);
+    if (error.code === Code.Unimplemented) return { ready: true };
+    return { ready: false, reason: error.message };
+  }
 }

@@ -1,6 +1,5 @@
 import { bearerToken, dpopToken } from "./bearer-token.ts";
-import { dpopChallenge } from "./dpop/challenge.ts";
-import type { ProofRefusal, ProofRefused } from "./dpop/proof.ts";
+import { dpopChallenge, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
 import { type Accepted, REFUSED, type Refusal, type Verdict } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 

@@ -1,9 +1,14 @@
 /** The exports that the entry points for all runtimes share. docs/verifier.md explains the functions and types. */
+export {
+  accessTokenHook,
+  accessTokenInterceptor,
+  accessTokenMiddleware,
+  callerClaims,
+  getCallerClaims,
+} from "./adapters.ts";
 export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
-export { accessTokenInterceptor, callerClaims } from "./connect.ts";
 export type { ProvingRequest } from "./dpop/bound.ts";
 export { PROOF_REFUSALS, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
-export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";
 export type { VerifierOptions } from "./options.ts";
 export { VerifierClosedError } from "./ready.ts";
 export type { Report, VerifierEvent } from "./report.ts";

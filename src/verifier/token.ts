@@ -1,8 +1,9 @@
-import type { Key } from "./key.ts";
-import { importKey } from "./key.ts";
+import { isUtf8 } from "node:buffer";
+import { verify } from "node:crypto";
+import { importPublicKey } from "./dpop/verify-proof.ts";
+import { type Algorithm, type PublishedKey, readJwk } from "./jwk.ts";
 import { KeySet, type KeySetDeps } from "./key-set.ts";
 import { KnownSignatures } from "./known-signatures.ts";
-import { decodeText } from "./segment.ts";
 import {
   type Checked,
   checkClaims,
@@ -14,6 +15,25 @@ import {
   SIGNATURE_BYTES,
   splitToken,
 } from "./token-rules.ts";
+
+const DIGESTS = { ES256: "sha256", EdDSA: null } as const satisfies Record<Algorithm, string | null>;
+
+/** A key with which Node verifies within one turn of the event loop. */
+export type Key = Omit<PublishedKey, "verifies"> & {
+  readonly verifies: (input: Uint8Array, signature: Uint8Array) => boolean;
+};
+
+/** Imports a JWK (RFC 7517). Returns undefined if its use, type or curve is not that of a key for access tokens. */
+export function importKey(jwk: unknown): Key | undefined {
+  const read = readJwk(jwk);
+  const key = read && importPublicKey(read.members);
+  if (read === undefined || key === undefined) return undefined;
+  const { kid, alg, members } = read;
+  const options = { key, dsaEncoding: "ieee-p1363" } as const; // The signature is r ‖ s (RFC 7518 section 3.4).
+  const digest = DIGESTS[alg];
+  const verifies: Key["verifies"] = (input, signature) => verify(digest, input, options, signature);
+  return { kid, alg, material: JSON.stringify(members), withdrawn: false, verifies };
+}
 
 /** Reused buffers for the signing input and the signature. They can be shared because one token is checked at a time. */
 const input = Buffer.alloc(MAX_LENGTH);
@@ -54,4 +74,22 @@ export function checkToken(token: string, keys: NodeKeySet, expected: Expectatio
 /** Decodes a segment into `signature`. Returns whether it is canonical base64url of the right length. */
 function readSignature(segment: string): boolean {
   return signature.write(segment, "base64url") === SIGNATURE_BYTES && signature.toString("base64url") === segment;
+}
+
+/**
+ * Segments are decoded into this buffer, one at a time. Allocating a new buffer for each segment would be the greatest cost of decoding.
+ */
+let scratch = Buffer.alloc(4096);
+
+/**
+ * Returns the text of a base64url segment. Returns undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC
+ * 4648 section 3.5; encoding the text again gives the same segment) and its bytes are UTF-8.
+ */
+function decodeText(segment: string): string | undefined {
+  if (scratch.length < segment.length) scratch = Buffer.alloc(segment.length);
+  const length = scratch.write(segment, "base64url");
+  if (scratch.toString("base64url", 0, length) !== segment) return undefined;
+  const text = scratch.toString("utf8", 0, length);
+  // Bytes that are not UTF-8 decode to U+FFFD, which a valid text may contain too.
+  return text.includes("\ufffd") && !isUtf8(scratch.subarray(0, length)) ? undefined : text;
 }

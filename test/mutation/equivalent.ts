@@ -18,7 +18,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "Only the first part is read, however many there are.",
   },
   {
-    file: "src/grpc-health/service.ts",
+    file: "src/grpc-health/index.ts",
     source: 'signal.removeEventListener("abort", wake);',
     before: '"abort"',
     replacement: '""',

@@ -3,8 +3,7 @@ import { createPrivateKey, sign } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
-import { importKey, type Key } from "../../src/verifier/key.ts";
-import { checkToken, NodeKeySet } from "../../src/verifier/token.ts";
+import { checkToken, importKey, type Key, NodeKeySet } from "../../src/verifier/token.ts";
 import { AUDIENCE, ISSUER } from "../support/verifier/issuer.ts";
 
 const NOW_MS = 1_800_000_000_000;

@@ -4,7 +4,7 @@ import { calculateJwkThumbprint, createLocalJWKSet, importJWK, jwtVerify } from 
 import { afterAll, expect, test } from "vitest";
 import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
-import { importKey } from "../../src/verifier/key.ts";
+import { importKey } from "../../src/verifier/token.ts";
 import { claims, now, ring, token } from "../support/verifier/forge.ts";
 import { AUDIENCE, ISSUER } from "../support/verifier/issuer.ts";
 import { startTarget } from "../support/verifier/target.ts";

@@ -10,7 +10,7 @@ import {
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
-import { dpopChallenge } from "../../verifier/dpop/challenge.ts";
+import { dpopChallenge } from "../../verifier/dpop/proof.ts";
 import { endReading } from "./reading.ts";
 
 const RPC_CODES = {

@@ -1,8 +1,7 @@
 /** The two requests of device binding: registering a key, and renewing the device cookie. */
 import type { Realm } from "../realm.ts";
 import { countdown } from "../token.ts";
-import type { DeviceKeys, DeviceRecord, KeysRealm } from "./keys.ts";
-import { proofOf } from "./proof.ts";
+import type { DeviceKeys, DeviceRecord, KeyPair, KeysRealm } from "./keys.ts";
 
 /** How long this script waits after the offer of a challenge, in ms. A browser that binds sessions itself has done so by then. */
 const HEAD_START_MS = 5_000;
@@ -98,4 +97,29 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
       if (response.ok) restMs = countdown(realm, RENEWED_MS);
     },
   };
+}
+
+const encode = (bytes: Uint8Array): string =>
+  btoa(String.fromCharCode(...bytes))
+    .replace(/\+/g, "-")
+    .replace(/\//g, "_")
+    .replace(/=+$/, "");
+
+const segment = (value: unknown): string => encode(new TextEncoder().encode(JSON.stringify(value)));
+
+/** @param registers whether the proof contains its public key */
+async function proofOf(
+  { subtle }: Pick<Crypto, "subtle">,
+  { privateKey, publicKey }: KeyPair,
+  challenge: string,
+  registers = false,
+): Promise<string> {
+  const header: Record<string, unknown> = { alg: "ES256", typ: "dbsc+jwt" };
+  if (registers) {
+    const { kty, crv, x, y } = await subtle.exportKey("jwk", publicKey);
+    header.jwk = { kty, crv, x, y };
+  }
+  const input = `${segment(header)}.${segment({ jti: challenge })}`;
+  const signature = await subtle.sign({ name: "ECDSA", hash: "SHA-256" }, privateKey, new TextEncoder().encode(input));
+  return `${input}.${encode(new Uint8Array(signature))}`;
 }

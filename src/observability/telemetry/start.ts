@@ -18,9 +18,8 @@ import { tracingServerInterceptor } from "../../connect-opentelemetry/index.ts";
 import type { Logger } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import { createMetricProducer } from "./metric-producer.ts";
-import { traceRequests } from "./request-spans.ts";
 import { createSampler, createTraceBucket, limitedSampler, type TraceLimits } from "./sampler.ts";
-import { traceStore } from "./store-spans.ts";
+import { traceRequests, traceStore } from "./spans.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 type TelemetryDeps = {

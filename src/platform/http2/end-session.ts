@@ -3,10 +3,10 @@
  * A first GOAWAY, with the greatest stream id, makes the client open no more streams. A second one, with the id of the last stream,
  * follows after everything has arrived that the client had sent before it received the first.
  */
+import { writeSync } from "node:fs";
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { patientTimeout } from "../clock/after-reading.ts";
-import { writeBetweenFrames } from "./write-between-frames.ts";
 
 /** The first GOAWAY frame (RFC 9113 section 6.8): length, type, flags, stream 0, last stream 2^31 - 1, NO_ERROR. */
 const SHUTDOWN_NOTICE = Buffer.from(["000008", "07", "00", "00000000", "7fffffff", "00000000"].join(""), "hex");
@@ -48,4 +48,24 @@ function makesRoundTrip(session: Http2Session): Promise<boolean> {
       resolve(error === null);
     });
   });
+}
+
+/** Node's internal handle of a socket: its file descriptor, and the number of bytes that wait to be sent. */
+type Handle = { readonly fd?: number; readonly writeQueueSize?: number };
+
+/**
+ * Writes a frame to the operating system at once, between two frames of Node, or not at all. Encrypted connections are refused.
+ * Node ignores new streams after any GOAWAY that it has sent itself, so the first GOAWAY is written without Node. `socket.write` is not
+ * safe: if its bytes must wait, Node aborts the process when it writes them (`Http2Session::OnStreamAfterWrite`, `TLSWrap::DoWrite`).
+ */
+export function writeBetweenFrames(session: Http2Session, socket: Socket, frame: Buffer): void {
+  const handle = (socket as Socket & { readonly _handle?: Handle | null })._handle;
+  // Node writes whole frames, so if no bytes are waiting, the last frame is complete.
+  if (session.destroyed || session.encrypted || handle?.writeQueueSize !== 0 || !((handle.fd ?? -1) >= 0)) return;
+  try {
+    const written = writeSync(handle.fd as number, frame);
+    if (written !== frame.length) socket.destroy();
+  } catch {
+    // The operating system does not accept bytes now (EAGAIN), or the connection is closed.
+  }
 }

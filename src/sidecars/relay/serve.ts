@@ -20,9 +20,8 @@ import { keepOutput } from "../../listener/output.ts";
 import { NodeRequestSource } from "../../listener/request-source.ts";
 import type { AdminAccess } from "../../session/admin-access.ts";
 import type { Audit } from "../../session/audit.ts";
-import type { RevocationFeed } from "../../session/feed.ts";
+import type { FeedState, RevocationFeed } from "../../session/feed.ts";
 import type { RateLimit } from "../../session/ports.ts";
-import { exposition } from "./exposition.ts";
 import type { Upstream } from "./upstream.ts";
 
 type Deps = {
@@ -113,3 +112,20 @@ function createRpc({ feed, upstream, access, audit, failureLimit, onBug }: Deps)
     connect(request, response);
   };
 }
+
+/** Returns the measurements of a relay in the text format of Prometheus. */
+export function exposition({ watchers, ageMs, entries }: FeedState): string {
+  const isKnown = ageMs !== undefined && ageMs !== Number.POSITIVE_INFINITY;
+  return [
+    ...gauge("relay_watchers", "Streams of the feed that are open.", watchers),
+    ...gauge("relay_staleness_seconds", "How old what the relay knows of endings is.", isKnown ? ageMs / 1000 : "+Inf"),
+    ...gauge("relay_revocations", "Revocations in memory.", entries),
+    "",
+  ].join("\n");
+}
+
+const gauge = (name: string, help: string, value: number | string) => [
+  `# HELP ${name} ${help}`,
+  `# TYPE ${name} gauge`,
+  `${name} ${value}`,
+];

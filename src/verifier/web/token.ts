@@ -1,3 +1,5 @@
+import { importJWK } from "jose";
+import { type Algorithm, type PublishedKey, readJwk } from "../jwk.ts";
 import type { KeySet } from "../key-set.ts";
 import {
   type Checked,
@@ -9,10 +11,43 @@ import {
   SIGNATURE_BYTES,
   splitToken,
 } from "../token-rules.ts";
-import type { Key } from "./key.ts";
+import { isPoint } from "./p256.ts";
 import { decodeBytes, decodeText } from "./segment.ts";
 
 const encoder = new TextEncoder();
+
+const ALGORITHMS = {
+  ES256: { name: "ECDSA", hash: "SHA-256" },
+  EdDSA: { name: "Ed25519" },
+} as const satisfies Record<Algorithm, object>;
+
+/** A key with which the WebCrypto of the runtime verifies. */
+export type Key = Omit<PublishedKey, "verifies"> & {
+  /** Returns whether a signature is valid. It rejects if the runtime fails, because the signature is then not known to be forged. */
+  readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => Promise<boolean>;
+};
+
+/**
+ * Imports a JWK (RFC 7517). Returns undefined if its use, type or curve is not that of a key for access tokens. It rejects if the runtime
+ * fails or does not support the algorithm: a key set without that key would cause valid tokens to be refused.
+ */
+export async function importKey(jwk: unknown): Promise<Key | undefined> {
+  const read = readJwk(jwk);
+  if (read === undefined) return undefined;
+  const { kid, alg, members } = read;
+  if (alg === "ES256" && !isPoint(members.x, members.y)) return undefined;
+  const key = await importJWK(members as Parameters<typeof importJWK>[0], alg).catch(ignoreBadKey);
+  if (key === undefined || key instanceof Uint8Array) return undefined;
+  const verifies: Key["verifies"] = (input, signature) =>
+    crypto.subtle.verify(ALGORITHMS[alg], key as CryptoKey, signature, input);
+  return { kid, alg, material: JSON.stringify(members), withdrawn: false, verifies };
+}
+
+/** Returns undefined if the members are not a valid key (WebCrypto section 18.4: DataError). @throws every other error */
+function ignoreBadKey(error: unknown): undefined {
+  if (error instanceof DOMException && error.name === "DataError") return undefined;
+  throw error;
+}
 
 /** Checks a token like `checkToken` for Node (src/verifier/token.ts), but with the WebCrypto of the runtime. */
 export async function checkToken(token: string, keys: KeySet<Key>, expected: Expectations): Promise<Checked | Refused> {

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer as createHttp2, type Http2Session } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { writeBetweenFrames } from "../../../src/platform/http2/write-between-frames.ts";
+import { writeBetweenFrames } from "../../../src/platform/http2/end-session.ts";
 import { END_HEADERS, END_STREAM, FRAME, frame, requestBlock } from "../../attacks/frames.ts";
 import { dialHttp2, isGoaway } from "../../support/http2-peer.ts";
 

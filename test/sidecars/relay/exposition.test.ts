@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exposition } from "../../../src/sidecars/relay/exposition.ts";
+import { exposition } from "../../../src/sidecars/relay/serve.ts";
 
 test("a relay exposes gauges in the text format of Prometheus, with help and type", () => {
   const help = (name: string) => expect.stringMatching(new RegExp(`^# HELP ${name} \\w`));

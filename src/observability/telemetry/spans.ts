@@ -1,4 +1,4 @@
-/** Spans of HTTP requests. A value that a caller chooses freely is never an attribute: paths and header fields may hold secrets. */
+/** Spans of HTTP requests and of store commands. Nothing that callers choose is an attribute: paths, headers and keys may hold secrets. */
 import {
   context,
   propagation,
@@ -10,6 +10,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { Handler, Request, Response } from "../../listener/exchange.ts";
+import type { SessionStore } from "../../session/ports.ts";
 import type { TraceLimits } from "./sampler.ts";
 
 /** The methods that name a span. The span of any other method is named `HTTP`. */
@@ -50,4 +51,41 @@ function record(span: Span, request: Request, response: Response): void {
     }
     span.end();
   });
+}
+
+const SYSTEMS = { embedded: "sqlite", redis: "redis" } as const;
+/** The functions of the store that execute no command. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["now", "shiftMs", "onRevocation", "close"]);
+
+type AnyVerb = (...given: unknown[]) => Promise<unknown>;
+
+/**
+ * Wraps the store, so that each command of a recorded call has a span. Commands that run outside of calls, such as those of the revocation
+ * feed, have no span.
+ *
+ * @param store a plain object of functions
+ */
+export function traceStore(tracer: Tracer, store: SessionStore, kind: keyof typeof SYSTEMS): SessionStore {
+  const traced = (name: string, verb: AnyVerb): AnyVerb => {
+    const attributes = { "db.system.name": SYSTEMS[kind], "db.operation.name": name };
+    return (...given) => {
+      if (trace.getSpan(context.active())?.isRecording() !== true) return verb(...given);
+      const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes });
+      const result = verb(...given);
+      result.then(
+        () => span.end(),
+        (error: unknown) => fail(span, error),
+      );
+      return result;
+    };
+  };
+  const verbs: [string, AnyVerb][] = Object.entries(store);
+  for (const verb of verbs) if (!LEFT_OUT.has(verb[0])) verb[1] = traced(...verb);
+  return { ...store, ...Object.fromEntries(verbs) };
+}
+
+function fail(span: Span, error: unknown): void {
+  span.setAttribute("error.type", error instanceof Error ? error.name : "unknown");
+  span.setStatus({ code: SpanStatusCode.ERROR });
+  span.end();
 }
