@@ -3,7 +3,6 @@ import type { Realm } from "./realm.ts";
 
 /**
  * Returns the access token for a URL. `signal` ends the wait for it.
- *
  * @throws TypeError for an origin that must not receive it, and for the mode `no-cors`, in which browsers drop it silently
  */
 export type TokenFor = (url: string, signal: AbortSignal, mode?: string) => Promise<string>;

@@ -1,8 +1,7 @@
 /**
  * The state machine of a tab: what the tab knows about its session, and how each event changes that. The machine reads no clock, sends
  * nothing and waits for nothing, so that tests can drive it through any order of events.
- *
- * Only `E001_AUTH_FAILURE`, or another tab that received it, ends a session. Every other failure means "offline".
+ * Only the response `E001_AUTH_FAILURE`, to this tab or another one, ends a session. Every other failure means "offline".
  */
 import type { SessionState } from "./snapshot.ts";
 import type { HeldToken } from "./token.ts";
@@ -65,8 +64,7 @@ export const look = (known: Known, hint: string | undefined): Known =>
 
 /** The service has given a token to this tab. */
 export const receive = (known: Known, token: HeldToken): Known =>
-  // Another tab reported this session as ended while the response with the token was under way. So the token is dropped, and the service is
-  // asked once more.
+  // Another tab reported the end of this session while the token was under way, so the token is dropped and the service is asked again.
   known.endedSid && token.claims.sid === known.endedSid
     ? { ...known, endedSid: undefined }
     : become(known, "active", token);

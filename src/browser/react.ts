@@ -8,7 +8,6 @@ import type { Snapshot } from "./snapshot.ts";
 /**
  * Returns the snapshot of the session, and renders again when it changes. On a server it is `unknown`, or the snapshot that `initial`
  * describes.
- *
  * @example
  * const { state, claims } = useSession(session);
  */

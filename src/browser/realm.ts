@@ -1,6 +1,5 @@
 /**
  * The part of the browser's global object that the kit uses, as structural types, so that tests can replace it.
- *
  * Locks, channels and the document may be missing, as in a sandboxed frame or on a server that renders pages. The kit then makes more
  * requests, but works the same.
  */
@@ -12,8 +11,8 @@ export type ChannelLike = {
 };
 
 /**
- * An event after which the page is active again. `resume`, or `persisted`, means that messages of other tabs may have been missed: the tab
- * was frozen, or was in the back/forward cache.
+ * An event after which the page is active again. After `resume`, or with `persisted`, messages of other tabs may have been missed, because
+ * the tab was frozen or in the back/forward cache.
  */
 type WakeEvent = { readonly type: string; readonly persisted?: boolean };
 type Target = {
@@ -71,4 +70,18 @@ export function onWake(realm: Realm, signal: AbortSignal, callback: (event: Wake
     // The listeners capture events, because not all of these bubble from the document.
     realm.addEventListener?.(type, callback, { signal, capture: true });
   }
+}
+
+/**
+ * Returns the value of the hint cookie, which names the session that the browser's cookies belong to; an empty text if there is none.
+ * Returns undefined if the cookie is not used, cannot be read, or was also set by a sibling domain.
+ */
+export function hintOf({ document }: Realm, name: string | undefined): string | undefined {
+  try {
+    const [, value = "", other] = `; ${(document as NonNullable<Realm["document"]>).cookie}`.split(`; ${name}=`);
+    if (name && !other) return value.split(";")[0];
+  } catch {
+    // In a sandboxed frame and in a worker, `document.cookie` cannot be read.
+  }
+  return undefined;
 }

@@ -1,14 +1,11 @@
 /**
  * Keeps the access token of a page and renews it: one request per token life in all tabs together.
- *
- * Only `E001_AUTH_FAILURE`, or another tab that received it, ends a session. Every other failure is "offline": the token
- * in hand is used while it is valid, and attempts back off.
+ * While the service cannot be reached, the token is used as long as it is valid, and attempts back off.
  */
 import { SessionError } from "./errors.ts";
 import { bearer } from "./fetch.ts";
-import { hintOf } from "./hint.ts";
 import { BEGINNING, begin, doubt, end, fail, hearEnd, type Known, look as lookAt, receive, take } from "./machine.ts";
-import { onWake, type Realm, sleep } from "./realm.ts";
+import { hintOf, onWake, type Realm, sleep } from "./realm.ts";
 import { type Outcome, send } from "./request.ts";
 import type { Display } from "./snapshot.ts";
 import { exclusively, messageOf, openChannel, type Receivers, type TabMessage, type TokenMessage } from "./tabs.ts";
@@ -75,10 +72,7 @@ export function createRenewal(
     plan();
   }
 
-  /**
-   * Plans the next check, and replaces the one that was planned before. Hidden tabs check only when they are used or become visible, or
-   * if their state is in doubt.
-   */
+  /** Plans the next check, instead of any planned before. Hidden tabs check only if they are used, become visible, or doubt their state. */
   function plan(): void {
     const { state, doubtful } = known;
     realm.clearTimeout(timer as never);
@@ -112,8 +106,7 @@ export function createRenewal(
     ask({ newerThan, replyTo }) {
       const { token } = known;
       if (!token?.text || token.claims.iat <= newerThan || dueMs() <= 0 || known.doubtful) return;
-      // The reply goes to a channel of the asking tab alone. If every reply went to all tabs, the number of messages would be the square of
-      // the number of tabs.
+      // The reply goes to the asking tab alone. If it went to all tabs, the number of messages would be the square of the number of tabs.
       const box = open(replyTo);
       box?.postMessage(messageOf(token, realm));
       box?.close();
@@ -134,8 +127,7 @@ export function createRenewal(
     const { version } = known;
     const atMs = realm.Date.now();
     const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
-    // During the request another tab has sent a token, or the session has ended, or another session has begun. What this tab knows now is
-    // newer than the response.
+    // The session has changed during the request, for example by a message of another tab, so the response is outdated.
     if (version !== known.version) return undefined;
     const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
     if (received) {
@@ -152,9 +144,7 @@ export function createRenewal(
   }
 
   /**
-   * Obtains a token. Concurrent calls share one request. It never rejects.
-   *
-   * @param replacement whether a service has refused the current token
+   * Obtains a token. Concurrent calls share one request. It never rejects. @param replacement whether a service refused the current token
    */
   async function renew(replacement?: boolean): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;

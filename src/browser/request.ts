@@ -1,10 +1,7 @@
 /** Sends the two requests of the kit, and interprets their responses. Only `E001_AUTH_FAILURE` means that a session has ended. */
 import { deadline, type Realm } from "./realm.ts";
 
-/**
- * The time limit of a request, in ms. It is longer than any honest response takes. A proxy that holds back a response must not block the
- * page.
- */
+/** The time limit of a request, in ms: longer than any honest response takes, but a proxy that holds one back must not block the page. */
 const TIMEOUT_MS = 15_000;
 
 export type Outcome = {
@@ -19,11 +16,7 @@ export type Outcome = {
 
 type Body = { readonly data?: { readonly accessToken?: string }; readonly error?: { readonly code?: string } };
 
-/**
- * Sends a request, with the cookie alone or with an access token. It never rejects.
- *
- * @param closed aborts it before its time limit
- */
+/** Sends a request, with the cookie alone or with an access token. It never rejects. @param closed aborts it before its time limit */
 export async function send(
   realm: Realm,
   url: string,

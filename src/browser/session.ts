@@ -23,8 +23,8 @@ export type SessionOptions = {
    */
   readonly hintCookie?: string;
   /**
-   * The session with which a server rendered the page. The page begins as `active`, without a refresh. If the hint cookie names another
-   * session, a refresh follows. `initialOf` of `@session-service/server` makes this value.
+   * The session with which a server rendered the page, from `initialOf` of `@session-service/server`. The page begins as `active`, without
+   * a refresh, unless the hint cookie names another session.
    */
   readonly initial?:
     | {
@@ -40,7 +40,6 @@ export type SessionOptions = {
 export type Session = {
   /**
    * Returns a valid access token. Any number of calls in any number of tabs cause one refresh.
-   *
    * @throws SessionError `ended`, `unavailable` or `disposed`
    * @example
    * socket.send(JSON.stringify({ authorization: await session.accessToken() }));
@@ -49,7 +48,6 @@ export type Session = {
   /**
    * Calls `fetch` with the access token. A 401 leads to at most one refresh and one retry. A URL whose origin is not that of the page,
    * that of the service or one of `origins` is refused with a TypeError, because it would receive the token.
-   *
    * @throws SessionError, and what `fetch` throws
    * @example
    * const response = await session.fetch("/api/orders", { method: "POST", body });
@@ -57,7 +55,6 @@ export type Session = {
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
   /**
    * An interceptor for Connect transports that does the same as `fetch`, for the same origins. It does not restart a stream.
-   *
    * @example
    * createConnectTransport({ baseUrl: "/", interceptors: [session.interceptor] });
    */
@@ -68,7 +65,6 @@ export type Session = {
   readonly snapshot: Snapshot;
   /**
    * Calls `listener` after each change of `snapshot`. The first subscription checks whether somebody is signed in.
-   *
    * @returns a function that ends the subscription
    * @example
    * session.subscribe(() => {
@@ -77,15 +73,12 @@ export type Session = {
    */
   subscribe(listener: () => void): () => void;
   /**
-   * Checks again, in all tabs, who is signed in. Call it after a sign-in or a step-up. Without `hintCookie`, every page that follows a
-   * login must call it.
-   *
+   * Checks again, in all tabs, who is signed in. Call it after a sign-in or a step-up; without `hintCookie`, on each page after a login.
    * @throws SessionError
    */
   begin(): Promise<void>;
   /**
    * Signs the user out, in all tabs.
-   *
    * @throws SessionError `unavailable` if the service cannot be reached: the session then continues
    * @example
    * signOutButton.onclick = () => session.end().catch(() => show("Still signed in. Try again."));
@@ -98,7 +91,6 @@ export type Session = {
 /**
  * Creates the session of this page. Create one and share it. Nothing happens until it is used. A server may create it, but must not use
  * it.
- *
  * @param realm the global object; tests bring their own
  * @example
  * export const session = createSession();

@@ -16,8 +16,8 @@ export type Snapshot = {
   /** The claims, for display only. The kit does not verify them; services do. */
   readonly claims?: Claims | undefined;
   /**
-   * Whether the user who is signed in now differs from the first user of this page. This happens after a sign-in in another tab, or with a
-   * session that a sibling domain has planted. The page still shows data of the first user, so reload it.
+   * Whether somebody else is signed in than when this page began: after a sign-in in another tab, or with a session that a sibling domain
+   * has planted. The page still shows data of the first user, so reload it.
    */
   readonly changed?: boolean | undefined;
 };

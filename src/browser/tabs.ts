@@ -1,6 +1,6 @@
 /**
- * Coordinates the tabs of one origin. The coordination only saves requests, because the rotation on the server tolerates any number of
- * tabs. So every wait here is bounded, and after it the tab acts alone.
+ * Coordinates the tabs of one origin. This only saves requests, because the server's rotation tolerates any number of tabs. So every wait
+ * is bounded, and after it the tab acts alone.
  */
 import { type ChannelLike, deadline, type Realm } from "./realm.ts";
 import type { HeldToken, ReceivedToken } from "./token.ts";
@@ -18,10 +18,7 @@ export type TabMessage =
   /** Asks for a newer token. A tab that has one sends it to `replyTo`. */
   | { readonly type: "ask"; readonly newerThan: number; readonly replyTo: string }
   | TokenMessage
-  /**
-   * A session has ended. `sid` is absent if the sender never held a token of the session; tabs that hold a token then check whether their
-   * session has ended.
-   */
+  /** A session has ended. If `sid` is absent, the sender never held a token of it, and tabs that hold one check their own session. */
   | { readonly type: "ended"; readonly sid: string | undefined }
   /** The sender could not reach the service. */
   | { readonly type: "failed"; readonly waitMs: number; readonly atMs: number }
@@ -33,8 +30,8 @@ export type Receivers = {
 };
 
 /**
- * Opens a channel between the tabs of one origin. Returns undefined on a server, where there are no other tabs and an open channel would
- * keep the process running. Also returns undefined if the browser refuses channels, as Firefox does if the user blocks all cookies.
+ * Opens a channel between the tabs of one origin. Returns undefined if the browser refuses channels, as Firefox does if all cookies are
+ * blocked, and on a server, where an open channel would keep the process running.
  */
 export function openChannel(
   { document, BroadcastChannel }: Realm,
@@ -49,19 +46,12 @@ export function openChannel(
   return undefined;
 }
 
-/**
- * Returns a message with a token. A message cannot contain the function `leftMs`, so it has the start of the token's life by the wall
- * clock.
- */
+/** Returns a message with a token. In place of the function `leftMs` it has the start of the token's life, by the wall clock. */
 export function messageOf({ leftMs, ...token }: HeldToken, realm: Realm): TokenMessage {
   return { ...token, type: "token", atMs: realm.Date.now() - token.lifeMs + leftMs() };
 }
 
-/**
- * Runs `request` while no other tab runs its own, unless waiting for that would take too long.
- *
- * @param settled aborted when the request is no longer needed; it is then not made
- */
+/** Runs `request` while no other tab runs its own, unless waiting for that would take too long. @param settled if aborted, it is not run */
 export async function exclusively<T>(
   realm: Realm,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * An access token and its age. The kit verifies nothing, since services do that. It uses the lifetime of the token (`exp` − `iat`) and
- * the time since its arrival, so a local clock may be wrong by years.
+ * An access token and its age. The kit verifies nothing; services do. It uses only the token's lifetime (`exp` − `iat`) and the time since
+ * its arrival, so a local clock may be wrong by years.
  */
 import type { Realm } from "./realm.ts";
 
@@ -27,18 +27,13 @@ export type ReceivedToken = {
   readonly claims?: Claims;
   /** When the token was issued, by the wall clock of this device. */
   readonly atMs: number;
-  /**
-   * How long before its expiry the token is refreshed, in ms. All tabs use the same value. It is random, so that nobody can predict it.
-   */
+  /** How long before its expiry the token is refreshed, in ms: a random time that nobody can predict, the same in all tabs. */
   readonly reserveMs?: number;
   /** Whether the token replaced one that a service had refused. */
   readonly replacement?: boolean | undefined;
 };
 
-/**
- * The longest life, in ms, that the kit counts on. A longer-lived token is renewed after this time, because timers of 25 days or more
- * fire at once.
- */
+/** The longest life that the kit counts on, in ms. Timers of 25 days or more would fire at once. */
 const MAX_LIFE_MS = 1e9;
 
 /** Returns the claims of a JWT; undefined if the text is no JWT. */
@@ -63,9 +58,8 @@ export function holdToken(received: ReceivedToken, realm: Realm): HeldToken | un
 }
 
 /**
- * Returns a function that returns how much of `durationMs` is left. The function reads two clocks. One may have stopped while the device
- * slept, and the other may have been set back, so the clock that shows the longer time is right. A clock that was set forward makes the
- * elapsed time too long, which costs one request.
+ * Returns a function that returns how much of `durationMs` is left, by the clock that shows the longer elapsed time: one clock may have
+ * stopped while the device slept, and the other may have been set back. A clock that was set forward costs one request.
  */
 export function countdown(realm: Realm, durationMs: number): () => number {
   const monotonicEnd = realm.performance.now() + durationMs;
@@ -73,8 +67,5 @@ export function countdown(realm: Realm, durationMs: number): () => number {
   return () => Math.min(monotonicEnd - realm.performance.now(), wallEnd - realm.Date.now());
 }
 
-/**
- * Returns how much time has passed since a time of the wall clock. A frozen tab receives messages late, and the wall clock is the same
- * for all tabs.
- */
+/** Returns the time since `atMs` of the wall clock, which is the same in all tabs: a frozen tab receives messages late. */
 export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);

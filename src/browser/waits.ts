@@ -10,10 +10,7 @@ export const PATIENCE_MS = 500;
 export const SPREAD_MS = 500;
 const BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/**
- * Returns the longest wait after this many failures to reach the service, in ms. It doubles with each failure; the actual wait has full
- * jitter.
- */
+/** Returns the longest wait after this many failures, in ms, which doubles with each. The actual wait has full jitter. */
 export const maxBackoffMs = (failures: number): number => Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failures);
 /** The longest time that the kit waits because the service asks it to, in ms. */
 export const MAX_RETRY_AFTER_MS = 600_000;

@@ -1,7 +1,4 @@
-/**
- * Presents access tokens that are bound to a key: with the scheme DPoP and a proof (RFC 9449 section 7). Bearer tokens are sent
- * unchanged.
- */
+/** Presents key-bound access tokens with the scheme DPoP and a proof (RFC 9449 section 7). Bearer tokens are sent unchanged. */
 import type { ProofKey } from "./proof-key.ts";
 import type { Proofs } from "./proofs.ts";
 
@@ -62,10 +59,7 @@ async function prove({ proofs, key }: Deps, method: string, url: string, headers
   return true;
 }
 
-/**
- * Returns whether a token is bound to a key. The tokens of the service are JWTs (RFC 9068). During an upgrade, an instance of an earlier
- * version may have issued a bearer token.
- */
+/** Returns whether a token, which is a JWT, is bound to a key. During an upgrade, older instances may issue bearer tokens. */
 function isBoundToken(token: string): boolean {
   try {
     const payload = (token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/");

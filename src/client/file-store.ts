@@ -12,8 +12,8 @@ const MAX_WRITING_MS = 60_000;
 const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /**
- * Keeps the tokens in a file, whose directory must exist. A rename replaces the old file by the new one, so that other processes read one
- * of them and never a part. If the path is a symbolic link, the file that it points to is replaced.
+ * Keeps the tokens in a file, whose directory must exist; a symbolic link is followed. The file is replaced by a rename, so that other
+ * processes never read a part of it.
  */
 export function createFileStore(link: string): TokenStore {
   return {
@@ -38,9 +38,7 @@ export function createFileStore(link: string): TokenStore {
   };
 }
 
-/**
- * Returns the path of the file itself. A rename onto a link would leave the old tokens, and the key, in the file that the link points to.
- */
+/** Returns the path of the file itself. A rename onto a link would leave the old tokens, and the key, in the link's target. */
 async function fileOf(link: string): Promise<string> {
   try {
     return await realpath(link);
@@ -93,8 +91,8 @@ async function writeTemporary(path: string, tokens: StoredTokens): Promise<strin
 }
 
 /**
- * Flushes the rename to the disk. Otherwise, after a loss of power, the file could contain the previous refresh token, and presenting
- * that would end the session. Not every system and file system supports this.
+ * Flushes the rename to the disk, where the system supports it. After a loss of power, the file could otherwise contain the previous
+ * refresh token, and presenting that would end the session.
  */
 async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory).catch(() => undefined);
@@ -102,10 +100,7 @@ async function syncDirectory(directory: string): Promise<void> {
   await handle?.close();
 }
 
-/**
- * Removes the temporary files of processes that were killed, because these files contain tokens and the key. Files that cannot be removed
- * are ignored.
- */
+/** Removes the temporary files of killed processes, since these contain tokens and the key. Files that cannot be removed are ignored. */
 async function removeLeftovers(path: string): Promise<void> {
   const directory = dirname(path);
   const name = basename(path);
@@ -120,10 +115,7 @@ async function removeLeftovers(path: string): Promise<void> {
   }
 }
 
-/**
- * Returns the current time of the file system, in ms. The clock of this process may be wrong. Temporary files that other processes are just
- * writing would then seem old.
- */
+/** Returns the current time of the file system, in ms. By a wrong clock, files that are just being written would seem old. */
 async function fileTime(path: string): Promise<number> {
   const probe = `${path}.${randomUUID()}.tmp`;
   const file = await open(probe, "wx", MODE);

@@ -1,7 +1,4 @@
-/**
- * The key that a client proves with each request (DPoP, RFC 9449). It is a P-256 key of WebCrypto, or a key that cannot leave its
- * keychain.
- */
+/** The key that a client proves with each request (DPoP, RFC 9449): a P-256 key of WebCrypto, or one that cannot leave its keychain. */
 
 /** A key in the form in which a store keeps it: a private JWK (RFC 7517). */
 export type StoredKey = {

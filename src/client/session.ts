@@ -14,8 +14,8 @@ export type TokenSessionOptions = {
   readonly clientId: string;
   readonly store: TokenStore;
   /**
-   * Whether the session is bound to a key (DPoP, RFC 9449). With `true`, `start` creates a key and stores it with the refresh token. A
-   * session that was started without a key stays unbound. Default: false.
+   * Whether the session is bound to a key (DPoP, RFC 9449). With `true`, `start` creates a key and stores it with the refresh token.
+   * Sessions that were started without a key stay unbound. Default: false.
    */
   readonly dpop?: boolean | ProofKey;
   /** The origins to which `fetch` and `interceptor` send the access token. Default: the origin of the service. */
@@ -55,10 +55,7 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
   let refreshing: Promise<string> | undefined;
   let last: Promise<unknown> = Promise.resolve();
 
-  /**
-   * Runs changes of the stored tokens one after the other, so that a refresh never overwrites a new login, and never stores tokens after
-   * the end.
-   */
+  /** Runs changes of the stored tokens one by one, so that no refresh overwrites a new login, or stores tokens after the end. */
   function exclusive<T>(change: () => Promise<T>): Promise<T> {
     const next = last.then(change, change);
     last = next;

@@ -21,14 +21,14 @@ export interface TokenStore {
   load(): Promise<StoredTokens | undefined>;
   /**
    * Replaces the stored tokens. If the process is killed during that, either the old or the new tokens must remain.
-   *
-   * @param replacing the refresh token that must still be stored; if it is not, somebody has signed in or out in the meantime, and
-   * nothing may be replaced. Compare it as late as possible
+   * @param replacing the refresh token that must still be stored, compared as late as possible. If it is not, somebody has signed in or out
+   * in the meantime, and nothing may be replaced
    */
   save(tokens: StoredTokens, replacing?: string): Promise<void>;
   /**
-   * Rejects if tokens as long as these cannot be stored now, for example because the disk is full. It changes nothing. It is called before
-   * each refresh: if the service replaced a refresh token and its successor could not be stored, the session would be lost.
+   * Rejects if tokens as long as these cannot be stored now, for example because the disk is full. It changes nothing. Each refresh calls
+   * it
+   * first: if the next refresh token could not be stored, the session would be lost.
    */
   prepare?(tokens: StoredTokens): Promise<void>;
   /** Deletes the stored tokens. */

@@ -40,10 +40,9 @@ const SERVER_FAULTS: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Makes a span for every call of a server, until its response, streams included, is complete.
- * The parent is the current span, such as that of the HTTP request; without one it is the span that the caller sent (by the global
- * propagator). If the current span is not recorded, none is made.
- * It should be the first interceptor, so that it sees errors as callers get them.
+ * Makes a span for every call of a server, until its response, streams included, is complete. Its parent is the current span, such as that
+ * of the HTTP request, or else the span that the caller sent (by the global propagator). Inside a span that is not recorded, none is made.
+ * This should be the first interceptor, so that it sees errors as callers get them.
  */
 export function tracingServerInterceptor(options: ServerTracingOptions = {}): Interceptor {
   const tracer = createTracer(options);
@@ -64,7 +63,7 @@ export function tracingServerInterceptor(options: ServerTracingOptions = {}): In
 
 /**
  * Makes a span for every call of a client, until its response, streams included, is complete. The call carries the span's context (by the
- * global propagator). If the current span is not recorded, none is made, and the call carries that span's context.
+ * global propagator). Inside a span that is not recorded, none is made, and the call carries that span's context.
  */
 export function tracingClientInterceptor(options: TracingOptions = {}): Interceptor {
   const tracer = createTracer(options);
@@ -124,10 +123,7 @@ async function call(
 
 const nameOf = ({ method }: Request) => `${method.parent.typeName}/${method.name}`;
 
-/**
- * Returns attributes by the semantic conventions for RPC (`rpc.*`). Headers and messages are never attributes, because they may contain
- * secrets.
- */
+/** Returns attributes by the semantic conventions for RPC. Headers and messages are left out, because they may contain secrets. */
 function attributesOf(request: Request): Record<string, string> {
   const isGrpc = request.header.get("content-type")?.startsWith("application/grpc") === true;
   return {

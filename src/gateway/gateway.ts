@@ -120,10 +120,7 @@ async function createHandler(
 /** How long the process waits, before it ends, until its last log lines have been read, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 1_000;
 
-/**
- * Runs a gateway as a process: with a log on stdout, until a signal ends it.
- * @throws Error if the descriptors cannot be loaded or the port is taken
- */
+/** Runs a gateway with a log on stdout, until a signal ends it. @throws Error if the descriptors cannot be loaded or the port is taken */
 export async function runGateway(args: GatewayArguments): Promise<void> {
   const sink = createLineSink(process.stdout, (lines) => write({ event: "log lines lost", lines }));
   const write: WriteLog = (line) => sink.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`);

@@ -78,8 +78,8 @@ function headersOf(lines: IncomingHttpHeaders): Headers {
 }
 
 /**
- * Repairs a status that connect-es cannot read, in place, so that it keeps its code: an error that cannot be read would look like a lost
- * connection. Invalid values must neither cause an error nor discard the message (PROTOCOL-HTTP2.md, Status-Message).
+ * Repairs a status that connect-es cannot read, in place: otherwise the error would lose its code and look like a lost connection. Invalid
+ * values must neither cause an error nor discard the message (PROTOCOL-HTTP2.md, Status-Message).
  */
 function repairStatus(headers: IncomingHttpHeaders): void {
   const { "grpc-status": status, "grpc-message": message, "grpc-status-details-bin": details } = headers;

@@ -29,8 +29,8 @@ export interface GrpcUpstreamOptions extends KeepAliveOptions {
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * Creates a transport for gRPC servers. Its unary calls cost a third of those of `createGrpcTransport`, because it has no interceptors and
- * no compression, and does not copy headers. Streaming calls go through `createGrpcTransport`.
+ * Creates a transport for gRPC servers. Its unary calls cost a third of those of `createGrpcTransport`: it has no interceptors and no
+ * compression, and copies no headers. Streaming calls go through `createGrpcTransport`.
  */
 export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   const { baseUrl, nodeOptions, readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
@@ -73,10 +73,7 @@ function repairing(manager: SessionManager): SessionManager {
   };
 }
 
-/**
- * Makes a call, and makes it again on another connection if the server has not processed it. A server that shuts down refuses calls that
- * are still on their way.
- */
+/** Makes a call, and again on another connection if the server has provably not processed it, for example because it shuts down. */
 async function sendAgainIfUnprocessed(send: () => Promise<GrpcResult>): Promise<GrpcResult> {
   try {
     return await send().catch((error: unknown) => {

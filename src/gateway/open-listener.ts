@@ -25,8 +25,7 @@ export async function openGatewayListener(args: GatewayArguments, write: WriteLo
       maxConnections,
       // Behind a proxy all connections have the address of the proxy, so there is no limit for an address.
       maxConnectionsPerAddress: args.trustForwarded ? maxConnections : Math.ceil(maxConnections * ADDRESS_SHARE),
-      // Streams of messages may last long, so the listener does not limit the time. The HTTP layer limits the time of each body and
-      // message.
+      // Streams may last long, so the listener does not limit their time. The HTTP layer limits the time of each body and message.
       requestTimeoutMs: Number.POSITIVE_INFINITY,
     },
     onBug: (error) => write({ event: "bug", reason: reasonsOf(error) }),

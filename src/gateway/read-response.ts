@@ -20,9 +20,8 @@ interface Reading {
 const READING = Symbol("reading");
 
 /**
- * A stream whose response is being read. Node keeps streams in memory until the next full garbage collection, long after their end, with
- * everything that their listeners refer to. So all streams share their listeners, which find the reading in a property that is cleared
- * when the call ends.
+ * A stream whose response is being read. Node keeps streams, and what their listeners refer to, until the next full garbage collection. So
+ * all streams share their listeners, which find the reading in a property that is cleared when the call ends.
  */
 type ReadStream = ClientHttp2Stream & { [READING]?: Reading | undefined };
 
@@ -30,8 +29,7 @@ type ReadStream = ClientHttp2Stream & { [READING]?: Reading | undefined };
 const HEADERS_FRAME = 1;
 
 /**
- * Reads the response of a unary call.
- * @param onRead called for each piece that arrives
+ * Reads the response of a unary call, and calls `onRead` for each piece that arrives.
  * @throws ConnectError the server's error if it sent a status; `unavailable` if the connection was lost
  * @throws UnprocessedError if the server has provably not processed the call
  */
@@ -113,10 +111,7 @@ function fail(stream: ReadStream, error: unknown): void {
   stream[READING] = undefined;
 }
 
-/**
- * Returns whether the server has refused the stream, or has ended the connection with a GOAWAY that excludes it. Node reports both in the
- * same way.
- */
+/** Returns whether the server has refused the stream, or excluded it by a GOAWAY, which Node reports in the same way. */
 function isRefused(stream: ClientHttp2Stream, header: IncomingHttpHeaders): boolean {
   return stream.rstCode === constants.NGHTTP2_REFUSED_STREAM && header[":status"] === undefined;
 }

@@ -1,6 +1,5 @@
 /**
- * Flags with which Node keeps its memory small. By default it lets garbage grow to several times the live objects before it collects it, and
- * its compilers keep tens of megabytes.
+ * Flags that keep Node's memory small. By default, garbage grows to several times the live objects, and compilers keep tens of megabytes.
  */
 
 const FLAGS = [

@@ -74,10 +74,7 @@ function createTransport(
   };
 }
 
-/**
- * Returns whether a response was cut within its message. connect-es reports that as `invalid_argument`, as if the client had sent the
- * message.
- */
+/** Returns whether a response was cut within its message. connect-es reports that as if the client had sent a bad message. */
 function isCut(error: unknown): boolean {
   return error instanceof ConnectError && error.code === Code.InvalidArgument && !error.isWireError;
 }

@@ -9,9 +9,8 @@ export type HealthOptions = {
   readonly services: Iterable<DescService | string>;
   /**
    * Returns whether the server can serve now, for example after a ping of its database. False, or a rejection, means NOT_SERVING for
-   * every service.
-   * Check and List call it and wait for its result, so it should finish within a bounded time. It is called repeatedly while there are
-   * watchers. Concurrent callers share one call. Default: none.
+   * every service. Check and List wait for its result, so it should finish within a bounded time. It is called repeatedly while there
+   * are watchers. Concurrent callers share one call. Default: none.
    */
   readonly probe?: () => unknown;
   /** How often the probe is called for watchers, in ms. Default: 1000. */

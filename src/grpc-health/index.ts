@@ -16,8 +16,7 @@ export type HealthServiceOptions = ConnectRouterOptions & {
   /** How many calls of Watch may run at the same time. Further ones get `unavailable`. Default: 1000. */
   readonly maxWatchers?: number;
   /**
-   * Returns a name for the client of a call, for example its address. One client may have at most a quarter of `maxWatchers`. Default:
-   * clients are not distinguished.
+   * Returns a name for the client of a call, such as its address. One client may have at most a quarter of `maxWatchers`. Default: none.
    */
   readonly clientOf?: (context: HandlerContext) => string;
 };

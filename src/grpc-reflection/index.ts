@@ -26,10 +26,7 @@ type Response =
 
 type Contract = { readonly services: readonly string[]; readonly files: Files };
 
-/**
- * Adds `grpc.reflection.v1.ServerReflection` and `grpc.reflection.v1alpha.ServerReflection` to a router. The descriptors are indexed at
- * the first request, so an unused service costs nothing.
- */
+/** Adds `grpc.reflection.v1.ServerReflection`, and `v1alpha` of it, to a router. The descriptors are indexed at the first request. */
 export function addReflection(router: ConnectRouter, options: ReflectionOptions = {}): ConnectRouter {
   const { services, files = [], ...routerOptions } = options;
   let known: Contract | undefined;
@@ -57,11 +54,7 @@ function describe(services: Iterable<DescService>, files: Iterable<DescFile>): C
   };
 }
 
-/**
- * Returns the response to a request.
- *
- * @param sent the files that the client has received on this stream; the files of the response are added
- */
+/** Returns the response to a request. @param sent the files that the client has received on this stream; further ones are added */
 function respond({ services, files }: Contract, { messageRequest }: Request, sent: Set<DescFile>): Response {
   switch (messageRequest.case) {
     case "listServices":

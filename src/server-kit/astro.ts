@@ -16,7 +16,6 @@ type Context = {
 
 /**
  * Returns the middleware `onRequest`, which puts the user into `Astro.locals.user`.
- *
  * @example
  * ```ts
  * import { sessionMiddleware } from "@session-service/server/astro";

@@ -13,8 +13,8 @@ export function distinctValues(header: string | null, name: string): readonly st
 }
 
 /**
- * Returns the distinct values of a cookie of the service, and those of its name without a prefix such as `__Host-`: while a deployment
- * moves to a prefixed name, the service reads both (`COOKIE_MIGRATE_UNTIL`).
+ * Returns the distinct values of a cookie by its name with and without a prefix such as `__Host-`. The service reads both while a
+ * deployment moves to a prefixed name (`COOKIE_MIGRATE_UNTIL`).
  */
 export function valuesForService(header: string | null, name: string): readonly string[] {
   const names = new Set([name, name.replace(/^__(?:host|secure)-/i, "")]);

@@ -9,7 +9,6 @@ export { getUser } from "./node-request.ts";
 
 /**
  * Returns the middleware. Handlers after it call `getUser(request)`.
- *
  * @example
  * ```ts
  * import { sessionMiddleware } from "@session-service/server/express";

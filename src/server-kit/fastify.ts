@@ -17,7 +17,6 @@ export { getUser } from "./node-request.ts";
 
 /**
  * Returns the hook `onRequest`. Handlers after it call `getUser(request)`.
- *
  * @example
  * ```ts
  * import { sessionHook } from "@session-service/server/fastify";

@@ -11,13 +11,11 @@ export type GateOptions = {
   readonly returnParameter?: string;
   /**
    * Returns whether a path is only for users who are signed in. It is called with each form in which a framework may match the path: as
-   * it was sent, decoded, in lower case, without a slash at its end, with `..` resolved. One form that is protected suffices. Default:
-   * no path is.
+   * sent, decoded, in lower case, without a slash at its end, with `..` resolved. One protected form suffices. Default: no path is.
    */
   readonly isProtected?: (path: string) => boolean;
   /**
-   * Other origins whose pages may send requests that change something. With `false`, the application checks this itself (`isSameOrigin`).
-   * Default: none.
+   * Other origins whose pages may send requests with effects. With `false`, the application checks that (`isSameOrigin`). Default: none.
    */
   readonly origins?: readonly string[] | false;
 };
@@ -29,9 +27,8 @@ export type Passage = {
 };
 
 /**
- * Checks a request: first whether it may change something, then who is signed in, then whether the path requires a user. If the kit
- * cannot determine who is signed in, the request passes, and the application shows that the state is `unavailable`.
- *
+ * Checks a request: whether it may change something, who is signed in, and whether the path requires a user. If the kit cannot determine
+ * who is signed in, the request passes, and the application shows that the state is `unavailable`.
  * @param isPage whether the browser displays the response as a page, so that a redirect makes sense
  */
 export function createGate(
@@ -60,8 +57,8 @@ export function createGate(
 }
 
 /**
- * Returns whether a request may change something. The handshake of a WebSocket may, although its method is `GET`: what the browser sends
- * afterwards is authenticated by the cookies of the handshake, which pages of all origins may start.
+ * Returns whether a request may change something. A WebSocket may, though its handshake is a `GET`: the cookies of the handshake, which
+ * pages of all origins may start, authenticate everything that follows.
  */
 const mayChange = (request: PageRequest): boolean => !isSafe(request) || request.headers.has("upgrade");
 
@@ -70,16 +67,12 @@ function isNavigation({ method, headers }: PageRequest): boolean {
   return headers.get("sec-fetch-mode") === "navigate" || (headers.get("accept") ?? "").includes("text/html");
 }
 
-/**
- * Adds the headers for the browser to a response. The cookies that the application sets itself come last, so that its logout takes
- * effect.
- */
+/** Adds the headers for the browser to a response. The application's own cookies come last, so that its logout takes effect. */
 export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }: Authentication): void {
   const own = to.getSetCookie();
   to.delete("set-cookie");
   for (const [name, value] of responseHeaders) {
-    // The application may allow caching of responses that do not depend on the user, but a response that sets a cookie must not be
-    // cached.
+    // The application may let caches store pages that are the same for all users, but no cache may store a response that sets a cookie.
     if (name === "cache-control" && to.has(name) && setCookies.length === 0) continue;
     if (name === "set-cookie" || name === "vary") to.append(name, value);
     else to.set(name, value);
@@ -88,8 +81,8 @@ export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }:
 }
 
 /**
- * Returns a copy of a response with the headers for the browser. The application may send the same response to several users, and the
- * headers of a response that it has fetched cannot be changed.
+ * Returns a copy of a response with the headers for the browser. The application may send one response to several users, and the headers
+ * of a fetched response cannot be changed.
  */
 export function withResponseHeaders(response: Response, authentication: Authentication): Response {
   // The response to the handshake of a WebSocket cannot be copied. If a renewal is lost with it, the next request renews again.

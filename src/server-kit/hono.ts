@@ -11,7 +11,6 @@ type Context = {
 
 /**
  * Returns middleware that puts the user into `c.get("user")`.
- *
  * @example
  * ```ts
  * import { sessionMiddleware } from "@session-service/server/hono";

@@ -10,11 +10,8 @@ export type Initial = {
 };
 
 /**
- * Returns the state with which the page of a user begins. Returns undefined if nobody is known to be signed in; the page then checks
- * itself.
- *
- * @param withToken whether the page gets the access token as well. Without it, the first call of the page that needs a token causes a
- * refresh
+ * Returns the state with which a user's page begins; undefined if nobody is known to be signed in, which the page then checks itself.
+ * @param withToken whether the page gets the access token. Otherwise its first call that needs a token causes a refresh
  * @param nowMs the wall clock, in ms since the epoch
  */
 export function initialOf(user: User, withToken = false, nowMs = Date.now()): Initial | undefined {

@@ -5,10 +5,8 @@ import { requestTarget, withoutSlashAtEnd } from "./paths.ts";
 const BASE = "http://application.invalid";
 
 /**
- * Returns a path of the application to return to after the login. The parameter comes from the address, which an attacker may have
- * written. So for an address that would lead to another site, or to the login again, this returns `fallback`.
- *
- * @param wanted the parameter. For a parameter that occurs twice, frameworks return a list or an object; this returns `fallback` for those, too
+ * Returns a path of the application to return to after the login; `fallback` if it would lead to another site or to the login again.
+ * @param wanted the parameter, which an attacker may have written. Frameworks return one that occurs twice as a list or an object
  */
 export function returnPath(wanted: unknown, login: string, fallback = "/"): string {
   // A browser removes tabs and line breaks from a URL, and reads a backslash as a slash.

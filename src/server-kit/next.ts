@@ -8,16 +8,12 @@ type NextResponseLike = {
   next(init: { readonly request: { readonly headers: Headers } }): Response;
 };
 
-/**
- * Returns whether a request is for a page. Next.js also fetches pages by script, without the headers that distinguish pages from other
- * data.
- */
+/** Returns whether a request is for a page. Scripts of Next.js also fetch pages, without the headers of a navigation. */
 const isPage = (request: PageRequest): boolean =>
   isSafe(request) && !request.headers.get("accept")?.includes("application/json");
 
 /**
  * Returns the function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime).
- *
  * @example
  * ```ts
  * import { sessionProxy } from "@session-service/server/next";

@@ -37,8 +37,8 @@ export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeReques
 }
 
 /**
- * Keeps the cookies of a renewal in the response, whatever the application sets later: the application's cookies are added to those of the
- * kit, and no cache may store the response. Node.js calls `writeHead` for each response, even if the application does not.
+ * Keeps the cookies of a renewal in the response, whatever the application sets later: its cookies are added, and no cache may store the
+ * response. Node.js calls `writeHead` for each response, even if the application does not.
  */
 export function keepRenewal(
   { setCookies }: Passage["authentication"],

@@ -11,7 +11,6 @@ type Event = {
 
 /**
  * Returns a handler for `server/middleware/`, which puts the user into `event.context.user`.
- *
  * @example
  * ```ts
  * import { sessionHandler } from "@session-service/server/nuxt";

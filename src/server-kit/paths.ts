@@ -1,6 +1,6 @@
 /**
- * The path of a request. Frameworks change it before they look for its route, each in its own way: they decode it, ignore its case or a
- * slash at its end, resolve `..`. A path that is protected in one of these forms is protected.
+ * The path of a request. Each framework changes it in its own way before it looks for the route: it decodes it, ignores its case or a
+ * slash at its end, resolves `..`. A path that is protected in one of these forms is protected.
  */
 
 /**
@@ -78,9 +78,9 @@ function resolveDots(path: string): string {
 }
 
 /**
- * Returns the address of the page that a request for data belongs to. Scripts of frameworks fetch the data of a page from an address beside
- * it: `/account.data`, `/account/_.data` and `/_root.data` of React Router, `/account.rsc` and `/_next/data/<build>/account.json` of
- * Next.js, `/account/__data.json` of SvelteKit, `/account/_payload.json` of Nuxt, which accepts any character in place of the dot.
+ * Returns the address of the page whose data a request is for. Scripts of frameworks fetch data from addresses beside the page:
+ * `/account.data`, `/account/_.data` and `/_root.data` (React Router), `/account.rsc` and `/_next/data/<build>/account.json` (Next.js),
+ * `/account/__data.json` (SvelteKit), `/account/_payload.json` (Nuxt, which accepts any character in place of the dot).
  */
 function pageOfData(path: string): string {
   const page = path.replace(/(?:\/_(?:root)?)?\.(?:data|rsc)$|\/(?:__data\.|_payload.)js(?:on)?$/is, "");

@@ -6,8 +6,7 @@ import type { ServerSessions, User } from "./sessions.ts";
 type Arguments<Key> = {
   readonly request: Request;
   /**
-   * The address of the page. From version 8 on, a request for the data of a page has its own address (`/account.data`). Earlier versions
-   * pass no `url`, and replace the address in the request.
+   * The address of the page. From version 8 on, `request` may have another one, for data (`/account.data`). Earlier versions pass no `url`.
    */
   readonly url?: URL;
   readonly context: { set(key: Key, user: User): void };
@@ -15,7 +14,6 @@ type Arguments<Key> = {
 
 /**
  * Returns a middleware for the root route.
- *
  * @param userContext what `createContext<User>()` of `react-router` returns: loaders and actions call `context.get(userContext)`
  * @example
  * ```ts

@@ -48,9 +48,9 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
 }
 
 /**
- * Creates a function that refreshes sessions. Requests that present the same credentials share one call to the service, for `shareMs` from
- * the beginning of the call. All of them get its result, but only the request that makes the call gets the cookies of the response. With a
- * later request, cookies as old as the call could reach the browser too late (docs/server-side.md).
+ * Creates a function that refreshes sessions. Requests with the same credentials share one call to the service, for `shareMs` from its
+ * start. Only the request that makes the call gets the cookies of the response: with a later request, they could reach the browser after
+ * newer cookies (docs/server-side.md).
  */
 export function createRefresher(deps: RefreshDeps) {
   /** The calls, in the order in which they expire. */

@@ -1,4 +1,5 @@
-/** Selects the headers of the browser's request that the service needs. */
+/** Selects what the service needs of the headers of the browser's request. */
+import { valuesForService } from "./cookies.ts";
 
 /** The headers of device binding (DBSC), of tracing, and those that the audit records about a client. */
 const PASSED_ON = [
@@ -14,20 +15,14 @@ const PASSED_ON = [
 ];
 const FETCH_METADATA = ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"];
 
-/**
- * The destinations of requests that a browser makes to load parts of a page. None of them needs a refresh, because the page itself has
- * made one.
- */
+/** What browsers load as parts of a page (`Sec-Fetch-Dest`). No part needs a refresh, because the page itself has made one. */
 const SUBRESOURCES = new Set(
   "audio font image manifest object script style track video worker sharedworker serviceworker".split(" "),
 );
 
 const isNavigation = (headers: Pick<Headers, "get">) => headers.get("sec-fetch-mode") === "navigate";
 
-/**
- * Returns whether a request may cause a refresh: it is for a page or for data of the application rather than for a file, and does not
- * come from a script of another site.
- */
+/** Returns whether a request may cause a refresh: it is for a page or its data, and not from a script of another site. */
 export function mayRefresh(headers: Pick<Headers, "get">): boolean {
   if (SUBRESOURCES.has(headers.get("sec-fetch-dest") ?? "")) return false;
   return headers.get("sec-fetch-site") !== "cross-site" || isNavigation(headers);
@@ -45,8 +40,7 @@ export function knownAddress(read: () => string): string | undefined {
 /** Returns the headers for the request to the service. @param address the network address from which this server received the request */
 export function headersForService(headers: Pick<Headers, "get">, address: string | undefined): Headers {
   const passed = new Headers();
-  // A link on another site may lead to this page. The service must not take the refresh for a request of that site: this server makes it
-  // itself. So the Fetch Metadata are left out.
+  // After a link on another site, the Fetch Metadata would make the service refuse the refresh as a cross-site request.
   const isLink = isNavigation(headers) && headers.get("sec-fetch-site") === "cross-site";
   for (const name of isLink ? PASSED_ON : [...PASSED_ON, ...FETCH_METADATA]) {
     const value = headers.get(name);
@@ -54,4 +48,25 @@ export function headersForService(headers: Pick<Headers, "get">, address: string
   }
   if (address) passed.append("x-forwarded-for", address);
   return passed;
+}
+
+/** The suffixes that make the names of the device cookies from the name of the refresh token's cookie. */
+const DEVICE = "_device";
+const MARK = "_device_mark";
+
+/** Returns what the headers of a request present, or undefined if there is no refresh token. */
+export function presentedBy(headers: Pick<Headers, "get">, refreshCookie: string) {
+  const valuesOf = (name: string) => valuesForService(headers.get("cookie"), name);
+  const tokens = valuesOf(refreshCookie);
+  if (tokens.length === 0) return undefined;
+  const [proofs, marks] = [valuesOf(refreshCookie + DEVICE), valuesOf(refreshCookie + MARK)];
+  return {
+    /** A text of everything in the request that the service's decision depends on. Requests with equal texts may share one refresh. */
+    id: [tokens, proofs, marks, [headers.get("secure-session-skipped")]].map((part) => part.join(" ")).join(";"),
+    /**
+     * Whether the session may be bound to this device, but the device cookie has expired. The service then refuses the refresh as if the
+     * session had ended. Browsers renew that cookie when they call the service, but not when they load a page.
+     */
+    mustRenew: proofs.length === 0 && marks.length > 0,
+  };
 }

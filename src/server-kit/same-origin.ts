@@ -9,11 +9,9 @@ export const isSafe = ({ method }: Pick<OriginRequest, "method">): boolean => SA
 
 /**
  * Returns whether a request comes from a page of the application, and not from another site that makes the browser send its cookies
- * along (CSRF). Fetch Metadata decides, or `Origin` if the browser does not send them. A request with neither does not come from a
- * browser.
- *
- * @param origins other origins whose pages may send requests, such as `https://app.example.com`. A browser reports sibling domains
- *   as `same-site`: they are refused unless they are listed.
+ * (CSRF). Fetch Metadata decides, or else `Origin`. A request with neither does not come from a browser.
+ * @param origins other origins whose pages may send requests, such as `https://app.example.com`. Sibling domains, which browsers report
+ * as `same-site`, are refused unless they are listed
  */
 export function isSameOrigin({ headers }: OriginRequest, origins: readonly string[] = []): boolean {
   const origin = headers.get("origin");

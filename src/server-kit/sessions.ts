@@ -1,8 +1,7 @@
 /** The session of a browser, for servers that render pages. */
 import { distinctValues, withSetCookies } from "./cookies.ts";
-import { presentedBy } from "./presented.ts";
 import { call, createRefresher } from "./refresh.ts";
-import { headersForService, mayRefresh } from "./request-headers.ts";
+import { headersForService, mayRefresh, presentedBy } from "./request-headers.ts";
 
 /** The claims of a verified access token. */
 export type Claims = {
@@ -55,10 +54,7 @@ export type PageRequest = { readonly method: string; readonly url: string; reado
 
 export type Authentication = {
   readonly user: User;
-  /**
-   * The cookies for the response to the browser, unchanged. Empty for a request that shares the refresh of another request, whose
-   * response has them.
-   */
+  /** The cookies for the browser, unchanged. Empty for a request that shares the refresh of another, whose response has them. */
   readonly setCookies: readonly string[];
   /** All headers for the response to the browser: `setCookies` as `Set-Cookie`, those of device binding, and those for caches. */
   readonly responseHeaders: Headers;
@@ -69,14 +65,10 @@ export type Authentication = {
 export interface ServerSessions {
   /**
    * Determines who is signed in, and refreshes if the access token is absent or about to expire. Call it before the first byte of the
-   * response, and send `responseHeaders`. It never rejects.
-   *
-   * @param address the network address from which this server received the request
+   * response, and send `responseHeaders`. It never rejects. @param address the network address of the request's sender
    */
   authenticate(request: PageRequest, address?: string): Promise<Authentication>;
-  /**
-   * Returns who is signed in, from the headers that `authenticate` returned as `forward`. It calls no service, so any code may use it.
-   */
+  /** Returns who is signed in, by the headers `forward` that `authenticate` returned. It calls no service, so any code may use it. */
   current(headers: Pick<Headers, "get">): Promise<User>;
   /** Signs the user out. If the result is `unavailable`, the session continues. */
   signOut(request: PageRequest, address?: string): Promise<Authentication>;
@@ -92,7 +84,6 @@ const UNAVAILABLE: User = { state: "unavailable" };
 
 /**
  * Creates the session kit of a server. Create one for each process.
- *
  * @example
  * ```ts
  * const sessions = createServerSessions({ service: "http://127.0.0.1:8080", verifier });
@@ -112,9 +103,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
 
-  /**
-   * Returns the user of an access token. @param isEnd returns whether a reason for which a token is refused means that nobody is signed in
-   */
+  /** Returns the user of an access token. @param isEnd whether a refusal for this reason means that nobody is signed in */
   async function userOf(accessToken: string | undefined, isEnd: (reason: string) => boolean): Promise<User> {
     if (!accessToken) return ENDED;
     const verdict = await verifier.verify(accessToken);
@@ -172,7 +161,6 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
 
 /**
  * Builds the result.
- *
  * @param from the headers of the service's response
  * @param known the cookies as they will be, for the code that renders the page
  * @param setCookies the cookies that this response sets in the browser

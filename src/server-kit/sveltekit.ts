@@ -24,7 +24,6 @@ type EventLike = {
  * Returns the hook `handle`, which puts the user into `event.locals.user`. In a production build, SvelteKit itself refuses forms of other
  * origins before the hook runs, unless `csrf.trustedOrigins` lists them. The hook checks the other methods and content types as well, by
  * Fetch Metadata.
- *
  * @example
  * ```ts
  * import { sessionHandle } from "@session-service/server/sveltekit";

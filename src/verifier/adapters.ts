@@ -13,7 +13,6 @@ export const callerClaims = createContextKey<Claims | undefined>(undefined, {
 /**
  * Requires a valid access token for every RPC of a Connect server; otherwise `unauthenticated` with a challenge, or
  * `unavailable` with `Retry-After`.
- *
  * @example
  * ```ts
  * import { createServer } from "node:http";
@@ -51,7 +50,6 @@ export function getCallerClaims(request: object): Claims | undefined {
 /**
  * Returns middleware that requires a valid access token, for Express and other frameworks whose middleware takes `(request, response,
  * next)`.
- *
  * @example
  * ```ts
  * import { createServer } from "node:http";
@@ -86,10 +84,7 @@ function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRe
   return { method, url: urlAt(origin, originalUrl), headers: { get } };
 }
 
-/**
- * Returns the URL of a request target, which is a path or a whole URL (RFC 9112 section 3.2). For any other target, returns an empty
- * string, for which no proof is valid.
- */
+/** Returns the URL of a request target (RFC 9112 section 3.2: a path or a URL); otherwise an empty string, for which no proof is valid. */
 function urlAt(origin: string, target = ""): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "");
   return path.startsWith("/") ? origin + path : "";
@@ -104,7 +99,6 @@ type Reply = {
 
 /**
  * Returns a Fastify hook that requires a valid access token.
- *
  * @example
  * ```ts
  * import Fastify from "fastify";

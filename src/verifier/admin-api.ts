@@ -13,10 +13,8 @@ export type AdminClientOptions = Pick<
 >;
 
 /**
- * Returns a client of the admin API; undefined without `adminUrl` and `transport`.
- *
- * @param connect creates the transport of the runtime
- * @throws TypeError
+ * Returns a client of the admin API over the transport that `connect` creates; undefined without `adminUrl` and `transport`. @throws
+ * TypeError
  */
 export function createClientBy(
   options: AdminClientOptions,

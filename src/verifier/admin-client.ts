@@ -8,8 +8,7 @@ export type { AdminClientOptions } from "./admin-api.ts";
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
 
 /**
- * Returns a client of the admin API over HTTP/2 that works until `signal` is aborted; undefined if the options have neither `adminUrl` nor `transport`.
- * @throws TypeError if the options contradict each other
+ * Returns a client of the admin API that works until `signal` is aborted; undefined without `adminUrl` and `transport`. @throws TypeError
  */
 export function createAdminClient(options: AdminClientOptions, signal: AbortSignal): AdminClient | undefined {
   return createClientBy(options, (baseUrl, interceptors) => {

@@ -1,6 +1,6 @@
 /**
- * Returns the token of an `Authorization` header with the Bearer scheme (RFC 6750 section 2.1; case does not matter in the scheme, RFC
- * 9110 section 11.1). Returns undefined if there is no such header, and an empty text if it contains no token.
+ * Returns the token of an `Authorization` header with the scheme Bearer, in any case (RFC 6750 section 2.1, RFC 9110 section 11.1).
+ * Returns undefined for any other header, and an empty text if the header contains no token.
  */
 export function bearerToken(authorization: string | null | undefined): string | undefined {
   if (!authorization || !/^bearer\b/i.test(authorization)) return undefined;
@@ -13,9 +13,7 @@ export function dpopToken(authorization: string | null | undefined): string | un
   return tokenAfter("dpop", authorization);
 }
 
-/**
- * Matches a character that a token cannot contain. Searching for such a character takes an eighth of the time of matching a whole token.
- */
+/** Matches a character that no token contains. A search for one takes an eighth of the time of matching a whole token. */
 const NOT_IN_TOKEN = /[\s,]/;
 
 function tokenAfter(scheme: string, authorization: string): string {

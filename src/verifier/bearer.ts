@@ -34,10 +34,7 @@ const UNAVAILABLE: Omit<Rejection, "reason"> = {
 };
 
 export type AdapterOptions = {
-  /**
-   * The origin at which clients reach this service, such as `https://api.example.com`. Without it, tokens that are bound to a key (DPoP)
-   * are refused.
-   */
+  /** The origin of this service for its clients, such as `https://api.example.com`. Without it, key-bound tokens (DPoP) are refused. */
   readonly origin?: string;
 };
 
@@ -45,8 +42,7 @@ export type AdapterOptions = {
 export type CallerRequest = {
   readonly method: string;
   /**
-   * The URL to which the client has sent the request. It must be built from the configuration, not from the header `Host`: otherwise a
-   * proof for another service would be accepted.
+   * The URL that the client has called. Build it from the configuration, not from `Host`, or proofs for other services would be accepted.
    */
   readonly url: string;
   readonly headers: { get(name: string): string | null };
@@ -57,7 +53,6 @@ export type CallerRequest = {
  * with the scheme DPoP and a proof (RFC 9449 section 7). It never rejects.
  *
  * It is for frameworks for which this package has no adapter.
- *
  * @param given the header's value, null or undefined if there is none; or the request
  * @example
  * ```ts

@@ -1,14 +1,11 @@
-/**
- * If the last batch of a stream is delayed by this many ms more than the stream's fastest batch, a verifier replaces the stream, as it
- * replaces a silent stream.
- */
+/** A stream is replaced if its last complete batch is delayed by more than this, compared with its fastest batch, in ms. */
 const MAX_DELAY_MS = 3000;
 
 /**
- * Measures the age of the data that the feed has delivered. Batches carry the store's time, whose offset from the local clocks is
- * unknown. The smallest difference (arrival − store time) of a stream is therefore assumed to belong to a batch without delay. The age of
- * another batch is its difference minus the smallest one. The age is measured with two clocks, and the greater result is used: the
- * monotonic clock never jumps, and the wall clock continues while the machine is suspended.
+ * Measures the age of the data from the revocation feed. Batches contain the store's time, whose offset from local clocks is unknown, so
+ * the batch with the smallest difference (arrival − store time) is assumed to have no delay. The delay of any other batch is its difference
+ * minus the smallest one. Two clocks are used, and the greater age counts: the monotonic clock never jumps, and the wall clock continues
+ * while the machine is suspended.
  */
 export class Freshness {
   readonly #monotonic = new Timeline();
@@ -27,12 +24,9 @@ export class Freshness {
   }
 
   /**
-   * Records a batch.
-   *
+   * Records a batch, with its time of arrival by both clocks.
    * @param asOfMs the store's time; undefined if the service does not send it
    * @param complete whether the batches so far contain everything that was revoked by then
-   * @param monotonicMs the time of arrival by the monotonic clock
-   * @param wallMs the time of arrival by the wall clock
    */
   record(asOfMs: number | undefined, complete: boolean, monotonicMs: number, wallMs: number): void {
     this.#monotonic.record(asOfMs, complete, monotonicMs);

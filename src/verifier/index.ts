@@ -7,10 +7,7 @@ import { createVerifierOn, type Runtime, type Verifier } from "./verifier.ts";
 
 export * from "./common.ts";
 
-/**
- * The parts of the verifier that use Node. Signatures are verified within one turn of the event loop, and the admin API is called over
- * HTTP/2.
- */
+/** The parts that use Node: signatures are verified within one turn of the event loop, and the admin API is called over HTTP/2. */
 const NODE: Runtime<Key, NodeKeySet> = {
   createKeys: (deps) => new NodeKeySet(deps),
   checkToken,
@@ -20,7 +17,6 @@ const NODE: Runtime<Key, NodeKeySet> = {
 
 /**
  * Creates a verifier of access tokens: it checks them locally, and follows the key set and the revocation feed.
- *
  * @throws TypeError, RangeError for options that cannot work
  * @example
  * ```ts

@@ -13,11 +13,7 @@ type IntrospectionDeps = {
   readonly signal: AbortSignal;
 };
 
-/**
- * Returns the verdict of the service on a token: `accepted`, `revoked`, or `unavailable` if it does not respond within a second.
- *
- * @param nowMs the time by the monotonic clock
- */
+/** Returns the service's verdict on a token: `accepted`, `revoked`, or `unavailable` after a second. @param nowMs by the monotonic clock */
 export type Introspect = (token: string, accepted: Promise<Verdict>, nowMs: number) => Promise<Verdict>;
 
 /** Introspects tokens while the feed is stale. At most one call for a token is under way. All requests with this token share the call. */

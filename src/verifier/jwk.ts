@@ -7,7 +7,6 @@ const ALGORITHMS = {
 } as const;
 export type Algorithm = keyof typeof ALGORITHMS;
 
-/** A key of the issuer's JWKS. */
 export type PublishedKey = {
   readonly kid: string;
   readonly alg: Algorithm;

@@ -6,20 +6,12 @@ const MAX_BYTES = 256 * 1024;
 /** How many keys a set may have, which is enough for many rotations. */
 const MAX_KEYS = 100;
 
-/**
- * How long a key set is used, in ms: the default if the response does not specify it, and the limits for values that a response
- * specifies.
- */
+/** How long a key set is used, in ms, if its response does not specify that, and the limits for what a response specifies. */
 const DEFAULT_MAX_AGE_MS = 60_000;
 export const MIN_MAX_AGE_MS = 1000;
 const MAX_MAX_AGE_MS = 300_000;
 
-/**
- * Returns the keys of a response that verify access tokens.
- *
- * @param importKey creates a key for the runtime's signature checks
- * @throws Error if there are no such keys, or if the response is not a key set within the limits
- */
+/** Returns the keys of a response that verify access tokens. @throws Error if there are none, or if it is no key set within the limits */
 export async function readKeys<Key extends PublishedKey>(
   response: Response,
   importKey: ImportKey<Key>,
@@ -32,12 +24,7 @@ export async function readKeys<Key extends PublishedKey>(
   return keys;
 }
 
-/**
- * Returns the body of a response, of at most `maxBytes`.
- *
- * @param what names the body in the error
- * @throws Error if the body is longer, or is not UTF-8
- */
+/** Returns the body of a response. @param what names it in errors @throws Error if it is longer than `maxBytes`, or is not UTF-8 */
 export async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
   const bytes = await readBytes(response.body ?? new Blob().stream(), maxBytes, what);
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

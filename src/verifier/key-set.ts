@@ -41,7 +41,6 @@ export class KeySet<Key extends PublishedKey> {
   #useForMs = 0;
   readonly #oneAtATime: OneAtATime;
 
-  /** @param importKey creates a key for the runtime's signature checks */
   constructor(deps: KeySetDeps, importKey: ImportKey<Key>) {
     this.#deps = deps;
     this.#importKey = importKey;
@@ -83,10 +82,7 @@ export class KeySet<Key extends PublishedKey> {
     return this.#oneAtATime.run(() => this.#read());
   }
 
-  /**
-   * Reads the set again because of an unknown `kid`, unless such a read was made within the last second. Returns whether the set is
-   * readable.
-   */
+  /** Reads the set again because of an unknown `kid`, at most once a second. Returns whether the set is readable. */
   async refresh(): Promise<boolean> {
     const isDue = this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS;
     if (isDue || this.#oneAtATime.isUnderWay()) await this.read();

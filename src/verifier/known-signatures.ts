@@ -5,19 +5,13 @@ import { RecentlyUsed } from "./recently-used.ts";
 const MAX_TOKENS = 2048;
 
 /**
- * Remembers whether the signatures of recent tokens are valid. Verifying a signature costs twenty times as much as looking up the result,
- * and a refused token may be presented many times. Nothing else about a token is remembered: its key, time, claims and session are
- * checked each time.
+ * Remembers whether the signatures of recent tokens are valid. Verifying a signature costs twenty times as much as looking up the result.
+ * Nothing else about a token is remembered: its key, time, claims and session are checked each time.
  */
 export class KnownSignatures<Key extends object> {
   readonly #known = new RecentlyUsed<{ readonly key: Key; readonly isValid: boolean }>(MAX_TOKENS);
 
-  /**
-   * Returns whether the signature is valid.
-   *
-   * @param key the key that verifies; under a different key, even with the same id, the signature is verified again
-   * @param verify verifies the signature of the token with the key
-   */
+  /** Returns whether the signature is valid. A result applies only to the same `key` object, even if another key has the same id. */
   isValid(token: string, key: Key, verify: () => boolean): boolean {
     // The digest is kept instead of the token, because a token is long, and a client could choose its length.
     const digest = hash("sha256", token, "base64");

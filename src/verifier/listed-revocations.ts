@@ -11,9 +11,7 @@ import type { Claims } from "./verdict.ts";
 const TYPE = "application/statuslist+jwt";
 /** How many lists are kept. A list takes 128 KiB if one of its sessions has ended; all other lists share their memory. */
 const MAX_LISTS = 2_000;
-/**
- * The largest accepted size of a list as it is sent, in bytes. This is the limit of its decompressed size (1 MiB), encoded in base64url.
- */
+/** The largest accepted size of a list in bytes, as it is sent: base64url of at most 1 MiB. */
 const MAX_BYTES = 1_400_000;
 /** How long to wait before a list that could not be read is read again, in ms. */
 const COOLDOWN_MS = 1000;
@@ -47,8 +45,8 @@ type Kept = {
 };
 
 /**
- * Determines which sessions have ended from the status lists that access tokens refer to. A list is read when a token needs it and its
- * `ttl` is over. Only tokens with a valid signature are handled, so that forged tokens cannot cause lists to be read.
+ * Finds ended sessions by the status lists that access tokens refer to. A list is read when a token needs it and its `ttl` is over.
+ * Only tokens with a valid signature get here, so forged tokens cannot cause lists to be read.
  */
 export class ListedRevocations {
   readonly #deps: Deps;

@@ -28,8 +28,8 @@ const RECHECK_MS = 10;
 const MAX_RECHECKS = 100;
 
 /**
- * Shares work among the requests of an isolate. Each caller waits with its own timer: the runtime may terminate the request that does the
- * work, and with it everything that awaits its promise.
+ * Shares work among the requests of an isolate, as in Workers. The runtime may terminate the request that does the work, and with it
+ * everything that awaits its promise. So each caller waits with its own timer.
  */
 export function takeTurns(): OneAtATime & {
   /** Resolves when the work that is under way has ended, or after a second. */

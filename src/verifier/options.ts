@@ -8,8 +8,7 @@ export type VerifierOptions = {
   /** The audience of the verifying service, or a list of its audiences. A token's `aud` must contain one of them. */
   readonly audience: string | readonly string[];
   /**
-   * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`. It provides the keys, the revocation feed and introspection. Without
-   * it only
+   * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`: the source of keys, revocations and introspection. Without it only
    * `jwksUrl` is read: a logout takes effect when the token expires, and `stalenessMs()` is Infinity.
    */
   readonly adminUrl?: string;
@@ -17,10 +16,7 @@ export type VerifierOptions = {
   readonly requireDeviceBound?: boolean;
   /** The bearer token for the admin API, or a function that returns it, for a token that is rotated. */
   readonly adminToken?: string | (() => string);
-  /**
-   * Options of `http2.connect` to `adminUrl`: certificate authorities, and a client certificate instead of `adminToken`. They have an
-   * effect only in Node.
-   */
+  /** Options of `http2.connect` to `adminUrl`, such as a client certificate instead of `adminToken`. They have an effect only in Node. */
   readonly nodeOptions?: SecureClientSessionOptions;
   /** The URL of the key set, if it is not at the admin API. */
   readonly jwksUrl?: string;
@@ -30,8 +26,8 @@ export type VerifierOptions = {
    */
   readonly revocations?: "feed" | "status-list";
   /**
-   * The policy while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with `unavailable`. While
-   * the feed is older than that, no token is accepted without introspection. Default: `introspect`.
+   * What happens to a token while the feed is older than `maxStalenessMs`: it is checked by a call of `IntrospectToken`, or rejected with
+   * `unavailable`. Default: `introspect`.
    */
   readonly policy?: "introspect" | "refuse";
   /**
@@ -40,11 +36,10 @@ export type VerifierOptions = {
    */
   readonly maxStalenessMs?: number;
   /**
-   * Polls the revocations when a token is verified, if they are older than this, in ms, instead of following them: for isolates in which
+   * Polls the revocations when a token is verified and they are older than this, in ms, instead of following them: for isolates in which
    * no connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time plus 2 s, because
-   * the service's own data may be 2 s old. Keys are read when a token is verified and their `max-age` is over. The value is at most
-   * `maxStalenessMs`. Status lists are always polled. If this option is set, a list is read again after this time, or after its `ttl` if
-   * that is shorter. Default: a stream of the feed.
+   * the service's own data may be 2 s old. Keys are read when a token is verified and their `max-age` is over. At most `maxStalenessMs`.
+   * Status lists are always polled: after this time, or after their `ttl` if that is shorter. Default: a stream of the feed.
    */
   readonly pollIntervalMs?: number;
   /** How many verified tokens are kept in memory, about 2 KiB each. Default: 10,000; at least 2. */
@@ -52,8 +47,8 @@ export type VerifierOptions = {
   /** Receives events for the log. Errors that it throws are ignored. */
   readonly report?: Report;
   /**
-   * The transport to the admin API, if it is not the default: for a proxy or tests. Http2SessionManager of connect-node, which its HTTP/2
-   * transports use by default, may end the process when the network fails.
+   * The transport to the admin API, for a proxy or tests. Beware of connect-node's Http2SessionManager, which its HTTP/2 transports use by
+   * default: it may end the process when the network fails.
    */
   readonly transport?: Transport;
   /** Interceptors of the calls to the admin API, for example for tracing. They are not used with `transport`. */

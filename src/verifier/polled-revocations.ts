@@ -12,8 +12,8 @@ type PolledRevocationsDeps = FeedDeps & {
 };
 
 /**
- * Reads the revocation feed by polls. Each poll opens the feed at the cursor, and closes it when everything has been read. The age of a
- * poll's result is the time since its request.
+ * Reads the revocation feed by polls. Each poll opens the feed at the cursor and closes it after everything has been read. The age of its
+ * result is the time since its request.
  */
 export class PolledRevocations implements RevocationSource {
   readonly #deps: PolledRevocationsDeps;
@@ -59,10 +59,7 @@ export class PolledRevocations implements RevocationSource {
     return this.#oneAtATime.run(() => this.#poll());
   }
 
-  /**
-   * Returns a promise that resolves when the poll that is under way has ended, or after a second. Returns undefined if no poll is under
-   * way.
-   */
+  /** Resolves when the poll under way has ended, or after a second. Returns undefined if no poll is under way. */
   underWay(): Promise<void> | undefined {
     return this.#oneAtATime.isUnderWay() ? this.#oneAtATime.settle() : undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * A bounded cache that consists of two maps. An entry that is used moves to the young map. When the young map is full, the old map is
- * dropped, and the young map becomes the old one. So recently used entries are kept at the cost of one or two lookups.
+ * A bounded cache of two maps. An entry that is used moves to the young map. When the young map is full, it becomes the old one, and the
+ * entries of the previous old map are dropped.
  */
 export class RecentlyUsed<V> {
   #young = new Map<string, V>();

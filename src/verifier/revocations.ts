@@ -49,8 +49,7 @@ export class Revocations implements RevocationSource {
   }
 
   /**
-   * Returns the age of the delivered revocations, in ms: the time since the service read the store. Returns Infinity until everything has
-   * been delivered.
+   * Returns the time since the service read the delivered revocations from its store, in ms; Infinity until everything has been delivered.
    */
   stalenessMs(monotonicMs: number, wallMs: number): number {
     return this.#freshness.ageMs(monotonicMs, wallMs);

@@ -9,10 +9,7 @@ import { decodeBytes, decodeText } from "./web/segment.ts";
 /** Matches the media type of lists, with or without the prefix `application/`; case does not matter (section 5.1). */
 const TYPE = /^(application\/)?statuslist\+jwt$/i;
 const BITS: readonly unknown[] = [1, 2, 4, 8];
-/**
- * The largest accepted size of a decompressed list, in bytes, which is enough for eight million statuses. Without a limit, a short text
- * could decompress to any number of bytes.
- */
+/** The largest decompressed list, in bytes: eight million statuses. A short text could decompress to any number of bytes. */
 const MAX_LIST_BYTES = 1_048_576;
 /** How long a list is used if it has no `ttl`, in ms. */
 const DEFAULT_TTL_MS = 60_000;
@@ -30,7 +27,6 @@ type Statuses = { readonly bits: number; readonly bytes: Uint8Array };
 type Expected = {
   readonly keys: Pick<KeySet<PublishedKey>, "find" | "isRevoked" | "refresh">;
   readonly issuer: string;
-  /** The URL of the list. */
   readonly uri: string;
   /** The wall clock, in ms since the epoch. */
   readonly nowMs: number;

@@ -1,7 +1,4 @@
-/**
- * The deepest accepted nesting. Parsers in other languages have limits between some hundred and some thousand levels, so the verifiers in
- * all languages share one limit.
- */
+/** The deepest accepted nesting, the same for the verifiers in all languages. The limits of their parsers are all higher. */
 const MAX_DEPTH = 128;
 
 /**
@@ -20,10 +17,7 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
   }
 }
 
-/**
- * Freezes a value deeply. Returns the number of members of all its objects.
- * @throws RangeError if it is nested too deeply, or has an unpaired surrogate
- */
+/** Freezes a value deeply, and counts the members of all its objects. @throws RangeError if it is too deep, or has an unpaired surrogate */
 function deepFreeze(value: Record<string, unknown> | readonly unknown[], depth: number): number {
   if (depth > MAX_DEPTH) throw new RangeError("too deep");
   const list = Array.isArray(value);

@@ -11,10 +11,7 @@ export const MAX_LENGTH = 16_384;
 export const SIGNATURE_BYTES = 64;
 const SIGNATURE_LENGTH = 86;
 
-/**
- * Matches the media type of access tokens, with or without the prefix `application/`; case does not matter (RFC 9068 section 4, RFC 7515
- * section 4.1.9).
- */
+/** Matches the media type of access tokens, in any case, with or without `application/` (RFC 9068 section 4, RFC 7515 section 4.1.9). */
 const TYPE = /^(application\/)?at\+jwt$/i;
 
 /** The accepted header members, which choose the key. Other members could change the verification (RFC 8725 section 3.10). */
@@ -32,8 +29,8 @@ export type Expectations = {
   /** Whether the token may be bound to a key. The caller then checks the proof of the key. */
   readonly allowsBound?: boolean;
   /**
-   * The wall clock, in ms since the epoch. There is no leeway: if a token is rejected a second early, its client only refreshes it, but a
-   * token that is accepted late may be revoked.
+   * The wall clock, in ms since the epoch. There is no leeway for clock skew: a token that is rejected early is only refreshed by its
+   * client, but a token that is accepted late may be revoked.
    */
   readonly clock: () => number;
 };
@@ -51,7 +48,6 @@ export function refuse(reason: Refusal): Refused {
 
 /**
  * Finds the key that a header names.
- *
  * @param text the decoded header segment; undefined if it could not be decoded
  * @param type the media type of the token
  */

@@ -39,9 +39,7 @@ export function importKey(jwk: unknown): Key | undefined {
 const input = Buffer.alloc(MAX_LENGTH);
 const signature = Buffer.alloc(SIGNATURE_BYTES);
 
-/** A key set for verification by Node. */
 export class NodeKeySet extends KeySet<Key> {
-  /** Remembers whether the signatures of recent tokens are valid. */
   readonly signatures = new KnownSignatures<Key>();
 
   constructor(deps: KeySetDeps) {
@@ -76,14 +74,12 @@ function readSignature(segment: string): boolean {
   return signature.write(segment, "base64url") === SIGNATURE_BYTES && signature.toString("base64url") === segment;
 }
 
-/**
- * Segments are decoded into this buffer, one at a time. Allocating a new buffer for each segment would be the greatest cost of decoding.
- */
+/** Segments are decoded into this buffer, one at a time. Most of the cost of decoding would be the allocation of new buffers. */
 let scratch = Buffer.alloc(4096);
 
 /**
- * Returns the text of a base64url segment. Returns undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC
- * 4648 section 3.5; encoding the text again gives the same segment) and its bytes are UTF-8.
+ * Returns the text of a base64url segment. Returns undefined unless its bytes are UTF-8 and the segment is canonical: encoding the bytes
+ * again gives the same segment (RFC 4648 section 3.5).
  */
 function decodeText(segment: string): string | undefined {
   if (scratch.length < segment.length) scratch = Buffer.alloc(segment.length);

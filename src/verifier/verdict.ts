@@ -1,6 +1,4 @@
-/**
- * The claims of a verified access token (RFC 9068 section 2.2). They are deeply frozen, because all requests with that token share them.
- */
+/** The claims of a verified access token (RFC 9068 section 2.2), deeply frozen, because all requests with that token share them. */
 export type Claims = {
   readonly iss: string;
   readonly sub: string;
@@ -22,8 +20,8 @@ export type Claims = {
 };
 
 /**
- * Why a token is rejected, as a closed list. Every reason except `unavailable` is definite: respond 401. `unavailable` means that the
- * decision is not possible now: respond 503, and keep the client logged in.
+ * Why a token is rejected, as a closed list. All reasons but `unavailable` are definite: respond 401. With `unavailable`, no decision is
+ * possible now: respond 503, and keep the client logged in.
  */
 export const REFUSALS = [
   "malformed",

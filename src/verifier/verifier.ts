@@ -22,13 +22,13 @@ export interface Verifier {
   /** Decides whether to accept an access token. It never rejects. */
   verify(token: string): Promise<Verdict>;
   /**
-   * Decides whether to accept an access token that is bound to a key, with the proof of its request (DPoP, RFC 9449 section 7). A proof
-   * is accepted only once. It never rejects.
+   * Decides whether to accept an access token that is bound to a key, with the proof of its request (DPoP, RFC 9449 section 7). Each
+   * proof is accepted once. It never rejects.
    */
   verifyBound(token: string, request: ProvingRequest): Promise<Verdict | ProofRefused>;
   /**
-   * Returns the age of the data about revocations, in ms. It is Infinity before the feed has delivered everything, and without a feed.
-   * With status lists, it is the age of the list that was read last.
+   * Returns the age of the data about revocations, in ms: with status lists, that of the list that was read last. It is Infinity before
+   * the feed has delivered everything, and without a feed.
    */
   stalenessMs(): number;
   /**
@@ -45,8 +45,8 @@ export interface Verifier {
 export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
   readonly createKeys: (deps: KeySetDeps) => Keys;
   /**
-   * Checks a token with only the keys and the clock. The result `unknown_key` may change with newer keys. It rejects if the runtime
-   * cannot verify; the verdict is then `unavailable`.
+   * Checks a token with only the keys and the clock. The result `unknown_key` may change with newer keys. If the runtime cannot verify,
+   * it rejects, and the verdict is `unavailable`.
    */
   readonly checkToken: (token: string, keys: Keys, expected: Expectations) => CheckResult | Promise<CheckResult>;
   readonly verifyProof: VerifyProof;
@@ -129,20 +129,12 @@ type CoreDeps = {
 
 class VerifierCore {
   readonly #deps: CoreDeps;
-  readonly #settings: Settings;
-  readonly #revocations: RevocationSource | undefined;
-  readonly #lists: ListedRevocations | undefined;
   readonly #cache: RecentlyUsed<Entry>;
-  /**
-   * The number of batches that had arrived when the feed was last found stale. If no batch has arrived since, the feed is still stale.
-   */
+  /** The number of batches when the feed was last found stale. Without a further batch, the feed is still stale. */
   #staleAfterBatches = -1;
 
   constructor(deps: CoreDeps) {
     this.#deps = deps;
-    this.#settings = deps.settings;
-    this.#revocations = deps.revocations;
-    this.#lists = deps.lists;
     this.#cache = new RecentlyUsed(deps.settings.cacheSize);
   }
 
@@ -174,14 +166,14 @@ class VerifierCore {
   #judge(token: string, entry: Entry): Promise<Verdict> {
     const changed = this.#judgeChanges(token, entry);
     if (changed !== undefined) return changed;
-    if (this.#lists !== undefined) return this.#judgeByList(this.#lists, token, entry);
-    const revocations = this.#revocations;
+    const { lists, revocations, polls } = this.#deps;
+    if (lists !== undefined) return this.#judgeByList(lists, token, entry);
     if (revocations === undefined || this.#isFresh(revocations)) return entry.accepted;
     // If this process was suspended, batches may have arrived that it has not read yet.
     if (revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     const decide = () => (this.#isFresh(revocations) ? this.#judge(token, entry) : this.#introspect(token, entry));
     // After an outage, a poll that another request has begun may be about to deliver the revocations that this request needs.
-    return this.#deps.polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
+    return polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
   }
 
   /** Decides by the status list of the token. The list is read first if it is due. */
@@ -197,28 +189,29 @@ class VerifierCore {
 
   /** Returns why a token that was valid is not accepted any more; undefined if nothing has changed. */
   #judgeChanges(token: string, entry: Entry): Promise<Verdict> | undefined {
+    const { keys, revocations, settings } = this.#deps;
     // The token's key was revoked or has left the key set, perhaps during this decision, so the decision begins again.
     if (entry.key.withdrawn) return this.#verifyKnowing(token);
-    if (this.#settings.clock() >= entry.expiresAtMs) return REFUSED_PROMISES.expired;
-    if (this.#revocations?.has(entry.claims.sid, entry.createdAtMs)) return REFUSED_PROMISES.revoked;
-    return this.#deps.keys.isTrusted(this.#settings.monotonic()) ? undefined : REFUSED_PROMISES.unavailable;
+    if (settings.clock() >= entry.expiresAtMs) return REFUSED_PROMISES.expired;
+    if (revocations?.has(entry.claims.sid, entry.createdAtMs)) return REFUSED_PROMISES.revoked;
+    return keys.isTrusted(settings.monotonic()) ? undefined : REFUSED_PROMISES.unavailable;
   }
 
   #isFresh(revocations: RevocationSource): boolean {
-    const { clock, monotonic, maxStalenessMs } = this.#settings;
+    const { clock, monotonic, maxStalenessMs } = this.#deps.settings;
     return revocations.stalenessMs(monotonic(), clock()) <= maxStalenessMs;
   }
 
   async #judgeAfterReading(token: string, entry: Entry): Promise<Verdict> {
     await new Promise<void>(afterReading);
-    this.#staleAfterBatches = this.#revocations?.batches ?? -1;
+    this.#staleAfterBatches = this.#deps.revocations?.batches ?? -1;
     return this.#judge(token, entry);
   }
 
   async #introspect(token: string, entry: Entry): Promise<Verdict> {
-    const { introspect } = this.#deps;
+    const { introspect, settings } = this.#deps;
     if (introspect === undefined) return REFUSED.unavailable;
-    const verdict = await introspect(token, entry.accepted, this.#settings.monotonic());
+    const verdict = await introspect(token, entry.accepted, settings.monotonic());
     // While the call was under way, the feed may have delivered something that the service did not know when it responded.
     return (verdict.ok && (await this.#judgeChanges(token, entry))) || verdict;
   }

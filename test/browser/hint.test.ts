@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { hintOf } from "../../src/browser/hint.ts";
 import { createSession, type Realm } from "../../src/browser/index.ts";
+import { hintOf } from "../../src/browser/realm.ts";
 
 const IN_A_WORKER: Realm = {
   setTimeout: globalThis.setTimeout,

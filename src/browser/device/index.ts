@@ -1,16 +1,10 @@
-/**
- * Binds sessions to devices by script, for browsers that lack Device Bound Session Credentials. This module is a separate entry, so that
- * pages without device binding do not load it.
- */
+/** Binds sessions to devices by script, for browsers without Device Bound Session Credentials. Other pages need not load this module. */
 import type { Realm } from "../realm.ts";
 import { claimsOf } from "../token.ts";
 import { createDeviceKeys, type KeysRealm } from "./keys.ts";
 import { createDeviceRequests, type DeviceRequests, quoted } from "./requests.ts";
 
-/**
- * The global object, as a structural type. Without `indexedDB` or `crypto` no session is bound, and the kit works as it does without this
- * module.
- */
+/** The global object, as a structural type. Without `indexedDB` or `crypto` no session is bound; otherwise the kit works the same. */
 export type DeviceRealm = Realm & Partial<KeysRealm>;
 
 const REFRESH = "/v1/auth/refresh";
@@ -20,7 +14,6 @@ const UNAVAILABLE = 503;
 /**
  * Returns the global object for `createSession`. The kit's requests then prove the possession of a key of this browser. A browser that
  * does this itself takes precedence. The key is kept in IndexedDB and cannot be read by scripts.
- *
  * @example
  * export const session = createSession({}, withDeviceKey());
  */

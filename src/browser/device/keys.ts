@@ -39,10 +39,7 @@ export type KeysRealm = {
 };
 
 const STORE = "keys";
-/**
- * How many sessions of this browser keep their keys. Several users may share the browser, and one may sign in while a response to another
- * is under way.
- */
+/** How many sessions keep their keys: users may share the browser, and one may sign in while a response to another is under way. */
 const MAX_KEYS = 4;
 
 function settled<T>(request: RequestLike<T>): Promise<T> {

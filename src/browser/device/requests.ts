@@ -9,10 +9,7 @@ const HEAD_START_MS = 5_000;
 const TIMEOUT_MS = 15_000;
 /** How long after a renewal no other one is needed, in ms. A device cookie lives longer. */
 const RENEWED_MS = 60_000;
-/**
- * How often a request is sent at most. The challenge of an earlier response may have expired; the response to the failed attempt then
- * contains a new challenge.
- */
+/** How often a request is sent at most: if its challenge has expired, the response contains a new one. */
 const MAX_ATTEMPTS = 3;
 
 const FORBIDDEN = 403;
@@ -60,9 +57,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
     },
 
     /**
-     * Renews the device cookie.
-     *
-     * @param known the keys of this browser
+     * Renews the device cookie with the `known` keys of this browser.
      * @returns a response that leaves open whether the key is valid; undefined if the refresh may continue
      */
     async renew(init: RequestInit, known: readonly DeviceRecord[]): Promise<Response | undefined> {
@@ -88,8 +83,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
     async register(sid: string, offered: string): Promise<void> {
       await new Promise<void>((resolve) => realm.setTimeout(resolve, HEAD_START_MS));
       const init = { keepalive: true, signal: AbortSignal.timeout(TIMEOUT_MS) };
-      // The first request has no proof. If the session has a key, the response contains a challenge; if it has none, there is nothing to
-      // renew.
+      // Only for a session that has a key does the response to this request, which has no proof, contain a challenge.
       const probe = await post("/refresh", init);
       if (!probe.ok && !(await keys.all()).some((record) => record.sid === sid)) return;
       challenge = offered;

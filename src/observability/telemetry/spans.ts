@@ -59,12 +59,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set(["now", "shiftMs", "onRevocation",
 
 type AnyVerb = (...given: unknown[]) => Promise<unknown>;
 
-/**
- * Wraps the store, so that each command of a recorded call has a span. Commands that run outside of calls, such as those of the revocation
- * feed, have no span.
- *
- * @param store a plain object of functions
- */
+/** Wraps the store, so that each command of a recorded request has a span. @param store a plain object of functions */
 export function traceStore(tracer: Tracer, store: SessionStore, kind: keyof typeof SYSTEMS): SessionStore {
   const traced = (name: string, verb: AnyVerb): AnyVerb => {
     const attributes = { "db.system.name": SYSTEMS[kind], "db.operation.name": name };

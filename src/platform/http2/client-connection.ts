@@ -13,13 +13,12 @@ import { patientTimeout } from "../clock/after-reading.ts";
 
 export interface KeepAliveOptions {
   /**
-   * How long an open stream may be silent, in milliseconds, before a PING checks whether the connection is alive. A connection that was
-   * silent for longer gets a PING before a request is sent on it. Default: no pings.
+   * How long a stream may be silent, in milliseconds, before a PING checks whether the connection is alive. A connection that was silent
+   * for longer gets a PING before a request is sent on it. Default: no pings.
    */
   readonly pingIntervalMs?: number;
   /**
-   * How long a connection may take to open, and a PING to be acknowledged, in milliseconds. After this time the calls of the connection
-   * fail. Default: 15,000.
+   * The time limit for opening a connection, and for the acknowledgement of a PING, in milliseconds. Then its calls fail. Default: 15,000.
    */
   readonly pingTimeoutMs?: number;
   /** Whether PINGs are sent even while no stream is open. Default: false. */
@@ -32,9 +31,7 @@ export type KeepAlive = Required<KeepAliveOptions>;
 
 /** The text that a server sends with GOAWAY to clients whose PINGs come too often (gRPC proposal A8). */
 const TOO_MANY_PINGS = Buffer.from("too_many_pings");
-/**
- * The shortest delay before a check, in milliseconds. Without it, a timer that fires too early by a fraction would cause many checks.
- */
+/** The shortest delay before a check, in milliseconds. Otherwise a timer that fires slightly too early would cause many checks. */
 const MIN_DELAY_MS = 1;
 
 type Deps = {
@@ -127,10 +124,7 @@ export class ClientConnection {
     if (--this.#streams === 0) this.#becomeIdle();
   };
 
-  /**
-   * Waits until the connection is open and returns whether it can be used. A connection that was silent for long is checked by a PING.
-   * @throws Error if it cannot be opened
-   */
+  /** Returns whether the connection, once open, can be used, by a PING if it was silent for long. @throws Error if it cannot be opened */
   async verify(): Promise<boolean> {
     await this.opened;
     if (!this.isUsable || this.isFresh) return this.isUsable;

@@ -1,8 +1,8 @@
 /**
- * The connections of a client to one server: the `sessionManager` of connect-node's transports.
- * `Http2SessionManager` of connect-node stops listening to a connection when it replaces it. A later error of that connection, such as a
- * PING that times out, then has no listener and ends the process.
- * Here every connection has one owner as long as it exists, and a network failure becomes an error of the affected requests.
+ * The connections of a client to one server: the `sessionManager` of connect-node's transports. Every connection keeps its listeners as
+ * long
+ * as it exists, so that a network failure becomes an error of the affected requests. (connect-node's `Http2SessionManager` stops listening
+ * to a connection that it replaces. A later error of it, such as a PING that times out, ends the process.)
  */
 import type {
   ClientHttp2Stream,
@@ -58,10 +58,7 @@ export class ClientSessions {
     await this.#connect().opened;
   }
 
-  /**
-   * Sends the head of a request on a connection that is open and alive.
-   * @throws Error if there is none
-   */
+  /** Sends the head of a request on a connection that is open and alive. @throws Error if there is none */
   async request(
     method: string,
     path: string,

@@ -1,7 +1,8 @@
 /**
- * Ends an HTTP/2 connection of a server so that no request is lost (RFC 9113 section 6.8).
- * A first GOAWAY, with the greatest stream id, makes the client open no more streams. A second one, with the id of the last stream,
- * follows after everything has arrived that the client had sent before it received the first.
+ * Ends an HTTP/2 connection of a server so that no request is lost (RFC 9113 section 6.8). A first GOAWAY, with the greatest stream id,
+ * makes
+ * the client open no more streams. A second one, with the id of the last stream, follows after everything has arrived that the client had
+ * sent before it received the first.
  */
 import { writeSync } from "node:fs";
 import type { Http2Session } from "node:http2";
@@ -17,7 +18,6 @@ const ending = new WeakSet<Http2Session>();
 
 /**
  * Makes the client stop using the connection, and closes it when all requests have their responses. Further calls do nothing.
- *
  * @param socket the socket of the connection, which `session.socket` does not give direct access to
  */
 export function endSession(session: Http2Session, socket: Socket): void {

@@ -1,7 +1,7 @@
 /**
- * The connections of a client to one service at several addresses: the `sessionManager` of connect-node's transports.
- * Behind a load balancer for connections, a single connection would send all calls to one server. A pool distributes them, and continues
- * to work if a server is not available.
+ * The connections of a client to one service at several addresses: the `sessionManager` of connect-node's transports. Behind a load
+ * balancer
+ * for connections, a single connection would send all calls to one server. A pool distributes them, and works while a server is down.
  */
 import { lookup } from "node:dns";
 import type { ClientHttp2Stream, SecureClientSessionOptions } from "node:http2";
@@ -16,8 +16,8 @@ interface PoolOptions extends KeepAliveOptions {
 }
 
 /**
- * The pause, in milliseconds, before another connection to a server is tried after one has failed. It applies only while connections to
- * other servers are open, and doubles with each failure.
+ * The pause before another attempt to connect to a server that failed, in milliseconds, while connections to others are open. It doubles
+ * with each failure.
  */
 const MIN_REST_MS = 1_000;
 const MAX_REST_MS = 30_000;
@@ -37,19 +37,13 @@ export class SessionPool {
     ).flat();
   }
 
-  /**
-   * Returns whether a request would have to wait until another one ends, because every open connection has as many streams as its server
-   * allows.
-   */
+  /** Returns whether a request would have to wait for another: each open connection has as many streams as its server allows. */
   get isFull(): boolean {
     const open = this.#members.filter(({ sessions }) => sessions.isOpen);
     return open.length > 0 && open.every(({ sessions }) => sessions.isFull);
   }
 
-  /**
-   * Sends the head of a request on the open connection with the fewest streams that is not full.
-   * @throws Error if no connection can be opened
-   */
+  /** Sends the head of a request on the open connection with the fewest streams that is not full. @throws Error if none can be opened */
   async request(...given: Parameters<ClientSessions["request"]>): Promise<ClientHttp2Stream> {
     let left = this.#members;
     for (;;) {
@@ -144,8 +138,9 @@ async function firstOf<T>(promises: readonly Promise<T>[]): Promise<T> {
 }
 
 /**
- * Returns a function that resolves names with several addresses, where each connection begins at a different address. In Kubernetes a
- * name may stand for all pods of a service.
+ * Returns a function that resolves names. For a name with several addresses, such as that of a service in Kubernetes, each connection
+ * begins
+ * at a different one.
  */
 function lookupFrom(index: number): LookupFunction {
   return (hostname, options, callback) => {

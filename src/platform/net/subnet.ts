@@ -4,10 +4,9 @@ import { isIPv6 } from "node:net";
 const MAX_LENGTH = 64;
 
 /**
- * Returns the part of the network that one subscriber holds, by which connections and attempts are counted.
- * It is an IPv4 address, or the /64 of an IPv6 address, since a single host can choose any address of its /64 (RFC 6177, RFC 7721). An
- * IPv4-mapped address (RFC 4291 section 2.5.5.2) counts as its IPv4 address.
- * A text that is not an address, which a proxy may forward, is returned unchanged, at most 64 characters of it.
+ * Returns the part of the network that one subscriber holds, by which connections and attempts are counted: an IPv4 address, or the /64 of
+ * an IPv6 address, since a host can choose any address of its /64 (RFC 6177, RFC 7721). An IPv4-mapped address (RFC 4291 section 2.5.5.2)
+ * counts as its IPv4 address. Any other text, which a proxy may forward, is returned unchanged, at most 64 characters of it.
  */
 export function subnetOf(address: string): string {
   if (!address.includes(":") || address.length > MAX_LENGTH) return address.slice(0, MAX_LENGTH);

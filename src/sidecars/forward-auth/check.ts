@@ -9,15 +9,9 @@ import {
   type Verifier,
 } from "../../verifier/index.ts";
 
-/**
- * The headers that identify the caller to the upstream. A request that passes gets all of them. They replace headers of the same names
- * that the client has sent.
- */
+/** The headers that identify the caller to the upstream. A request that passes gets all of them, in place of its own with these names. */
 const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims"] as const;
-/**
- * How many values of the cookie are tried. A browser sends one value for each domain and path for which the cookie was set, and a sibling
- * domain may have planted some.
- */
+/** How many values of the cookie are tried. Browsers send one for each domain and path; a sibling domain may have planted some. */
 const MAX_VALUES = 4;
 
 type Identity = Readonly<Record<(typeof IDENTITY_HEADERS)[number], string>>;
@@ -59,9 +53,8 @@ function requestOf(headerOf: HeaderOf, target: Target, origins: readonly string[
 }
 
 /**
- * Returns the URL to which the client has sent a request. Its origin must be one of the configured ones, so that a proof for another host
- * is refused. The scheme comes from the configuration, because TLS may end before the gateway. Returns an empty text, for which no proof
- * is valid, if no origin matches.
+ * Returns the URL that the client has called, at one of the configured origins, so that a proof for another host is refused. Otherwise
+ * returns an empty text, for which no proof is valid. The scheme is the configured one, because TLS may end before the gateway.
  */
 function urlOf({ host, path }: Target, origins: readonly string[]): string {
   const origin = origins.find((known) => isAt(known, host ?? ""));
@@ -76,8 +69,8 @@ function tokensOf(header: string | undefined, cookie: string): readonly string[]
 }
 
 /**
- * Decides about several tokens. One of them must be valid. All valid ones must have the same subject, because somebody may have planted
- * another user's token, and the verdict on each of them must be known.
+ * Decides about several tokens. At least one must be valid, and no verdict may be unknown. All valid ones must have the same subject,
+ * because somebody may have planted another user's token.
  */
 async function judgeAll(verifier: Verifier, tokens: readonly string[]): Promise<Authorization> {
   const decisions = await Promise.all(tokens.map((token) => authorize(verifier, `Bearer ${token}`)));

@@ -38,8 +38,8 @@ export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (err
 }
 
 /**
- * Returns the header `Authorization`. Several such headers are joined with commas, so that they are refused, because no token contains a
- * comma. Node returns only the first header, but the upstream may read another.
+ * Returns the header `Authorization`. Node keeps only the first of several, but the upstream may read another. So all are joined with
+ * commas, which no token contains, and are refused.
  */
 function authorizationOf({ headers, rawHeaders }: Request): string | undefined {
   if (headers.authorization === undefined) return undefined;

@@ -1,7 +1,4 @@
-/**
- * Serves the revocation feed of an upstream to other watchers, with the RPC `WatchRevocations` and the same bytes as the service: a
- * watcher need not know that it watches a relay.
- */
+/** Serves the revocation feed of an upstream to other watchers, with the RPC `WatchRevocations` and the same bytes as the service. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
@@ -14,7 +11,7 @@ import { withOurErrors } from "../../api/errors/framework-errors.ts";
 import { beginReading } from "../../api/errors/reading.ts";
 import { refuseUnknownEncoding } from "../../api/interceptors/encodings.ts";
 import { contextValuesOf } from "../../api/request-context.ts";
-import { type Handler, type Listener, openListener, type Request, respond, type Tls } from "../../listener/listener.ts";
+import { type Handler, type Listener, openListener, type Request, type Tls } from "../../listener/listener.ts";
 import { withNoStore } from "../../listener/no-store.ts";
 import { keepOutput } from "../../listener/output.ts";
 import { NodeRequestSource } from "../../listener/request-source.ts";
@@ -22,6 +19,7 @@ import type { AdminAccess } from "../../session/admin-access.ts";
 import type { Audit } from "../../session/audit.ts";
 import type { FeedState, RevocationFeed } from "../../session/feed.ts";
 import type { RateLimit } from "../../session/ports.ts";
+import { serveSidecar } from "../serve-sidecar.ts";
 import type { Upstream } from "./upstream.ts";
 
 type Deps = {
@@ -40,17 +38,7 @@ export type Relay = { readonly url: string; close(): Promise<void> };
 
 type ServedRelay = Relay & Pick<Listener, "replaceTls">;
 
-/** How long streams have to end when the relay stops, in ms. */
-const GRACE_MS = 5_000;
-/**
- * How long idle connections stay open when the relay stops, in ms, so that clients can close them first. In the meantime, `/readyz`
- * reports that the relay stops.
- */
-const LINGER_MS = 1_000;
-/**
- * If the relay's data about revocations is older than this, in ms, `/readyz` responds 503 and batches are marked as incomplete, as in the
- * service.
- */
+/** If the known revocations are older than this, in ms, `/readyz` responds 503, and batches are marked as incomplete. */
 const MAX_AGE_MS = 2_000;
 /** The size of the largest request, in bytes. A cursor has a few dozen bytes. */
 const MAX_REQUEST_BYTES = 16_384;
@@ -61,29 +49,14 @@ const MAX_CONNECTIONS = 12_000;
 export async function serveRelay(deps: Deps, { host, port, tls }: Place): Promise<ServedRelay> {
   const { feed, upstream, onBug } = deps;
   const limits = { maxConnections: MAX_CONNECTIONS, maxConnectionsPerAddress: MAX_CONNECTIONS };
-  const listener: Listener = await openListener("relay", host, port, { limits, tls, onBug });
-  let closing = false;
-  const isReady = () => !closing && upstream.ageMs() <= MAX_AGE_MS;
-  const pages = new Map<string, Handler>([
-    ["/livez", (_, response) => respond(response, 200, {})],
-    ["/readyz", (_, response) => respond(response, isReady() ? 200 : 503, {})],
-    [
-      "/metrics",
-      (_, response) =>
-        respond(response, 200, { "content-type": "text/plain; version=0.0.4" }, exposition(feed.state())),
-    ],
-  ]);
-  const rpc = withNoStore(createRpc(deps));
-  listener.serve((request, response) => (pages.get(request.url ?? "") ?? rpc)(request, response));
-  return {
-    url: listener.url,
-    replaceTls: listener.replaceTls,
-    async close() {
-      closing = true;
-      await feed.close();
-      await listener.close(GRACE_MS, LINGER_MS);
-    },
-  };
+  const listener = await openListener("relay", host, port, { limits, tls, onBug });
+  const close = serveSidecar(listener, {
+    isReady: () => upstream.ageMs() <= MAX_AGE_MS,
+    exposition: () => exposition(feed.state()),
+    handler: withNoStore(createRpc(deps)),
+    stop: () => feed.close(),
+  });
+  return { url: listener.url, replaceTls: listener.replaceTls, close };
 }
 
 function createRpc({ feed, upstream, access, audit, failureLimit, onBug }: Deps): Handler {

@@ -1,6 +1,6 @@
 /**
  * Makes the feed of an upstream the log of this relay's own feed. A reading returns what the upstream has delivered, with the upstream's
- * time, and its age follows the verifier's rules. While the upstream is silent, nothing is read and no heartbeat is sent.
+ * time. While the upstream is silent, nothing is read and no heartbeat is sent.
  */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
@@ -20,9 +20,8 @@ import { type Onward, Revocations } from "../../verifier/revocations.ts";
 const NEVER = storeMs(253_402_300_799_999);
 
 /**
- * A stream is replaced if its last complete batch is delayed by more than this, in ms. The limit follows from two facts: batches that are
- * older than 2 s are not passed on as complete, and the next batch comes after half a second. A clock that was set, or drifts, delays all
- * later batches of a stream.
+ * A stream is replaced if its last complete batch is delayed by more than this, in ms: batches that are older than 2 s are not passed on as
+ * complete, and the next one comes after half a second. A clock that was set, or drifts, delays all later batches of a stream.
  */
 const MAX_DELAY_MS = 1_500;
 
@@ -72,16 +71,13 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
     return this.#freshness.ageMs(this.#deps.monotonic(), this.#deps.clock());
   }
 
-  /**
-   * Never calls the listener: notifications of new entries are not needed, because `revocations` waits until there is something to read.
-   */
+  /** Never calls the listener, because `revocations` itself waits until there is something to read. */
   onRevocation(): () => void {
     return () => {};
   }
 
   /**
    * Waits for data that the upstream delivers after the last reading, and returns it. There is only one reader, so no cursor is needed.
-   *
    * @throws StoreUnavailable when the stream is lost
    */
   async revocations(): Promise<RevocationBatch> {
@@ -122,8 +118,8 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
 
   /**
    * Returns whether a batch contains something that this relay has not passed on. A batch whose time does not advance comes from a relay
-   * that follows this one. If the relay passed it on, the batch would circulate between the two as fast as it can be sent, and the stream
-   * would never fall silent.
+   * that
+   * follows this one. If it were passed on, it would circulate between the two endlessly, and the stream would never fall silent.
    */
   #hasNews(batch: WatchRevocationsResponse, asOf: StoreMs | undefined, isFirst: boolean): boolean {
     const { revocations, revokedUntilTime } = batch;

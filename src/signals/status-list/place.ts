@@ -1,10 +1,8 @@
 /**
- * The place of a session in the status lists. It is a part of the session id, so that the store keeps nothing more, and every instance
- * finds the place of an ended session in the revocation log.
- *
+ * The place of a session in the status lists: the name of its list, and its index there. It is a part of the session id, so that the store
+ * keeps nothing more, and every instance knows the place of each session in the revocation log.
  * A session id is 17 bytes in base64url. Its characters 4 to 11 (48 random bits) are the name of the list, and the low 20 bits of its
- * characters 12 to 15 are the index. Every id has a place. An id that was made while status lists were off belongs to a list that has no
- * other session.
+ * characters 12 to 15 are the index. So an id that was made while status lists were off has a place, too, in a list of its own.
  */
 import type { SessionId } from "../../session/model.ts";
 

@@ -6,9 +6,8 @@ import { LIST_SIZE, moveToList, placeOf } from "./place.ts";
 const MAX_TAKEN = LIST_SIZE / 2;
 
 /**
- * Makes session ids whose places in the status lists are all different. Each process uses its own lists. So no access to the store is
- * needed, and a failover of the store cannot assign an index twice. The indices are random, so neighbouring indices reveal nothing.
- *
+ * Makes session ids that all differ in list or index. Each process uses lists of its own, so no access to the store is needed, and no
+ * failover of the store can assign an index twice. The indices are random, so neighbouring indices reveal nothing.
  * @param newList makes a list name that no other process makes
  */
 export function createListedRandom(random: Random, newList: () => string): Random {

@@ -63,7 +63,7 @@ export class StatusLists {
    */
   memberOf({ sid, createdAt }: Pick<Session, "sid" | "createdAt">): string {
     const { list, index } = placeOf(sid);
-    const uri = JSON.stringify(`${this.#prefix}${nameOf(list, this.#horizonOf(createdAt))}`);
+    const uri = JSON.stringify(`${this.#prefix}${nameOf(list, this.#globalLogoutBefore(createdAt))}`);
     return `,"status":{"status_list":{"idx":${index},"uri":${uri}}}`;
   }
 
@@ -74,8 +74,8 @@ export class StatusLists {
     const { revoked, ttlMs } = this.#deps;
     const knownAt = revoked.knownAt(MAX_AGE_MS);
     if (knownAt === undefined) return "unavailable";
-    const horizon = storeMs(suffix === undefined ? 0 : Number.parseInt(suffix, 36));
-    const isAll = (revoked.revokedUntil ?? 0) > horizon;
+    const logoutAt = storeMs(suffix === undefined ? 0 : Number.parseInt(suffix, 36));
+    const isAll = (revoked.revokedUntil ?? 0) > logoutAt;
     const lst = isAll ? ALL_REVOKED : this.#encodedOf(list);
     const slice = Math.floor(knownAt / ttlMs);
     const kept = this.#signed.get(name);
@@ -100,8 +100,8 @@ export class StatusLists {
     return lst;
   }
 
-  /** Returns the latest logout of everyone before a time of creation, as far as it is known. */
-  #horizonOf(createdAt: StoreMs): number {
+  /** Returns the time of the latest logout of everyone before a session was created, as far as it is known; 0 if there was none. */
+  #globalLogoutBefore(createdAt: StoreMs): number {
     const { revokedUntil } = this.#deps.revoked;
     // Before the feed has been read, there may have been a logout at any time. The latest possible logout was 1 ms before the creation.
     if (revokedUntil === undefined) return createdAt - 1;
@@ -137,6 +137,6 @@ export class StatusLists {
   }
 }
 
-function nameOf(list: string, horizon: number): string {
-  return horizon === 0 ? list : `${list}.${horizon.toString(36)}`;
+function nameOf(list: string, logoutAt: number): string {
+  return logoutAt === 0 ? list : `${list}.${logoutAt.toString(36)}`;
 }

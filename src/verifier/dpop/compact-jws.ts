@@ -1,6 +1,3 @@
-/**
- * Parses the compact form of a JWS (RFC 7515 section 7.1) that is a proof of possession. It is strict, and does not verify the signature.
- */
 import { parseObject } from "../strict-json.ts";
 import { decodeBytes, decodeText } from "../web/segment.ts";
 
@@ -22,7 +19,9 @@ const SEGMENTS = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/;
 /** Header members that would change what is signed or how it is read (RFC 7515 section 4.1.11, RFC 7797). */
 const REFUSED_MEMBERS = ["crit", "b64"] as const;
 
-/** Parses a compact JWS. Returns undefined for any other text, and for one that is longer than `maxLength`. */
+/**
+ * Parses a compact JWS (RFC 7515 section 7.1) strictly. Returns undefined for any other text, and for one that is longer than `maxLength`.
+ */
 export function readCompactJws(text: string, maxLength: number): CompactJws | undefined {
   const segments = text.length > maxLength ? null : SEGMENTS.exec(text);
   if (segments === null) return undefined;

@@ -19,14 +19,13 @@ const RSA_BITS = { min: 2048, max: 4096 } as const;
 const RSA_EXPONENT = "AQAB";
 
 /**
- * The members of private and symmetric keys (RFC 7518 section 6). A key with such a member is refused, because its client does not keep
- * the key secret.
+ * The members of private and symmetric keys (RFC 7518 section 6). A client that sends one does not keep its key secret, so it is refused.
  */
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"] as const;
 
 /**
- * Reads a public JWK (RFC 7517) for an algorithm. Returns undefined unless it is a P-256 key, an Ed25519 key, or an RSA key of 2,048 to
- * 4,096 bits, in canonical encoding and without private members. Whether a point is on its curve is checked when the key is imported.
+ * Reads a public JWK (RFC 7517) of P-256, Ed25519 or RSA (2,048 to 4,096 bits), in canonical encoding and without private members.
+ * Returns undefined for any other value. Whether a point is on its curve is checked when the key is imported.
  */
 export function readProofKey(algorithm: ProofAlgorithm, value: unknown): ProofKey | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;

@@ -8,8 +8,8 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "44
 const UNESCAPED = /[^A-Za-z0-9._~!$&'()*+,;=:@/%-]+/g;
 
 /**
- * Returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3). Undefined if it is no
- * http(s) URL, has credentials, or a host that is not in ASCII.
+ * Returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3).
+ * Returns undefined if it is no http(s) URL, has credentials, or a host that is not in ASCII.
  */
 export function proofUrl(text: string): string | undefined {
   const [, givenScheme, host, port, path = "/"] = PARTS.exec(text) ?? [];

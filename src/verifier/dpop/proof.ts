@@ -41,10 +41,7 @@ export type ProofExpectation = {
   /** The wall clock, in ms since the epoch. */
   readonly nowMs: number;
   readonly accessToken?: string | undefined;
-  /**
-   * Returns whether a nonce was issued by the service, and is recent. Absent if the service issues none; a nonce in a proof is then
-   * ignored.
-   */
+  /** Returns whether the service has issued this nonce recently. Absent if the service issues none; nonces in proofs are then ignored. */
   readonly isFreshNonce?: (nonce: string) => boolean;
   readonly requiresNonce?: boolean;
 };
@@ -74,10 +71,7 @@ export type ProofResult =
 /** How far `iat` may be from the time of the service, in ms. */
 const PROOF_TOLERANCE_MS = 60_000;
 
-/**
- * For how long after its first use a proof would be accepted again if it were not remembered, in ms. Nonces are not valid for longer,
- * either.
- */
+/** How long a used proof must be remembered so that it is not accepted again, in ms. No nonce is valid for longer. */
 export const PROOF_LIFE_MS = 2 * PROOF_TOLERANCE_MS;
 
 /** A longer text is not a proof: even with an RSA key of 4,096 bits and a URL of 2,000 characters, a proof is shorter. */
@@ -90,7 +84,6 @@ const isAlgorithm = (value: unknown): value is ProofAlgorithm =>
 
 /**
  * Reads a proof.
- *
  * @param text the value of the `DPoP` header; several headers are joined with commas
  * @param knownKey returns the key of a header that was read earlier
  */

@@ -16,8 +16,7 @@ type ReplaysOptions = {
 const MAX_PROOFS = 200_000;
 
 /**
- * Remembers proofs in two sets, a young one and an old one. When the young set is full or old, the old set is dropped, and the young set
- * becomes the old one.
+ * Remembers proofs in a young set and an old one. When the young set is full or old, it becomes the old one, and the old one is dropped.
  */
 export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: ReplaysOptions): Replays {
   let young = new Set<string>();

@@ -8,10 +8,7 @@ const DIGESTS = { ES256: "sha256", RS256: "sha256", EdDSA: null, Ed25519: null }
   string | null
 >;
 
-/**
- * A key whose possession was proven. It is kept because reading and importing it again would take a third of the time of a signature
- * check.
- */
+/** A key whose possession was proven. Reading and importing it again would take a third of the time of a signature check. */
 type KnownKey = { readonly key: ProofKey; readonly object: KeyObject; readonly thumbprint: string };
 
 /** The known keys by the header of their proofs, which is the same in all proofs of a client. An entry takes about 4 kB. */

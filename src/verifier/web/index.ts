@@ -17,9 +17,8 @@ const WEB: Runtime<Key, KeySet<Key>> = {
 };
 
 /**
- * Creates a verifier for Deno, Bun, Workers and browsers, which works like the verifier for Node. An isolate whose connections end with
- * each request needs `pollIntervalMs`.
- *
+ * Creates a verifier for Deno, Bun, Workers and browsers, which works like the one for Node. An isolate whose connections end with each
+ * request needs `pollIntervalMs`.
  * @throws TypeError, RangeError for options that cannot work
  */
 export function createVerifier(options: VerifierOptions): Verifier {

@@ -7,8 +7,8 @@ for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 }
 
 /**
- * Returns the bytes of a base64url segment. Returns undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC
- * 4648 section 3.5; encoding the bytes again gives the same segment). The function `atob` would take twenty times as long.
+ * Returns the bytes of a base64url segment; undefined unless it is canonical, so that encoding the bytes again gives the same segment
+ * (RFC 4648 section 3.5). The function `atob` would take twenty times as long.
  */
 export function decodeBytes(segment: string): Uint8Array<ArrayBuffer> | undefined {
   if (segment.length % 4 === 1) return undefined; // No number of bytes encodes to a segment of this length.

@@ -23,7 +23,6 @@ const ALGORITHMS = {
 
 /** A key with which the WebCrypto of the runtime verifies. */
 export type Key = Omit<PublishedKey, "verifies"> & {
-  /** Returns whether a signature is valid. It rejects if the runtime fails, because the signature is then not known to be forged. */
   readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => Promise<boolean>;
 };
 

@@ -1,0 +1,34 @@
+/** What every sidecar does beside its own requests: it serves pages for probes and metrics, and stops without losing a request. */
+import { type Handler, type Listener, respond } from "../listener/listener.ts";
+
+/** How long requests in flight may take when a sidecar stops, in ms. */
+const GRACE_MS = 5_000;
+/** How long idle connections stay open then, in ms, so that clients can close them first. `/readyz` already responds 503. */
+const LINGER_MS = 1_000;
+
+type Sidecar = {
+  readonly isReady: () => boolean;
+  /** Returns the metrics in the text format of Prometheus. */
+  readonly exposition: () => string;
+  /** Handles all requests that are not for one of the pages. */
+  readonly handler: Handler;
+  /** Ends what the listener does not end itself, before it closes. */
+  readonly stop?: () => Promise<void>;
+};
+
+/** Serves a sidecar. @returns the function that stops it */
+export function serveSidecar(listener: Listener, { isReady, exposition, handler, stop }: Sidecar): () => Promise<void> {
+  let closing = false;
+  const metrics = { "content-type": "text/plain; version=0.0.4" };
+  const pages = new Map<string, Handler>([
+    ["/livez", (_, response) => respond(response, 200, {})],
+    ["/readyz", (_, response) => respond(response, !closing && isReady() ? 200 : 503, {})],
+    ["/metrics", (_, response) => respond(response, 200, metrics, exposition())],
+  ]);
+  listener.serve((request, response) => (pages.get(request.url ?? "") ?? handler)(request, response));
+  return async () => {
+    closing = true;
+    await stop?.();
+    await listener.close(GRACE_MS, LINGER_MS);
+  };
+}
