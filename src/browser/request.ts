@@ -8,7 +8,7 @@ export type Outcome = {
   readonly accessToken?: string | undefined;
   /** Present if the service responded that nobody is signed in. */
   readonly ended?: true;
-  /** Why the state is not known now. */
+  /** The error or the status of the response that leaves the state unknown. */
   readonly cause?: unknown;
   /** The wait that the service requires; 0 if it named none. */
   readonly retryAfterMs?: number;

@@ -7,7 +7,6 @@ import { createRenewal } from "./renewal.ts";
 import { createDisplay, type Snapshot, UNKNOWN } from "./snapshot.ts";
 import type { Claims } from "./token.ts";
 
-/** The default of `minValidityMs`. */
 const MIN_VALIDITY_MS = 10_000;
 
 export type SessionOptions = {

@@ -31,7 +31,6 @@ type Learned = {
 };
 const NOTHING: Learned = { nonce: undefined, aheadMs: 0 };
 
-/** How many origins are remembered. */
 const MAX_ORIGINS = 100;
 
 export function createProofs({ now }: ProofsOptions): Proofs {

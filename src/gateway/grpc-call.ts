@@ -3,7 +3,6 @@ import { Code, ConnectError, decodeBinaryHeader } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 
-/** The result of a unary gRPC call. */
 export interface GrpcResult {
   readonly header: IncomingHttpHeaders;
   readonly trailer: IncomingHttpHeaders;

@@ -12,7 +12,6 @@ import { ClientSessions, type KeepAliveOptions } from "../platform/http2/client-
 import { envelope, type GrpcResult, lost, repairStatusOf, UnprocessedError } from "./grpc-call.ts";
 import { readResponse } from "./read-response.ts";
 
-/** The connection to the server. */
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;
 
 export interface GrpcUpstreamOptions extends KeepAliveOptions {

@@ -19,7 +19,7 @@ export function restartWithSmallHeap(): void {
   const { argv, connected, execArgv, execPath, version } = process;
   const [, major = ""] = /^v(\d+)\./.exec(version) ?? [];
   if (FLAGS.every((flag) => execArgv.includes(flag)) || Number(major) > NEWEST_MAJOR) return;
-  // The parent's channel would be closed.
+  // This process has an IPC channel to its parent, which the replacement would close.
   if (connected) return;
   try {
     // The later one of two flags counts, so those that the user has given to Node take precedence.

@@ -19,7 +19,6 @@ export interface Upstream {
   readonly transport: Transport;
   /** Returns whether a further call would have to wait for the end of another one. */
   isFull(): boolean;
-  /** Closes its connections. */
   close(): void;
 }
 

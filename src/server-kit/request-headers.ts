@@ -54,7 +54,7 @@ export function headersForService(headers: Pick<Headers, "get">, address: string
 const DEVICE = "_device";
 const MARK = "_device_mark";
 
-/** Returns what the headers of a request present, or undefined if there is no refresh token. */
+/** Returns the credentials in the headers of a request, or undefined if there is no refresh token. */
 export function presentedBy(headers: Pick<Headers, "get">, refreshCookie: string) {
   const valuesOf = (name: string) => valuesForService(headers.get("cookie"), name);
   const tokens = valuesOf(refreshCookie);

@@ -12,7 +12,7 @@ type Sidecar = {
   readonly exposition: () => string;
   /** Handles all requests that are not for one of the pages. */
   readonly handler: Handler;
-  /** Ends what the listener does not end itself, before it closes. */
+  /** Ends what the listener does not end, such as streams, before the listener closes. */
   readonly stop?: () => Promise<void>;
 };
 

@@ -7,7 +7,7 @@ export function bearerToken(authorization: string | null | undefined): string | 
   return tokenAfter("bearer", authorization);
 }
 
-/** Returns the token of an `Authorization` header with the DPoP scheme (RFC 9449 section 7.1) in the same way. */
+/** Returns the token of an `Authorization` header with the scheme DPoP (RFC 9449 section 7.1), as `bearerToken` does for Bearer. */
 export function dpopToken(authorization: string | null | undefined): string | undefined {
   if (!authorization || !/^dpop\b/i.test(authorization)) return undefined;
   return tokenAfter("dpop", authorization);

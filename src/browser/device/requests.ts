@@ -21,7 +21,7 @@ const expired = () => 0;
 export const quoted = (header: string | null, before = ""): string | undefined =>
   header?.split(`${before}"`)[1]?.split('"')[0];
 
-/** Returns whether the service has reported that there is nothing to renew. */
+/** Returns whether the service has responded that there is no key to renew (`continue: false`, as for browsers that bind sessions). */
 async function endsKey(response: Response): Promise<boolean> {
   const body = (await response.json().catch(() => {})) as { readonly continue?: boolean } | undefined;
   return body?.continue === false;
@@ -29,7 +29,6 @@ async function endsKey(response: Response): Promise<boolean> {
 
 export type DeviceRequests = ReturnType<typeof createDeviceRequests>;
 
-/** @param baseUrl the URL of the service */
 export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], keys: DeviceKeys, baseUrl: string) {
   let challenge: string | undefined;
   /** Returns for how long the device cookie need not be renewed, in ms. */

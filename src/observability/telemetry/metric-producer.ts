@@ -12,7 +12,6 @@ import type { MetricValues } from "../metrics.ts";
 
 const SCOPE = { name: "session-service" };
 
-/** @param read returns all metrics, the same as `/metrics` */
 export function createMetricProducer(read: () => Promise<readonly MetricValues[]>, resource: Resource): MetricProducer {
   const startTime = hrTime(Date.now() - performance.now());
   return {

@@ -104,7 +104,6 @@ export class ClientConnection {
     return stream.session === this.#session;
   }
 
-  /** Opens a stream. */
   request(headers: OutgoingHttpHeaders, options: ClientSessionRequestOptions): ClientHttp2Stream {
     const stream = this.#session.request(headers, options);
     // The caller adds its own error listener one turn later, and the stream may fail before that.

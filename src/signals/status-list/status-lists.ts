@@ -85,7 +85,7 @@ export class StatusLists {
     return made;
   }
 
-  /** The suffix of a list's name can be any text, so a list is compressed once for all suffixes. */
+  /** Returns the compressed bits of a list. They are kept by its name without the suffix, because clients may request any suffix. */
   #encodedOf(list: string): string {
     const { revoked, clock } = this.#deps;
     const { version, indices } = revoked.of(list);
@@ -108,7 +108,7 @@ export class StatusLists {
     return revokedUntil < createdAt ? revokedUntil : 0;
   }
 
-  /** All instances give a list the same times and the same entity tag, so that any of them can revalidate it. */
+  /** Signs a list. All instances give it the same times and the same entity tag, so that any of them can revalidate it. */
   #sign(name: string, lst: string, slice: number): SignedList {
     const { issuer, ttlMs, signClaims } = this.#deps;
     const iat = secondsOf(wallMs(slice * ttlMs));
