@@ -1,7 +1,4 @@
-/**
- * Limits the resources that all calls of a handler may use together: their number, the bytes of their bodies in memory, and the time in
- * which a body must arrive.
- */
+/** Limits what all calls of a handler may use together: their number, the memory of their bodies, and the time of a body's arrival. */
 import type { BodyMeter } from "./call/exchange.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 
@@ -9,8 +6,8 @@ export interface BoundsOptions {
   /** How many calls may be in flight, streams included. Further calls fail with 503. Default: 10,000. */
   readonly maxCalls?: number;
   /**
-   * How many bytes of bodies may be in memory, both of bodies that are arriving and of those whose calls are in flight. Beyond it the
-   * oldest body that is still arriving is refused with 503. Default: 128 MiB.
+   * How many bytes of bodies may be in memory, of bodies that are arriving and of calls in flight. Beyond it the oldest body that is
+   * still arriving is refused with 503. Default: 128 MiB.
    */
   readonly maxPendingBodyBytes?: number;
   /**
@@ -25,10 +22,7 @@ const DEFAULT_BODY_TIMEOUT_MS = 60_000;
 
 /** Up to this length, in bytes, a body usually arrives together with its head. */
 const SMALL_BODY_BYTES = 4096;
-/**
- * The longest interval between two checks for late bodies, in ms. With a short timeout the interval is shorter, so that each body is
- * checked `CHECKS_PER_TIMEOUT` times before it is late.
- */
+/** The longest interval between two checks for late bodies, in ms. It is shorter if that is needed for `CHECKS_PER_TIMEOUT` checks. */
 const MAX_CHECK_MS = 1_000;
 const CHECKS_PER_TIMEOUT = 4;
 
@@ -76,10 +70,7 @@ export class Bounds {
     if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
   }
 
-  /**
-   * Returns whether a body need not be recorded in `#arriving`: it is small, and the time of its arrival is not limited here, because the
-   * server in front of this handler limits it.
-   */
+  /** Returns whether a body is not recorded in `#arriving`: it is small, and the server before this handler limits its time of arrival. */
   ignores(announcedBytes: number): boolean {
     return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;
   }
@@ -136,7 +127,7 @@ export class CallInFlight implements BodyMeter {
   }
 
   /**
-   * Records that the body, or a message of a stream, is complete and that this many bytes stay in memory until the call ends.
+   * Records that the body, or a message of a stream, is complete, and that this many bytes stay in memory until the call ends.
    * @throws FailureError `overloaded`
    */
   hold(bytes: number): void {

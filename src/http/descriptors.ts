@@ -1,6 +1,4 @@
-/**
- * Describes how JSON and paths refer to the fields of a message. Generators of documents or clients need this together with the routes.
- */
+/** Describes how JSON and paths refer to the fields of a message, for generators of documents or clients. */
 export {
   fieldByName,
   hasOwnJson,

@@ -153,10 +153,7 @@ function implementationOf<Source>(options: HandlerOptions<Source>, tables: reado
   return forwardTo(options.transport, new Set(tables.map(({ service }) => service)), options.forward);
 }
 
-/**
- * How long the head of a forwarded stream waits for the upstream's head, in milliseconds, so that an early failure gets its own HTTP
- * status.
- */
+/** How long the head of a forwarded stream waits for the upstream's, in ms, so that an early failure gets its own HTTP status. */
 const REMOTE_HEAD_WAIT_MS = 500;
 
 function withHeadWait<Source>(options: HandlerOptions<Source>): ResponseOptions<Source> {
@@ -179,10 +176,7 @@ function streamsIn(kind: string): boolean {
   return kind === "client_streaming" || kind === "bidi_streaming";
 }
 
-/**
- * Yields the messages of a response. If reading the request has failed, throws the cause of that failure instead of the error of the
- * response, which may be only a consequence.
- */
+/** Yields the messages of a response. If reading the request has failed, throws that failure, which may have caused the response's own. */
 async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
   try {
     yield* messages;

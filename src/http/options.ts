@@ -39,8 +39,8 @@ export interface CommonOptions<Source>
   readonly tables: Iterable<RouteTable>;
   readonly contextValues?: (request: Source) => ContextValues;
   /**
-   * Decides in place of `requestGate`, and returns the error of a call that it refuses. A flood of refused calls costs less if their error
-   * is not thrown. Connect adapters do not know this option, so their `requestGate` has to throw the same errors.
+   * Decides in place of `requestGate`, and returns the error of a call that it refuses: a flood of refused calls costs less if nothing is
+   * thrown. Connect adapters do not know this option, so their `requestGate` has to throw the same errors.
    */
   readonly refuse?: (context: HandlerContext) => ConnectError | undefined | Promise<ConnectError | undefined>;
   /**
@@ -49,13 +49,13 @@ export interface CommonOptions<Source>
    */
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
   /**
-   * Content types other than JSON. A request chooses by its Content-Type, a response by Accept or otherwise the type of the request:
-   * `[protobufCodec]`. Default: none.
+   * Content types other than JSON, such as `[protobufCodec]`. A request chooses by its Content-Type, a response by Accept or otherwise by
+   * the request's type. Default: none.
    */
   readonly codecs?: Iterable<ContentCodec>;
   /**
-   * How many values the objects and arrays of a message may have together. The same limit applies to the fields of a form. Default:
-   * 100,000. Each value becomes an object in memory, however few bytes it takes.
+   * How many values the objects and arrays of a message may have together, or a form fields. Each becomes an object in memory, however few
+   * bytes it takes. Default: 100,000.
    */
   readonly readMaxElements?: number;
   /** Whether the empty update mask of a PATCH is derived from the fields of the body. Default: true. */

@@ -23,10 +23,8 @@ export interface RequestStream {
 }
 
 /**
- * Reads a request stream: newline-delimited JSON, the elements of a JSON array, size-delimited messages of a codec, or the
- * pieces of a google.api.HttpBody.
- * Path and query belong to each message.
- * @throws FailureError for a content type that is none of these
+ * Reads a request stream: newline-delimited JSON, the elements of a JSON array, size-delimited messages of a codec, or the pieces of a
+ * google.api.HttpBody. Path and query belong to each message. @throws FailureError for a content type that is none of these
  */
 export function openRequestStream<Source>(
   exchange: Exchange<Source>,
@@ -99,10 +97,7 @@ async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight: Call
   yield* splitter.end();
 }
 
-/**
- * Yields the pieces of an upload as they arrive, none longer than the limit. An empty upload yields one empty piece, because path and
- * query come with a piece.
- */
+/** Yields the pieces of an upload as they arrive. An empty upload yields one empty piece, because path and query come with a piece. */
 async function* pieces(body: BodyChunks, limit: number): AsyncGenerator<Uint8Array> {
   let some = false;
   for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {

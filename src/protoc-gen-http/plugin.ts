@@ -12,8 +12,7 @@ interface Options {
 }
 
 /**
- * The buf plugin. Beside every `*_pb.ts` whose services have google.api.http annotations it generates a `*_http.ts` with their route
- * tables, as plain data.
+ * The buf plugin. For every `*_pb.ts` whose services have google.api.http annotations it generates a `*_http.ts` with their routes as data.
  */
 export const protocGenHttp = createEcmaScriptPlugin<Options>({
   name: "protoc-gen-connect-http",

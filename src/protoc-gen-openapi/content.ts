@@ -14,10 +14,7 @@ function isBinary(mediaType: string): boolean {
   return mediaType.includes("protobuf");
 }
 
-/**
- * Describes the content of one value.
- * @param isForm whether a form can carry it: it must be the whole message of a request
- */
+/** Describes the content of one value. @param isForm whether a form can carry it, as only the whole message of a request can be */
 export function contentOf(schema: Schema, others: MediaTypes, isForm = false): JsonObject {
   const content: Record<string, JsonObject> = { "application/json": { schema } };
   for (const mediaType of others) {

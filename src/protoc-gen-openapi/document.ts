@@ -16,8 +16,8 @@ const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TR
 /** The configuration of the runtime that serves the routes. */
 export interface DocumentOptions {
   /**
-   * Whether the runtime writes JSON with `alwaysEmitImplicit` of protobuf-es. Responses then have all fields without presence, even those
-   * with a zero value. Default: false.
+   * Whether the runtime writes JSON with `alwaysEmitImplicit` of protobuf-es, so that responses always have all fields without presence.
+   * Default: false.
    */
   readonly alwaysEmitImplicit?: boolean;
   readonly mediaTypes?: MediaTypes;

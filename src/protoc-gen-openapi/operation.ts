@@ -50,8 +50,8 @@ const ANYTHING = { "*/*": { schema: {} } };
 const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);
 
 /**
- * Describes the request body. An empty body is an empty message, so the body is required only if such a message is invalid.
- * A DELETE with body "*" has a body in the document only if there are fields for it to carry.
+ * Describes the request body. An empty body is an empty message, so the body is required only if such a message is invalid. The body of
+ * a DELETE is described only if there are fields for it to carry.
  */
 function requestBody(
   method: DescMethod,

@@ -3,8 +3,7 @@ import { join, resolve } from "node:path";
 import { isObject, type JsonObject } from "./json.ts";
 
 /**
- * The parts of a document that .proto files cannot express: title, servers, credentials, errors. Patches are JSON Merge Patches (RFC
- * 7396): objects are merged, null removes, any other value replaces.
+ * The parts of a document that .proto files cannot express: title, servers, credentials, errors. Patches are JSON Merge Patches (RFC 7396).
  */
 export interface Overlay {
   /** Patches the whole document. */

@@ -1,9 +1,7 @@
 import type { Route, Variable } from "connect-http-routes";
 import { unique } from "./unique.ts";
 
-/**
- * A wildcard of a path template. Each one becomes a parameter of its own, because the value of a path parameter in OpenAPI has no slashes.
- */
+/** A wildcard of a path template, which becomes a parameter, because the value of a path parameter in OpenAPI has no slashes. */
 export interface PathParameter {
   readonly name: string;
   /** Whether the wildcard takes any number of segments, which OpenAPI 3.1 cannot express. */
@@ -23,8 +21,8 @@ interface Path {
 }
 
 /**
- * Converts path templates to OpenAPI paths. Templates that match the same paths get the spelling of the first: OpenAPI
- * forbids paths that differ only in parameter names.
+ * Converts path templates to OpenAPI paths. Templates that match the same paths get the spelling of the first, because OpenAPI forbids
+ * paths that differ only in parameter names.
  */
 export function createPaths(): (route: Route) => Path {
   const taken = new Set<string>();
@@ -62,8 +60,8 @@ function wildcardsOf({ segments, variables }: Route): Wildcard[] {
 }
 
 /**
- * Names a wildcard. If it is a whole variable, the name is that of the field without dots, because some tools do not find names with dots
- * in paths. If it is a part of one, the name comes from the collection: `shelf` for `shelves/*`.
+ * Names a wildcard: by its field without dots, because some tools do not find names with dots in paths; or, if it is only a part of a
+ * variable, by its collection, such as `shelf` for `shelves/*`.
  */
 function nameOf({ variable, whole, multi, collection }: Wildcard, index: number): string {
   const field = variable?.field.replaceAll(".", "_") ?? "segment";

@@ -116,10 +116,7 @@ export function exclusiveGroups(type: DescMessage): readonly MessageOneofRule[] 
   return getOption(type, messageOption).oneof;
 }
 
-/**
- * Returns whether the schema leaves out the rules of a field. `IF_ZERO_VALUE` exempts a zero value from the rules of a field without
- * presence, and no keyword can express that.
- */
+/** Returns whether the schema leaves out the rules of a field: `IF_ZERO_VALUE` exempts a zero value, which no keyword can express. */
 function ignores(field: DescField, { ignore }: FieldRules): boolean {
   if (ignore === Ignore.ALWAYS) return true;
   return ignore === Ignore.IF_ZERO_VALUE && field.presence === FeatureSet_FieldPresence.IMPLICIT;

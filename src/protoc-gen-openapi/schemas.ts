@@ -13,10 +13,7 @@ import {
 } from "./rules.ts";
 import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
 
-/**
- * The schemas of messages and enums in proto JSON. Each becomes a component on first use and is then referenced, so that
- * messages may be recursive.
- */
+/** The schemas of messages and enums in proto JSON. Each becomes a component on first use, so that messages may be recursive. */
 export class Schemas {
   readonly #components = new Map<string, Json>();
   readonly #alwaysSet: (field: DescField) => boolean;

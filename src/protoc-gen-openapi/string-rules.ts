@@ -62,10 +62,7 @@ function patternsOf({ pattern, prefix, suffix, contains }: StringRules): string[
   return patterns;
 }
 
-/**
- * Spells out control characters, `\p{Cc}`: the regular expressions of Python, which generated clients use, have no classes of Unicode.
- * Patterns with a class in brackets stay as they are.
- */
+/** Spells out control characters, `\p{Cc}`, because Python's regular expressions have no Unicode classes. Classes in brackets stay. */
 function portable(pattern: string): string {
   if (pattern.includes("[")) return pattern;
   return pattern.replace(/\\(?:([pP])\{Cc\}|.)/gs, (found, kind?: string) => {

@@ -22,10 +22,7 @@ export function integerKeywords(rules: NumberRules<number>, hasConst: boolean): 
   return { ...valueKeywords(rules, hasConst, (value) => value), ...bounds(rules) };
 }
 
-/**
- * Returns the keywords of a double. JSON writes it as a number, or as a word if it has no number for it (NaN, Infinity). If there are
- * bounds, the words are excluded.
- */
+/** Returns the keywords of a double. JSON writes NaN and Infinity as words, which are excluded if there are bounds. */
 export function floatKeywords(
   rules: NumberRules<number> & { readonly finite: boolean },
   format: string,

@@ -5,15 +5,10 @@ import { type FieldRules as FieldOption, FieldRulesSchema, Ignore } from "../../
 import { type ArgumentOf, CHECKS, type RuleId } from "../api/rules/checks.ts";
 import type { RuleCheck } from "../api/rules/model.ts";
 
-/**
- * A pattern must be one repeated class of characters from the beginning to the end. RE2 and JavaScript interpret such a pattern alike,
- * and both match it in linear time.
- */
+/** A pattern must be one repeated class of characters from the beginning to the end. RE2 and JavaScript match it alike, in linear time. */
 const PLAIN_PATTERN = /^\^(?:\\[pP]\{\w+\}|\[(?:[^\\[\]]|\\\W)+\])[*+]\$$/u;
 
-/**
- * For each rule the function that converts its value to the argument of the check. It returns undefined if the value switches the rule off.
- */
+/** For each rule the function that converts its value to the check's argument, or to undefined if the value switches the rule off. */
 const ARGUMENTS: { [Id in RuleId]: (value: never, field: DescField) => ArgumentOf<Id> | undefined } = {
   "string.min_bytes": Number,
   "string.max_bytes": Number,

@@ -9,11 +9,7 @@ import {
 import type { ExclusiveGroup, FieldRules, MessageRules } from "../api/rules/model.ts";
 import { describeItems, describeValue, refuseUnknown } from "./checks.ts";
 
-/**
- * Describes the rules of all requests of a service.
- *
- * @param faults receives the rules that cannot be expressed, one per line
- */
+/** Describes the rules of all requests of a service. @param faults receives the rules that cannot be expressed, one per line */
 export function describeRules(service: DescService, faults: string[]): Record<string, MessageRules> {
   const described: Record<string, MessageRules> = {};
   const describe = (type: DescMessage): void => {

@@ -10,8 +10,8 @@ type Options = {
 };
 
 /**
- * The buf plugin. Beside every `*_pb.ts` whose services have requests with `buf.validate` rules it generates a `*_rules.ts` with these
- * rules as plain data. A rule that the service cannot check is an error, so that no rule is left unchecked.
+ * The buf plugin. For every `*_pb.ts` whose services have requests with `buf.validate` rules it generates a `*_rules.ts` with these rules
+ * as plain data. A rule that the service cannot check is an error, so that no rule is left unchecked.
  */
 export const protocGenRules = createEcmaScriptPlugin<Options>({
   name: "protoc-gen-rules",

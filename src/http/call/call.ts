@@ -15,7 +15,7 @@ export const ofCall: unique symbol = Symbol("call");
 
 /**
  * The descriptor of `signal` on a call. It is an own property, so that it survives `{...request}`, and a getter, so that the signal is
- * created on first use. All calls share the descriptor, because one getter per object costs more than a small request.
+ * created on first use. All calls share it, because one getter per object costs more than a small request.
  */
 export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call }> = {
   enumerable: true,
@@ -82,10 +82,7 @@ export class Call implements HandlerContext {
     return this.abortSignal();
   }
 
-  /**
-   * Makes `signal` an own property, because the implementation may copy the call. The constructor does not do this, because a call that the
-   * gate refuses does not need it.
-   */
+  /** Makes `signal` an own property, because the implementation may copy the call. A call that the gate refuses does not need it. */
   begin(): void {
     Object.defineProperty(this, "signal", lazySignal);
   }

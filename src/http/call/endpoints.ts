@@ -30,10 +30,7 @@ function jsonOptionsOf({ options }: RecordedRpc): Partial<JsonReadOptions & Json
   return { ignoreUnknownFields: true, ...options.jsonOptions };
 }
 
-/**
- * Joins routes and implementations. Routes of unregistered RPCs are left out, as on the RPC endpoint.
- * @throws Error if a table's service is not registered at all
- */
+/** Joins routes and implementations. Routes of RPCs without implementation are left out. @throws Error if a service has none at all */
 export function createEndpoints(
   recorded: ReadonlyMap<DescMethod, RecordedRpc>,
   options: EndpointOptions,

@@ -16,8 +16,7 @@ export interface Exchange<Source> {
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
   /**
-   * Returns the decoded body, if middleware has already read it (`request.body`); undefined if it has not been read.
-   *
+   * Returns the decoded body if middleware has already read it (`request.body`), otherwise undefined.
    * @param raw whether the bytes are needed as they were sent
    * @throws Error if the body was read and is lost
    */
@@ -34,10 +33,7 @@ export interface Exchange<Source> {
   readonly fullDuplex: boolean;
   /** Calls back once if the client disconnects before the response is complete. Returns a function that unsubscribes. */
   onAbort(callback: (reason: unknown) => void): () => void;
-  /**
-   * Sends the whole response.
-   * @param lines header names and values, alternating, one pair per header line
-   */
+  /** Sends the whole response. @param lines header names and values, alternating, one pair per header line */
   send(status: number, lines: string[], content: string | Uint8Array | undefined): void;
   /** Ends the exchange with 500 and no content, for failures that cannot be encoded. Never throws. */
   sendServerError(): void;
@@ -72,17 +68,10 @@ export interface ResponseStream {
 /** The functions of gzip that the server provides: those of node:zlib, or the streams of the web. */
 export interface Gzip {
   compress(content: string | Uint8Array): Promise<Uint8Array>;
-  /**
-   * Decompresses a whole body.
-   * @returns undefined if the result is longer than `maxBytes`
-   * @throws any error of the implementation if the body is not gzip
-   */
+  /** Decompresses a whole body. @returns undefined if it is longer than `maxBytes` @throws any error if the body is not gzip */
   expand(content: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined>;
   /** Decompresses a body piece by piece. `next` rejects with BadInput if the body is not gzip. */
   expandChunks(body: BodyChunks): BodyChunks;
-  /**
-   * Compresses a streamed response, and flushes each write, so that every message arrives at once. Undefined if the implementation cannot
-   * flush.
-   */
+  /** Compresses a streamed response and flushes each write, so that messages arrive at once. Undefined if that is not possible. */
   readonly compressStream: ((response: ResponseStream) => ResponseStream) | undefined;
 }

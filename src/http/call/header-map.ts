@@ -12,8 +12,8 @@ const WHITESPACE = "\t\r\n ";
 
 /**
  * A lazy implementation of fetch's Headers. It reads Node's parsed headers in place until it is changed or iterated, because a real
- * `Headers` per request and response costs more than the rest of a small request. Changed headers are a flat list of lines, which is
- * what is sent: a response has about ten, and searching so few is faster than a map.
+ * `Headers` per request and response costs more than the rest of a small request. Changed headers are a flat list of lines, as they are
+ * sent: a response has about ten, and searching so few is faster than a map.
  */
 export class HeaderMap implements Headers {
   #source: ParsedHeaders | undefined;

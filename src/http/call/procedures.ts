@@ -10,9 +10,7 @@ import {
 import type { Call } from "./call.ts";
 import { type RecordedRpc, recordRoutes } from "./recorder.ts";
 
-/**
- * The options of the handler of unary calls. Options of connect-es have the same meaning here; `acceptCompression` is empty by default.
- */
+/** The options of the handler of unary calls. They mean the same as in connect-es; `acceptCompression` is empty by default. */
 export interface UnaryOptions<Source> extends Partial<UniversalHandlerOptions> {
   /** The function that registers the services, the same as for a Connect adapter. */
   readonly routes: (router: ConnectRouter) => void;
@@ -44,8 +42,7 @@ export function createProcedures<Source>(options: UnaryOptions<Source>): Readonl
 
 /** The gate runs before the body is read, so the message of a refused request is never decompressed or parsed. */
 export async function passGate({ options: { requestGate } }: RecordedRpc, call: Call): Promise<void> {
-  // Node calls handlers as soon as it has parsed a head. One tick later it has also parsed what arrived together with the head, such as a
-  // small body.
+  // Node calls handlers as soon as it has parsed a head. One tick later it has also parsed what arrived with it, such as a small body.
   await undefined;
   const gated = requestGate?.(call);
   if (gated !== undefined) await gated;

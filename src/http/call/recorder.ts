@@ -15,9 +15,8 @@ export interface RecordedRpc {
 }
 
 /**
- * Runs the function that registers services at a Connect adapter and records the implementations. Options of a registration replace those
- * of the router, property by property, as in connect-es: `interceptors` of a registration replace all those of the router. The last of two
- * registrations wins, as in connect-node.
+ * Runs the function that registers services at a Connect adapter, and records the implementations. As in connect-es, each option of a
+ * registration replaces that of the router, also `interceptors` as a whole, and the last of two registrations wins.
  */
 export function recordRoutes(
   routes: (router: ConnectRouter) => void,

@@ -13,9 +13,8 @@ export interface EncodedStream {
 const LINES = "application/x-ndjson";
 
 /**
- * Encodes a stream of requests. Path, query and content type are those of the first message. If `fetch` cannot send a stream, the
- * messages are collected first.
- * @throws ConnectError if a later message has another path or query
+ * Encodes a stream of requests, with path, query and content type of the first message. If `fetch` cannot send a stream, all messages
+ * are collected first. @throws ConnectError if a later message has another path or query
  */
 export async function encodeStream(
   method: DescMethod,

@@ -17,10 +17,7 @@ type JsonObject = { [key: string]: JsonValue };
 /** Reports why a route cannot carry a message. */
 export class NotCarried extends Error {}
 
-/**
- * Returns the path for a message, and removes the fields that the path carries from its JSON.
- * @throws NotCarried
- */
+/** Returns the path for a message, and removes the fields that the path carries from its JSON. @throws NotCarried */
 export function pathFor(route: Route, message: ReflectMessage, json: JsonObject): string {
   const segments: (string | undefined)[] = [...route.segments];
   for (const variable of [...route.variables].reverse()) {
@@ -84,10 +81,7 @@ function remove(type: DescMessage, json: JsonObject, [name, ...rest]: string[]):
   else if (field.fieldKind === "message") remove(field.message, inner as JsonObject, rest);
 }
 
-/**
- * Returns the query for the fields of a message that neither path nor body carry.
- * @throws NotCarried
- */
+/** Returns the query for the fields of a message that neither path nor body carry. @throws NotCarried */
 export function queryFor(type: DescMessage, json: JsonObject): string {
   const pairs: string[] = [];
   const add = (name: string, text: string) => pairs.push(`${encode(name)}=${encode(text)}`);

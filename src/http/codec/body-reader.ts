@@ -15,10 +15,7 @@ import { createEnumNormalizer, type EnumNormalizer } from "./enum-names.ts";
 import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
 import { checkJson, type MessageLimits } from "./message-limits.ts";
 
-/**
- * Makes a message from a body, and reports the body's JSON if it is JSON.
- * @throws BadInput
- */
+/** Makes a message from a body, and reports the body's JSON if it is JSON. @throws BadInput */
 type BodyReader = (
   body: Uint8Array,
   contentType: string | null,

@@ -45,11 +45,7 @@ export const protobufCodec: MessageCodec = {
 /** The codecs of a handler by media type. */
 export type Codecs = ReadonlyMap<string, ChosenCodec>;
 
-/**
- * Indexes codecs by media type.
- * @returns undefined if there are none
- * @throws Error for a media type that two codecs have, or that is JSON
- */
+/** Indexes codecs by media type; undefined if there are none. @throws Error for a media type that two codecs have, or that is JSON */
 export function createCodecs(list: Iterable<ContentCodec>): Codecs | undefined {
   const codecs = new Map<string, ChosenCodec>();
   for (const codec of list) {

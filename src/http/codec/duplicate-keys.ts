@@ -8,10 +8,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/**
- * Returns the first key that occurs twice in one object; undefined if there is none.
- * @param text valid JSON
- */
+/** Returns the first key that occurs twice in one object of a valid JSON text; undefined if there is none. */
 export function duplicateKey(text: string): string | undefined {
   /** The keys of each enclosing object. The entry of an enclosing array is undefined. */
   const outer: (Set<string> | undefined)[] = [];

@@ -20,9 +20,8 @@ export function declaredName(type: DescEnum, name: string): string {
 export type EnumNormalizer = (json: JsonValue) => JsonValue;
 
 /**
- * Creates the function that replaces the names in a message of this type.
+ * Creates the function that replaces the names in a message of this type; undefined if the message holds no enums.
  * @param registry the types that `google.protobuf.Any` may hold
- * @returns undefined if the message holds no enums
  */
 export function createEnumNormalizer(type: DescMessage, registry: Registry | undefined): EnumNormalizer | undefined {
   return holdsEnum(type, new Set()) ? (json) => inMessage(type, json, registry) : undefined;

@@ -23,25 +23,21 @@ const parse = JSON.parse as (
 ) => ExactJson;
 
 /**
- * Matches texts that may contain numbers of 16 digits or numbers with an exponent. JSON.parse reads all other numbers exactly. Most long
- * numbers are 64-bit integers, which proto JSON writes as strings: they do not match, because a quotation mark precedes their digits.
+ * Matches texts that may contain numbers of 16 digits or with an exponent; JSON.parse reads all others exactly. Proto JSON writes 64-bit
+ * integers as strings, which do not match, because a quotation mark precedes their digits.
  */
 const INEXACT = /(?:^|[:,[\s])-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])/;
 
 const FLOAT_TYPES: ReadonlySet<ScalarType> = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
 
-/**
- * Works as JSON.parse, but a number out of range (`1e400`) is an error, not Infinity, which JSON cannot represent.
- * @throws SyntaxError, RangeError
- */
+/** Works as JSON.parse, but a number that JavaScript reads as Infinity (`1e400`) is an error. @throws SyntaxError, RangeError */
 export function parseJson(text: string): JsonValue {
   return INEXACT.test(text) ? toNumbers(parse(text, written)) : (JSON.parse(text) as JsonValue);
 }
 
 /**
  * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, even with a zero fraction or an exponent, but a JavaScript
- * number holds 53 bits. Longer numbers therefore become strings if the field is an integer, so that they are read exactly or refused; in
- * other fields they stay numbers.
+ * number holds 53 bits. So for integer fields, longer numbers become strings, which are read exactly or refused.
  * @throws SyntaxError, DuplicateKey, RangeError if a number is too large or the nesting too deep
  */
 export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {

@@ -6,10 +6,7 @@ const MINUS_ZERO: unknown = typeof RAW_JSON === "function" ? RAW_JSON("-0") : 0;
 
 const keepSign = (_: string, value: unknown) => (Object.is(value, -0) ? MINUS_ZERO : value);
 
-/**
- * Returns a JSON.stringify for messages of a type. JSON.stringify writes -0 as 0, but proto JSON has -0. A replacer keeps the sign; only
- * types that can hold floats need the replacer.
- */
+/** Returns a JSON.stringify for messages of a type, which writes -0 as proto JSON does. Only types that can hold floats need a replacer. */
 export function jsonTextOf(type: DescMessage): (json: JsonValue) => string {
   return holdsFloat(type, new Set()) ? (json) => JSON.stringify(json, keepSign) : (json) => JSON.stringify(json);
 }

@@ -21,10 +21,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/**
- * Checks a text before it is parsed, because parsing would already take the memory. A text that is not JSON may pass.
- * @throws BadInput
- */
+/** Checks a text before it is parsed, because parsing would already take the memory. A text that is not JSON may pass. @throws BadInput */
 export function checkJson(text: string, { maxElements, maxDepth }: MessageLimits): void {
   // Each element takes at least one character, and each level at least two, so a short text needs no scan.
   if (text.length <= maxElements && text.length <= 2 * maxDepth) return;
@@ -57,10 +54,7 @@ export function checkForm(text: string, { maxElements }: MessageLimits): void {
   }
 }
 
-/**
- * Checks the binary form of a message before it is decoded.
- * @throws BadInput; any other error if the bytes are not such a message
- */
+/** Checks the binary form of a message before it is decoded. @throws BadInput; any other error if the bytes are not such a message */
 export function checkBinary(type: DescMessage, bytes: Uint8Array, limits: MessageLimits): void {
   if (bytes.byteLength > limits.maxElements) new BinaryCheck(bytes, limits).message(type, bytes.byteLength, 0);
 }

@@ -33,10 +33,7 @@ interface Target {
   readonly path: string;
 }
 
-/**
- * Creates the decoder of a message's query.
- * @param bound the paths, in proto names, of the fields that path and body bind; the query cannot set them
- */
+/** Creates the decoder of a message's query. @param bound the paths, in proto names, of fields that only path or body can set */
 export function createQueryReader(type: DescMessage, bound: readonly string[], options: QueryOptions): QueryReader {
   // Caches resolved names. The cache is bounded because clients choose the names.
   const known = new Map<string, Target>();

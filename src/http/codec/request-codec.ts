@@ -18,10 +18,9 @@ export interface RequestCodec {
   /** Whether a codec can decode the body. A `MessageCodec` decodes only bodies that are messages. */
   accepts(codec: ContentCodec): boolean;
   /**
-   * Decodes a request.
+   * Decodes a request. @throws BadInput
    * @param query the raw query, without the question mark
    * @param codec the codec of the body; undefined for JSON
-   * @throws BadInput
    */
   decode(
     bindings: readonly Binding[],
@@ -30,10 +29,7 @@ export interface RequestCodec {
     contentType: string | null,
     codec?: ContentCodec,
   ): Message;
-  /**
-   * Decodes a form, whose fields are named as in a query. Undefined if the route accepts no forms.
-   * @throws BadInput
-   */
+  /** Decodes a form, whose fields are named as in a query. Undefined if the route accepts no forms. @throws BadInput */
   readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
 }
 

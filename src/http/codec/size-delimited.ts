@@ -1,7 +1,4 @@
-/**
- * Reads and writes size-delimited messages: each is preceded by its length in bytes as a varint
- * (protobuf.dev/programming-guides/techniques).
- */
+/** Reads and writes messages that are preceded by their length in bytes as a varint (protobuf.dev/programming-guides/techniques). */
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { BadInput, BodyTooLarge } from "./bad-input.ts";
 import { concatBytes } from "./bytes.ts";

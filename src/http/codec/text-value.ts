@@ -31,8 +31,7 @@ export interface TextOptions {
 }
 
 /**
- * Sets a singular field or appends to a repeated one. The text of a path variable or query parameter is the proto JSON
- * form without quotes.
+ * Sets a singular field or appends to a repeated one, from the proto JSON form without quotes.
  * @param fields the path to the field, outermost first
  * @throws TextValueError
  */
@@ -55,7 +54,7 @@ export function setFromText(
 }
 
 /**
- * Sets an entry of a map field; both key and value are text.
+ * Sets an entry of a map field from the texts of key and value.
  * @param fields the path to the map field, outermost first
  * @throws TextValueError
  */

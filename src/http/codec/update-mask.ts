@@ -17,10 +17,7 @@ export function updateMaskOf(input: DescMessage, body: DescField): UpdateMask | 
   return body.fieldKind === "message" ? { mask, body } : undefined;
 }
 
-/**
- * Fills an empty mask with the fields present in the body (AIP-134).
- * @param json the JSON of the request message; the body is a field of it
- */
+/** Fills an empty mask with the fields of the body (AIP-134). @param json the JSON of the request message; the body is a field of it */
 export function inferUpdateMask(message: ReflectMessage, { mask, body }: UpdateMask, json: JsonValue): void {
   const given = message.isSet(mask) ? message.get(mask).message : undefined;
   if (given !== undefined && "paths" in given && Array.isArray(given.paths) && given.paths.length > 0) return;

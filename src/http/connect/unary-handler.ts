@@ -1,6 +1,7 @@
 /**
- * Serves unary calls of the Connect protocol with the code that serves routes. connect-node creates streams, real `Headers` and two
- * `AbortController` for each call, which cost more than the call itself. Requests that are not such calls go to the fallback.
+ * Serves unary calls of the Connect protocol with the code that serves routes; other requests go to the fallback. For each call
+ * connect-node
+ * creates streams, a real `Headers` and two `AbortController`, which cost more than the call itself.
  */
 import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
@@ -112,8 +113,7 @@ function fail<Source>(
   const translated = translateError?.(error, call);
   if (translated !== undefined) for (const [name, value] of translated.metadata) header.set(name, value);
   const sent = translated ?? error;
-  // The JSON options of the service are made for its own messages. A translated error may have details of other types, so the default
-  // options apply to it.
+  // The options apply to the service's own messages. A translated error may have details of other types, so it gets the default ones.
   const content = errorToJsonBytes(sent, translated === undefined ? jsonOptions : undefined);
   return { status: codeToHttpStatus(sent.code), content };
 }

@@ -8,8 +8,7 @@ const PREFIX_BYTES = 5;
 const COMPRESSED_FLAG = 1;
 
 /**
- * Reads the only message of a request. Errors are the same as in connect-es.
- *
+ * Reads the only message of a request, with the same errors as connect-es.
  * @param ignoredFlag envelopes with this flag are skipped
  * @throws ConnectError
  */

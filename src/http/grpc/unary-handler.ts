@@ -1,6 +1,6 @@
 /**
- * Serves unary calls of gRPC and gRPC-Web with the code that serves routes, because connect-node's objects for each call cost more than the
- * call itself. Compressed requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
+ * Serves unary calls of gRPC and gRPC-Web with the code that serves routes: connect-node's objects for each call cost more than the call.
+ * Compressed requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
  */
 import { ConnectError } from "@connectrpc/connect";
 import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";
@@ -119,10 +119,7 @@ function fail<Source>({ translateError }: UnaryOptions<Source>, call: Call, reas
   if (translated !== undefined) setTrailerStatus(call.responseTrailer, wellFormed(translated));
 }
 
-/**
- * Returns the error with a message that can be percent-encoded as UTF-8. A message that quotes a request may contain half of a surrogate
- * pair, which has no encoding.
- */
+/** Returns the error with a message that can be percent-encoded: one that quotes a request may contain half of a surrogate pair. */
 function wellFormed(error: ConnectError): ConnectError {
   const { rawMessage, code, metadata } = error;
   return rawMessage.isWellFormed() ? error : new ConnectError(rawMessage.toWellFormed(), code, metadata);

@@ -1,7 +1,4 @@
-/**
- * The fast path for small bodies, which arrive together with their heads. Listening to a stream costs more than the rest of such a
- * request, so a body that Node has parsed is taken at once.
- */
+/** Takes small bodies that Node has parsed together with their heads. Listening to a stream costs more than the rest of such a request. */
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
 
@@ -10,14 +7,13 @@ type NodeRequest = IncomingMessage | Http2ServerRequest;
 const NO_BYTES = new Uint8Array();
 
 /**
- * Returns the whole body, once. Returns undefined if it has not arrived yet, if it has been read or is being read, and for HTTP/2, where
- * this cannot be determined. The caller calls `endTaken` before it responds.
+ * Returns the whole body, once. Returns undefined if it has not arrived, if somebody reads it, and for HTTP/2, where its arrival cannot
+ * be determined. The caller calls `endTaken` before it responds.
  */
 export function takeArrived(request: NodeRequest): Uint8Array | undefined {
   if (request instanceof Http2ServerRequest || request.destroyed) return undefined;
   if (request.readableDidRead || request.readableFlowing !== null) return undefined;
-  // Node's parser passes on the bytes of a body before it notices that they are complete. It has checked that the length consists of
-  // digits.
+  // Node's parser passes on a body before it marks it as complete. It has checked that the length consists of digits.
   const isWhole = request.complete || request.readableLength === Number(request.headers["content-length"]);
   return isWhole ? ((request.read() as Buffer | null) ?? NO_BYTES) : undefined;
 }

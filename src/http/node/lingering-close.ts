@@ -8,8 +8,8 @@ const MAX_LINGER_BYTES = 1_048_576;
 const MAX_LINGER_MS = 1_000;
 
 /**
- * Responds to a request whose body is still arriving, and reads a bounded amount more of it. If the connection were
- * closed at once, TCP would reset it, and a client that is still sending might never receive the response.
+ * Responds to a request whose body is still arriving, and reads a bounded amount more of it. If the connection were closed at once, TCP
+ * would reset it, and a client that is still sending might never receive the response.
  */
 export function respondWithinBody(
   request: IncomingMessage | Http2ServerRequest,

@@ -57,10 +57,7 @@ function overrideIn({ headers }: NodeRequest): string | undefined {
 
 let hasWarned = false;
 
-/**
- * Returns the error for a handler that is mounted behind middleware that has consumed the body. Clients get a 500 without a reason, so the
- * error is logged, once.
- */
+/** Returns the error for a handler behind middleware that has consumed the body. It is logged once: clients get a 500 without a reason. */
 function bodyIsLost(): Error {
   const message =
     "middleware has read the request body: mount the HTTP handler before it, or keep what it has read as request.body " +

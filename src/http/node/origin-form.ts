@@ -1,6 +1,6 @@
 /**
- * Returns the path and query of a request target, not decoded. Servers must accept the absolute form too (RFC 9112 section 3.2.2). Non-ASCII
- * bytes, which are invalid in a target, are percent-encoded.
+ * Returns the path and query of a request target, not decoded. Servers must accept the absolute form too (RFC 9112 section 3.2.2).
+ * Non-ASCII bytes, which are invalid in a target, are percent-encoded.
  */
 export function originForm(url: string): string {
   const target = url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, "/");

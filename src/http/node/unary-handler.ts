@@ -9,8 +9,8 @@ export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
 };
 
 /**
- * Serves unary calls of the Connect protocol, by POST and by GET, of gRPC over HTTP/2 and of gRPC-Web, on node:http, node:https and
- * node:http2 (compatibility API).
+ * Serves unary calls of the Connect protocol (POST and GET), of gRPC over HTTP/2 and of gRPC-Web, on node:http, node:https and node:http2
+ * (compatibility API).
  */
 export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
   const procedures = createProcedures(options);

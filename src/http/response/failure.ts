@@ -43,8 +43,8 @@ export interface FailureResponse {
   /** Whether `headers` already contains the metadata of the error that is to be sent. Default: false; the metadata is then sent too. */
   readonly hasMetadata?: boolean;
   /**
-   * Whether the encoder returns this same object for every failure with the same response. The response is then prepared once. It counts
-   * only with `hasMetadata`, and for failures of an RPC. Default: false.
+   * Whether the encoder returns this same object for every failure with the same response, which is then prepared once. It counts only
+   * with `hasMetadata`, and for failures of an RPC. Default: false.
    */
   readonly isConstant?: boolean;
   /** The body, to be written as JSON. With `json`, the body is that text, which may be prepared once for many failures. */

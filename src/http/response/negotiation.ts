@@ -1,8 +1,8 @@
 import type { ChosenCodec, Codecs } from "../codec/content-codec.ts";
 
 /**
- * Whether a Content-Type is JSON in UTF-8: `application/json`, or any type with the suffix `+json` (RFC 6839), without a
- * `charset` or with `charset=utf-8` (RFC 8259 section 8.1).
+ * Whether a Content-Type is JSON in UTF-8: `application/json`, or any type with the suffix `+json` (RFC 6839), without a `charset` or with
+ * `charset=utf-8` (RFC 8259 section 8.1).
  */
 export function isJson(contentType: string): boolean {
   if (contentType === "application/json") return true;
@@ -21,10 +21,7 @@ export function isJsonLines(contentType: string): boolean {
 
 const JSON_LINES = new Set(["application/x-ndjson", "application/ndjson", "application/jsonl"]);
 
-/**
- * Whether an Accept-Encoding accepts gzip (RFC 9110 section 12.5.3), by name or `*`, with a weight above 0 and at least
- * that of `identity`.
- */
+/** Whether an Accept-Encoding accepts gzip (RFC 9110 section 12.5.3), at least as much as `identity`. */
 export function acceptsGzip(acceptEncoding: string | null): boolean {
   if (acceptEncoding === null) return false;
   let gzip: number | undefined;
@@ -59,8 +56,7 @@ export function weighted(header: string): Weighted[] {
 }
 
 /**
- * Chooses the codec of a response: of the codecs that `Accept` names, the one with the highest weight. If the header is missing or
- * accepts any type, the codec of the request is used.
+ * Chooses the codec of a response by the weights in `Accept`. If the header is missing or accepts any type, the request's codec is used.
  * @returns undefined for JSON, even if the header names nothing that is known
  */
 export function codecFor(

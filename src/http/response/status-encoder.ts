@@ -38,8 +38,8 @@ function anyOf(detail: Detail): Any {
 }
 
 /**
- * Returns the JSON of a detail as `google.protobuf.Any`. If neither the registry nor google/rpc/error_details.proto has its type, or if
- * it contains an Any of an unknown type, the result keeps the type and the bytes: `{"@type": …, "value": base64}`.
+ * Returns the JSON of a detail as `google.protobuf.Any`. If its type, or that of an Any in it, is neither in the registry nor in
+ * google/rpc/error_details.proto, the result keeps the type and the bytes: `{"@type": …, "value": base64}`.
  */
 function detailJson(detail: Detail, registry: Registry | undefined): JsonObject {
   if ("desc" in detail) {

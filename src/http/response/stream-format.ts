@@ -12,10 +12,7 @@ export interface StreamFormat {
   readonly contentType: string | undefined;
   readonly open: string;
   chunk(payload: Payload, first: boolean): string | Uint8Array;
-  /**
-   * Encodes a failure in mid-stream, as the last chunk. Returns undefined if the format cannot express a failure; the response is then
-   * aborted.
-   */
+  /** Encodes a failure in mid-stream, as the last chunk. Undefined if the format cannot express one; the response is then aborted. */
   failure(json: string, first: boolean): string | undefined;
   /** A text without meaning that keeps idle streams open. */
   readonly heartbeat?: string;

@@ -1,10 +1,8 @@
 import type { ResponseStream } from "../call/exchange.ts";
 
 /**
- * Writes a comment whenever nothing else was written for an interval. It keeps an idle stream open in proxies and detects a disconnected
- * client.
- * @param comment undefined if the format has none
- * @param intervalMs undefined or 0 to write none
+ * Writes `comment` whenever nothing else was written for `intervalMs`, which keeps an idle stream open in proxies and detects a client that
+ * has disconnected. Writes none if the format has no comments, or if `intervalMs` is undefined or 0.
  */
 export function withHeartbeat(
   response: ResponseStream,

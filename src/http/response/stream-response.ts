@@ -9,9 +9,9 @@ import { withHeartbeat } from "./stream-layers.ts";
 type Result = IteratorResult<Message>;
 
 /**
- * Sends a stream of messages. If the call fails within `streamHeadWaitMs`, the failure is an ordinary response.
- * After that the headers are sent, whether or not there is a first message, and a failure is the last message. A stream of
- * google.api.HttpBody waits for its first message, which has the content type.
+ * Sends a stream of messages. If the call fails within `streamHeadWaitMs`, the failure is an ordinary response. Then the headers are sent,
+ * even without a first message, and a failure becomes the last message. A stream of google.api.HttpBody waits for its first message,
+ * which has the content type.
  */
 export async function sendStream<Source>(
   responses: Responses<Source>,

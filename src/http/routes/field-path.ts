@@ -1,8 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 
-/**
- * Well-known messages whose JSON is a single scalar value, so that a path segment or a query parameter can carry them.
- */
+/** Well-known messages whose JSON is a scalar, which a path segment or a query parameter can carry. */
 export const TEXT_MESSAGES: ReadonlySet<string> = new Set(
   [
     "Timestamp",
@@ -26,8 +24,8 @@ export const JSON_MESSAGES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Whether proto JSON has a special form for messages of this type. Their fields cannot be set one by one: the result
- * may have no JSON form (a Timestamp with -5 ns).
+ * Whether proto JSON has a special form for messages of this type. Their fields cannot be set one by one, because the result may have no
+ * JSON form (a Timestamp with -5 ns).
  */
 export function hasOwnJson({ typeName }: DescMessage): boolean {
   return TEXT_MESSAGES.has(typeName) || JSON_MESSAGES.has(typeName) || typeName === "google.protobuf.Any";
@@ -64,10 +62,7 @@ export function fieldByName(message: DescMessage, name: string): DescField | und
   return message.fields.find((field) => field.name === name);
 }
 
-/**
- * Returns the field that a route names as its body.
- * @throws Error if there is none: the table does not match the descriptors
- */
+/** Returns the field that a route names as its body. @throws Error if there is none: the table does not match the descriptors */
 export function bodyField(message: DescMessage, name: string): DescField | undefined {
   if (name === "" || name === "*") return undefined;
   const field = fieldByName(message, name);

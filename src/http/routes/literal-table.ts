@@ -9,8 +9,8 @@ interface Entry<Next> {
 const MAX_SAME_KEY = 8;
 
 /**
- * The literals that may follow at one node of the template tree. A literal is found in a path without cutting the path up: first by its
- * length and last characters, then by comparison.
+ * The literals that may follow at a node of the template tree. They are found without cutting the path up: first by length and last
+ * characters, then by comparison.
  */
 export class LiteralTable<Next> {
   readonly #byName = new Map<string, Next>();

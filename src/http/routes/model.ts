@@ -2,8 +2,8 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { Template } from "./template.ts";
 
 /**
- * One binding of one RPC: an HTTP method, a path template, and which part of the request carries which fields. It is plain data: the
- * plugin writes it to `*_http.ts`, and `createRoutes` derives the same from descriptors at run time.
+ * One binding of one RPC: an HTTP method, a path template, and which part of the request carries which fields. It is plain data, which the
+ * plugin writes to `*_http.ts`, and `createRoutes` derives from descriptors at run time.
  */
 export interface Route<Rpc extends string = string> extends Template {
   /** The RPC's local name: the key of `service.method`. */
@@ -28,13 +28,13 @@ export interface TableOptions {
   /** Whether names of enum values are accepted in any case, in path, query and body. Default: false. */
   readonly caseInsensitiveEnums?: boolean | undefined;
   /**
-   * Whether routes with body `*` also take `application/x-www-form-urlencoded`, with fields named as in a query. Default:
-   * false: a page of another origin can send forms without a CORS preflight.
+   * Whether routes with body `*` also take `application/x-www-form-urlencoded`, with fields named as in a query. Default: false, because
+   * pages of other origins can send forms without a CORS preflight.
    */
   readonly formPosts?: boolean | undefined;
   /**
-   * Whether a POST with the header `X-HTTP-Method-Override` is treated as a request of that method, for clients behind
-   * proxies that let only GET and POST pass. Default: false.
+   * Whether a POST with `X-HTTP-Method-Override` is treated as a request of that method, for clients behind proxies that pass only GET
+   * and POST. Default: false.
    */
   readonly methodOverride?: boolean | undefined;
 }

@@ -15,9 +15,7 @@ export interface Path {
 }
 
 /**
- * Splits a path.
- * @param escaped whether it contains percent-escapes
- * @returns undefined if a segment is empty (as after a trailing slash), which no route matches
+ * Splits a path; undefined if a segment is empty (as after a trailing slash), which no route matches. @param escaped whether it has escapes
  */
 export function parsePath(path: string, escaped: boolean): Path | undefined {
   const raw: string[] = [];
@@ -83,10 +81,7 @@ export class PathTree {
     this.#longestVerb = Math.max(this.#longestVerb, route.verb.length * 3);
   }
 
-  /**
-   * Returns the route of a path without escapes, if it can be found without backtracking.
-   * @param path with a leading slash
-   */
+  /** Returns the route of a path, with a leading slash and without escapes, if it can be found without backtracking. */
   findDirectly(path: string): Route | undefined | typeof UNDECIDED {
     const colon = this.#verbs.size === 0 ? -1 : path.lastIndexOf(":");
     if (colon === -1) return follow(this.#root, path, path.length, "");
@@ -97,8 +92,8 @@ export class PathTree {
   }
 
   /**
-   * Finds the route of a path. The longest registered verb that leads to a route wins over wildcards that would take its colon as text,
-   * at any depth. It does not win over a literal that is the whole last segment.
+   * Finds the route of a path. The longest registered verb that leads to a route wins over wildcards that would take its colon as text, at
+   * any depth. It does not win over a literal that is the whole last segment.
    */
   find(path: Path): Found | undefined {
     const withVerb = path.colon && this.#longestVerb > 0 ? this.#findVerb(path) : undefined;
@@ -152,10 +147,7 @@ function find(from: Node, segments: Segments, verb: string, start: number): Rout
   }
 }
 
-/**
- * Finds a route through `**`, which takes some segments and leaves the rest to the literals after it. Routes with more literals are tried
- * first.
- */
+/** Finds a route through `**`, which leaves the last segments to the literals after it. Routes with more literals are tried first. */
 function findRest(node: Node, segments: Segments, verb: string, at: number): Route | undefined {
   if (node.literals.size > 0) {
     for (let rest = at; rest < segments.length; rest++) {
@@ -191,15 +183,11 @@ function literalChild(node: Node, decoded: string | undefined): Node | undefined
 export const UNDECIDED: unique symbol = Symbol("undecided");
 
 /**
- * The ends of the segments in the last path for which `findDirectly` has found a route. All searches share one array, as a match is
- * synchronous.
+ * The ends of the segments in the path for which `findDirectly` has last found a route. Matches are synchronous, so all share one array.
  */
 export const segmentEnds: number[] = [];
 
-/**
- * Walks down the tree along a path without escapes, while only one branch can match.
- * @param length the position at which the path ends and its verb starts
- */
+/** Walks down the tree along a path without escapes, up to `length`, while only one branch can match. */
 function follow(root: Node, path: string, length: number, verb: string): Route | undefined | typeof UNDECIDED {
   let node = root;
   let start = 1;

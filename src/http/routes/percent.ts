@@ -1,5 +1,4 @@
-// Percent-encoding (RFC 3986 section 2.1), decoded once and strictly. decodeURIComponent cannot keep chosen escapes
-// undecoded, which multi-segment variables need.
+// Percent-encoding (RFC 3986 section 2.1), decoded once and strictly. Unlike decodeURIComponent, it can leave chosen escapes undecoded.
 
 import { ExpectedError } from "./expected-error.ts";
 
@@ -43,7 +42,7 @@ function decodeExcept(raw: string, kept: RegExp): string {
 }
 
 /**
- * Returns the canonical spelling of a template literal: `*`, `:`, `/` and every other character with a meaning in a template is escaped.
+ * Returns the canonical spelling of a template literal, in which all characters with a meaning in templates are escaped (`*`, `:`, `/`).
  */
 export function encodeLiteral(decoded: string): string {
   return encodeURIComponent(decoded)

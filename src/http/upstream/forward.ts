@@ -13,13 +13,13 @@ import { fromUpstream, isUnavailable, timedOut } from "./upstream-error.ts";
 /** How calls are forwarded to a remote server. */
 export interface ForwardOptions extends MetadataOptions {
   /**
-   * Timeout of unary calls whose client sets none, in milliseconds. Default: 30,000. Streams have no timeout by default. Configure pings
-   * on the transport, so that a dead connection is noticed.
+   * Timeout of unary calls whose client sets none, in milliseconds. Default: 30,000. Streams have none by default: configure pings on the
+   * transport, so that a dead connection is noticed.
    */
   readonly defaultTimeoutMs?: number;
   /**
-   * How many times a unary call is repeated if the upstream was unavailable. Default: 0. Only for upstreams whose RPCs are
-   * idempotent: a call may have been executed before the connection was lost.
+   * How many times a unary call is repeated if the upstream was unavailable. Default: 0. Set it only for idempotent RPCs: a call may have
+   * been executed before the connection was lost.
    */
   readonly retries?: number;
   /** Receives errors of the connection to the upstream; clients learn only that it is unavailable. */

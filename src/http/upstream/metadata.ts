@@ -27,8 +27,8 @@ const FORWARDED = /^(?:forwarded|x-forwarded-(?:for|host|proto))$/;
 const OF_PROXIES = /^(?:x-forwarded-.*|x-real-ip)$/;
 
 /**
- * The default for request headers: all end-to-end headers pass (cookies, authorization, tracing, …). Those that describe the connection,
- * the body or the protocol do not.
+ * The default for request headers: all end-to-end headers pass (cookies, authorization, tracing, …), but none that describe the
+ * connection, the body or the protocol.
  */
 export const forwardRequestHeader: HeaderMatcher = (name) => !OF_ONE_HOP.test(name);
 

@@ -18,10 +18,9 @@ interface FailedCall {
 }
 
 /**
- * Converts an error of a transport.
- * A status that the upstream has sent keeps its code, message, details and metadata.
- * A connection that is refused, lost or reset becomes `unavailable` (503), without its text, which may name internal hosts.
- * After the deadline the error is `deadline_exceeded` (504), whatever the upstream sends: some reset the stream, some send CANCELLED.
+ * Converts an error of a transport. A status that the upstream has sent keeps its code, message, details and metadata. A refused, lost or
+ * reset connection becomes `unavailable` (503), without its text, which may name internal hosts. After the deadline the error is
+ * `deadline_exceeded` (504), whatever the upstream sends: some reset the stream, some send CANCELLED.
  */
 export function fromUpstream(
   reason: unknown,
