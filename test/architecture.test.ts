@@ -50,7 +50,7 @@ const WALLS: Record<string, readonly string[]> = {
   ],
   browser: [],
   "server-kit": ["platform/net/cookie-values.ts"],
-  client: ["browser/fetch.ts", "browser/interceptor.ts"],
+  client: ["browser/authorized-calls.ts"],
   config: [],
   pages: ["session", "gen", "platform/net", "listener"],
   cli: [

@@ -2,8 +2,8 @@
  * Keeps the access token of a page and renews it: one request per token life in all tabs together.
  * While the service cannot be reached, the token is used as long as it is valid, and attempts back off.
  */
+import { bearer } from "./authorized-calls.ts";
 import { SessionError } from "./errors.ts";
-import { bearer } from "./fetch.ts";
 import { BEGINNING, begin, doubt, end, fail, hearEnd, type Known, look as lookAt, receive, take } from "./machine.ts";
 import { hintOf, onWake, type Realm, sleep } from "./realm.ts";
 import { type Outcome, send } from "./request.ts";

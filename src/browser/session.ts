@@ -1,7 +1,6 @@
 /** The session of a page, as applications use it. */
+import { type AuthInterceptor, authInterceptor, authorizedFetch } from "./authorized-calls.ts";
 import { SessionError } from "./errors.ts";
-import { authorizedFetch } from "./fetch.ts";
-import { type AuthInterceptor, authInterceptor } from "./interceptor.ts";
 import { abortable, type Realm } from "./realm.ts";
 import { createRenewal } from "./renewal.ts";
 import { createDisplay, type Snapshot, UNKNOWN } from "./snapshot.ts";

@@ -1,5 +1,5 @@
 /** The module that a command line, an agent or a desktop application imports. docs/clients.md explains it. */
-export type { AuthInterceptor } from "../browser/interceptor.ts";
+export type { AuthInterceptor } from "../browser/authorized-calls.ts";
 export { SessionEnded, SessionUnavailable } from "./errors.ts";
 export { createFileStore } from "./file-store.ts";
 export { generateProofKey, type ProofKey, proofKeyThumbprint, type StoredKey } from "./proof-key.ts";

@@ -1,5 +1,4 @@
-import { authorizedFetch } from "../browser/fetch.ts";
-import { type AuthInterceptor, authInterceptor } from "../browser/interceptor.ts";
+import { type AuthInterceptor, authInterceptor, authorizedFetch } from "../browser/authorized-calls.ts";
 import { boundCall, boundFetch } from "./bound-requests.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { generateProofKey, importProofKey, type ProofKey } from "./proof-key.ts";
