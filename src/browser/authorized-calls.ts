@@ -8,10 +8,10 @@ import type { Realm } from "./realm.ts";
  * Returns the access token for a URL. `signal` ends the wait for it.
  * @throws TypeError for an origin that must not receive it, and for the mode `no-cors`, in which browsers drop it silently
  */
-export type TokenFor = (url: string, signal: AbortSignal, mode?: string) => Promise<string>;
+type TokenFor = (url: string, signal: AbortSignal, mode?: string) => Promise<string>;
 
 /** Returns another token than the one that a service refused, if it can get one. */
-export type Replace = (text: string, signal: AbortSignal) => Promise<string | undefined>;
+type Replace = (text: string, signal: AbortSignal) => Promise<string | undefined>;
 
 export const bearer = (token: string): string => `Bearer ${token}`;
 

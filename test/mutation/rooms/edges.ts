@@ -39,7 +39,7 @@ export const EDGES: readonly Room[] = [
   },
   {
     name: "relay",
-    files: /^src\/sidecars\/relay\/.*\.ts$/,
+    files: /^src\/sidecars\/(?:serve-sidecar|relay\/.*)\.ts$/,
     stages: [testsOf("sidecars/relay")("upstream", "serve"), testsOf("sidecars/relay")("tree")],
   },
   {
