@@ -1,7 +1,7 @@
 /**
  * The state machine of a tab: what the tab knows about its session, and how each event changes that. The machine reads no clock, sends
- * nothing and waits for nothing, so that tests can drive it through any order of events.
- * Only the response `E001_AUTH_FAILURE`, to this tab or another one, ends a session. Every other failure means "offline".
+ * nothing and waits for nothing, so that tests can drive it through any order of events. Only the response `E001_AUTH_FAILURE`, to this tab
+ * or another one, ends a session. Every other failure means "offline".
  */
 import type { SessionState } from "./snapshot.ts";
 import type { HeldToken } from "./token.ts";

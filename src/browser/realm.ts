@@ -1,7 +1,6 @@
 /**
- * The part of the browser's global object that the kit uses, as structural types, so that tests can replace it.
- * Locks, channels and the document may be missing, as in a sandboxed frame or on a server that renders pages. The kit then makes more
- * requests, but works the same.
+ * The part of the browser's global object that the kit uses, as structural types, so that tests can replace it. Locks, channels and the
+ * document may be missing, as in a sandboxed frame or on a server that renders pages. The kit then makes more requests, but works the same.
  */
 
 export type ChannelLike = {

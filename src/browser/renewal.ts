@@ -1,6 +1,6 @@
 /**
- * Keeps the access token of a page and renews it: one request per token life in all tabs together.
- * While the service cannot be reached, the token is used as long as it is valid, and attempts back off.
+ * Keeps the access token of a page and renews it: one request per token life in all tabs together. While the service cannot be reached, the
+ * token is used as long as it is valid, and attempts back off.
  */
 import { bearer } from "./authorized-calls.ts";
 import { SessionError } from "./errors.ts";

@@ -44,8 +44,8 @@ export type Session = {
    */
   accessToken(): Promise<string>;
   /**
-   * Calls `fetch` with the access token. A 401 leads to at most one refresh and one retry. A URL whose origin is not that of the page,
-   * that of the service or one of `origins` is refused with a TypeError, because it would receive the token.
+   * Calls `fetch` with the access token. A 401 leads to at most one refresh and one retry. A URL whose origin is not that of the page, that
+   * of the service or one of `origins` is refused with a TypeError, because it would receive the token.
    * @throws SessionError, and what `fetch` throws
    * @example
    * const response = await session.fetch("/api/orders", { method: "POST", body });
@@ -87,8 +87,7 @@ export type Session = {
 };
 
 /**
- * Creates the session of this page. Create one and share it. Nothing happens until it is used. A server may create it, but must not use
- * it.
+ * Creates the session of this page. Create one and share it. Nothing happens until it is used. A server may create it, but must not use it.
  * @param realm the global object; tests bring their own
  * @example
  * export const session = createSession();

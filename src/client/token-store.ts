@@ -27,8 +27,7 @@ export interface TokenStore {
   save(tokens: StoredTokens, replacing?: string): Promise<void>;
   /**
    * Rejects if tokens as long as these cannot be stored now, for example because the disk is full. It changes nothing. Each refresh calls
-   * it
-   * first: if the next refresh token could not be stored, the session would be lost.
+   * it first: if the next refresh token could not be stored, the session would be lost.
    */
   prepare?(tokens: StoredTokens): Promise<void>;
   /** Deletes the stored tokens. */

@@ -12,8 +12,8 @@ const UNAUTHORIZED = 401;
 const UNAVAILABLE = 503;
 
 /**
- * Returns the global object for `createSession`. The kit's requests then prove the possession of a key of this browser. A browser that
- * does this itself takes precedence. The key is kept in IndexedDB and cannot be read by scripts.
+ * Returns the global object for `createSession`. The kit's requests then prove the possession of a key of this browser. A browser that does
+ * this itself takes precedence. The key is kept in IndexedDB and cannot be read by scripts.
  * @example
  * export const session = createSession({}, withDeviceKey());
  */

@@ -1,7 +1,6 @@
 /**
  * Serves unary calls of the Connect protocol with the code that serves routes; other requests go to the fallback. For each call
- * connect-node
- * creates streams, a real `Headers` and two `AbortController`, which cost more than the call itself.
+ * connect-node creates streams, a real `Headers` and two `AbortController`, which cost more than the call itself.
  */
 import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";

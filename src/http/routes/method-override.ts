@@ -9,8 +9,7 @@ export type MethodOverride = (method: string, header: string | null | undefined,
 
 /**
  * Replaces the method of a POST by that of its `X-HTTP-Method-Override`, if a table that allows it has the path; undefined if none allows
- * it.
- * Only a POST can be overridden, because a GET must stay safe. HEAD is ignored, because a client that sent a POST waits for the content
+ * it. Only a POST can be overridden, because a GET must stay safe. HEAD is ignored, because a client that sent a POST waits for the content
  * that the headers of a response to HEAD announce.
  */
 export function createMethodOverride(tables: readonly RouteTable[], byDefault = false): MethodOverride | undefined {

@@ -1,8 +1,7 @@
 /**
  * The connections of a client to one server: the `sessionManager` of connect-node's transports. Every connection keeps its listeners as
- * long
- * as it exists, so that a network failure becomes an error of the affected requests. (connect-node's `Http2SessionManager` stops listening
- * to a connection that it replaces. A later error of it, such as a PING that times out, ends the process.)
+ * long as it exists, so that a network failure becomes an error of the affected requests. (connect-node's `Http2SessionManager` stops
+ * listening to a connection that it replaces. A later error of it, such as a PING that times out, ends the process.)
  */
 import type {
   ClientHttp2Stream,

@@ -1,8 +1,7 @@
 /**
  * Ends an HTTP/2 connection of a server so that no request is lost (RFC 9113 section 6.8). A first GOAWAY, with the greatest stream id,
- * makes
- * the client open no more streams. A second one, with the id of the last stream, follows after everything has arrived that the client had
- * sent before it received the first.
+ * makes the client open no more streams. A second one, with the id of the last stream, follows after everything has arrived that the client
+ * had sent before it received the first.
  */
 import { writeSync } from "node:fs";
 import type { Http2Session } from "node:http2";

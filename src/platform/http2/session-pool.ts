@@ -1,7 +1,7 @@
 /**
  * The connections of a client to one service at several addresses: the `sessionManager` of connect-node's transports. Behind a load
- * balancer
- * for connections, a single connection would send all calls to one server. A pool distributes them, and works while a server is down.
+ * balancer for connections, a single connection would send all calls to one server. A pool distributes them, and works while a server is
+ * down.
  */
 import { lookup } from "node:dns";
 import type { ClientHttp2Stream, SecureClientSessionOptions } from "node:http2";
@@ -139,8 +139,7 @@ async function firstOf<T>(promises: readonly Promise<T>[]): Promise<T> {
 
 /**
  * Returns a function that resolves names. For a name with several addresses, such as that of a service in Kubernetes, each connection
- * begins
- * at a different one.
+ * begins at a different one.
  */
 function lookupFrom(index: number): LookupFunction {
   return (hostname, options, callback) => {

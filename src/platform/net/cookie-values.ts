@@ -2,8 +2,7 @@
 
 /**
  * Removes SP and HTAB around a text (RFC 6265bis section 5.6). `trim()` would remove all Unicode spaces, so that `\u00a0__Host-…`, which
- * any
- * sibling domain may set, would become this service's name.
+ * any sibling domain may set, would become this service's name.
  */
 export function trimmed(text: string, start = 0, end = text.length): string {
   let from = start;

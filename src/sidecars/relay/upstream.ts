@@ -118,8 +118,7 @@ export class Upstream implements Pick<SessionStore, "revocations" | "onRevocatio
 
   /**
    * Returns whether a batch contains something that this relay has not passed on. A batch whose time does not advance comes from a relay
-   * that
-   * follows this one. If it were passed on, it would circulate between the two endlessly, and the stream would never fall silent.
+   * that follows this one. If it were passed on, it would circulate between the two endlessly, and the stream would never fall silent.
    */
   #hasNews(batch: WatchRevocationsResponse, asOf: StoreMs | undefined, isFirst: boolean): boolean {
     const { revocations, revokedUntilTime } = batch;

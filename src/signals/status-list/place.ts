@@ -1,8 +1,8 @@
 /**
  * The place of a session in the status lists: the name of its list, and its index there. It is a part of the session id, so that the store
- * keeps nothing more, and every instance knows the place of each session in the revocation log.
- * A session id is 17 bytes in base64url. Its characters 4 to 11 (48 random bits) are the name of the list, and the low 20 bits of its
- * characters 12 to 15 are the index. So an id that was made while status lists were off has a place, too, in a list of its own.
+ * keeps nothing more, and every instance knows the place of each session in the revocation log. A session id is 17 bytes in base64url. Its
+ * characters 4 to 11 (48 random bits) are the name of the list, and the low 20 bits of its characters 12 to 15 are the index. So an id that
+ * was made while status lists were off has a place, too, in a list of its own.
  */
 import type { SessionId } from "../../session/model.ts";
 
