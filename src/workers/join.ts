@@ -20,11 +20,12 @@ export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined 
   if (role === undefined || process.send === undefined) return undefined;
   // If the supervisor is gone, nobody would stop this process, so it ends by itself.
   process.once("disconnect", () => process.exit(1));
+  const request = createRequester("called");
   return {
     out: (text) => send({ type: "ready", text }),
     joinsOthers: role === "next",
     ofAll: metricsOfAll,
-    callSupervisor: createCaller(),
+    callSupervisor: async (call) => (await request((id) => ({ type: "call", id, call }))).result,
   };
 }
 
@@ -50,11 +51,6 @@ function createRequester<Type extends "called" | "all_metrics">(type: Type) {
     send(requestWith(lastId));
     return promise;
   };
-}
-
-function createCaller(): WorkerParts["callSupervisor"] {
-  const request = createRequester("called");
-  return async (call) => (await request((id) => ({ type: "call", id, call }))).result;
 }
 
 function metricsOfAll(own: Metrics): Metrics {

@@ -45,9 +45,9 @@ export async function supervise(count: number, deps: Deps): Promise<Stoppable> {
   const supervisor = new Supervisor(deps);
   deps.onStart(supervisor);
   // The first worker starts alone: it creates what is missing, such as a key ring, and reports faults of the start.
-  const text = await supervisor.startFirst();
+  const text = await supervisor.start("first");
   supervisor.keepPortsOf(JSON.parse(text) as Urls);
-  await Promise.all(Array.from({ length: count - 1 }, () => supervisor.startNext()));
+  await Promise.all(Array.from({ length: count - 1 }, () => supervisor.start("next")));
   supervisor.replaceFromNowOn(count);
   const note = "all workers serve; each counts rate limits for itself, so a caller can reach a multiple of them";
   deps.log.info({ event: "workers_ready", workers: count }, note);
@@ -73,17 +73,9 @@ class Supervisor implements Stoppable {
     this.#deps = deps;
   }
 
-  startFirst(): Promise<string> {
-    return this.#start("first");
-  }
-
   /** Gives the following workers the ports of the first one, which may have chosen free ones. */
   keepPortsOf(urls: Urls): void {
     this.#ports = { PORT: portOf(urls.public), ADMIN_PORT: portOf(urls.admin) };
-  }
-
-  startNext(): Promise<string> {
-    return this.#start("next");
   }
 
   replaceFromNowOn(count: number): void {
@@ -102,7 +94,7 @@ class Supervisor implements Stoppable {
   }
 
   /** Starts a worker. Resolves with its report when it is ready; rejects if it ends before that. */
-  #start(role: WorkerRole): Promise<string> {
+  start(role: WorkerRole): Promise<string> {
     return new Promise((resolve, reject) => {
       const startedAt = performance.now();
       let worker: ChildProcess | undefined;
@@ -155,7 +147,7 @@ class Supervisor implements Stoppable {
 
   /** If the new worker does not start, its own log has the reason, and its end is handled like any other. */
   #replace(): void {
-    if (!this.#isStopping) this.startNext().catch(() => {});
+    if (!this.#isStopping) this.start("next").catch(() => {});
   }
 
   async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {

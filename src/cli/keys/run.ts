@@ -28,16 +28,11 @@ export type KeysOptions = {
   readonly json?: boolean;
 };
 
-type Given = {
+type Given = KeysOptions & {
   readonly path: string;
-  /** The algorithm of new signing keys, if one was named. */
-  readonly alg: SigningAlg | undefined;
-  /** The algorithm of a new ring. */
+  /** The algorithm of a new ring, unless one was named. */
   readonly configuredAlg: SigningAlg;
   readonly times: RingTimes;
-  readonly force: boolean;
-  readonly ifMissing: boolean;
-  readonly json: boolean;
   readonly now: number;
 };
 
@@ -53,13 +48,13 @@ export const STEPS = {
   rotate: (given, kind) =>
     change(given, (ring, generate) => {
       const kinds = kind === undefined ? KEY_KINDS : [kind as KeyKind];
-      return rotate(ring, kinds, generate, given.now, given.times, given.force);
+      return rotate(ring, kinds, generate, given.now, given.times, given.force === true);
     }),
   remove: (given, kid) =>
     change(given, (ring, generate) =>
       kid === undefined
         ? withoutSpent(ring, given.now, given.times)
-        : remove(ring, kid, generate, given.now, given.times, given.force),
+        : remove(ring, kid, generate, given.now, given.times, given.force === true),
     ),
   revoke: (given, kid = "") => change(given, (ring, generate) => revoke(ring, kid, generate, given.now)),
 } as const satisfies Record<string, Step>;
@@ -73,19 +68,14 @@ export function runKeys(
   return refusing([KeyRingFault, StepRefused], async () => {
     const config = readConfig(env);
     const run: Step = STEPS[step];
-    return run(
-      {
-        path: options.file ?? config.keysFile,
-        alg: options.alg,
-        configuredAlg: config.signingAlgorithm,
-        times: { ...config, pickUpMs: Number(options.pickUp ?? "60") * 1000 },
-        force: options.force ?? false,
-        ifMissing: options.ifMissing ?? false,
-        json: options.json ?? false,
-        now: Date.now(),
-      },
-      operand,
-    );
+    const given = {
+      ...options,
+      path: options.file ?? config.keysFile,
+      configuredAlg: config.signingAlgorithm,
+      times: { ...config, pickUpMs: Number(options.pickUp ?? "60") * 1000 },
+      now: Date.now(),
+    };
+    return run(given, operand);
   });
 }
 
