@@ -138,10 +138,13 @@ function checkProof(
 ): Extract<DeviceProofResult, { readonly ok: true }> | ProofRequired {
   if (jwt === undefined) return proofRequired(tools, sid);
   const proof = tools.verifyProof(jwt, expected);
-  const challenge = proof.ok ? tools.challenges.check(proof.challenge, sid, tools.now(sid)) : undefined;
-  if (proof.ok && challenge?.ok) return proof;
-  if (!proof.ok) audit(proof.reason);
-  else if (challenge?.ok === false) audit(`challenge_${challenge.reason}`);
+  if (!proof.ok) {
+    audit(proof.reason);
+    return proofRequired(tools, sid);
+  }
+  const challenge = tools.challenges.check(proof.challenge, sid, tools.now(sid));
+  if (challenge.ok) return proof;
+  audit(`challenge_${challenge.reason}`);
   return proofRequired(tools, sid);
 }
 
