@@ -154,7 +154,7 @@ export function createRenewal(
       const { token, doubtful } = known;
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
-      // A tab whose state is in doubt asks for any token: even the token that it has confirms its state, if a tab without doubt sends it.
+      // A tab whose state is in doubt asks for any token: even its own token confirms the state, if a tab that is not in doubt sends it.
       say({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
       // If the lock took long to get, messages between tabs take long as well. So the wait for a reply is extended by twice that time.
       const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();

@@ -1,7 +1,7 @@
 /** Sends the two requests of the kit, and interprets their responses. Only `E001_AUTH_FAILURE` means that a session has ended. */
 import { deadline, type Realm } from "./realm.ts";
 
-/** The time limit of a request, in ms: longer than any honest response takes, but a proxy that holds one back must not block the page. */
+/** The time limit of a request, in ms. The service responds much faster, but a proxy that holds a response back must not block the page. */
 const TIMEOUT_MS = 15_000;
 
 export type Outcome = {

@@ -1,10 +1,10 @@
 /** How long tabs wait for each other and between attempts. */
 
-/** How long this tab waits until other tabs send a token, in ms. Twice the time that it waited for the lock is added. */
+/** How long this tab waits until another tab sends a token, in ms. Twice the time for which it waited for the lock is added. */
 export const ASK_MS = 50;
-/** The longest time for which this tab waits until other tabs send a token, in ms. */
+/** The longest time for which this tab waits until another tab sends a token, in ms. */
 export const MAX_PATIENCE_MS = 1_000;
-/** As `ASK_MS`, if this tab still has a valid token. It is longer, because other tabs may be busy. */
+/** How long this tab waits for a token of another tab while its own is still valid, in ms. Other tabs may be busy. */
 export const PATIENCE_MS = 500;
 /** Tabs and clients that react to the same event send their requests at random times within this period, in ms. */
 export const SPREAD_MS = 500;

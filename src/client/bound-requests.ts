@@ -31,7 +31,7 @@ export function boundFetch(deps: Deps, send: (request: Request) => Promise<Respo
   };
 }
 
-/** Adds a proof to a Connect call in the same way. */
+/** Adds a proof to a Connect call, and repeats the call once if the server sends a new nonce. */
 export function boundCall<Request extends Call, Response>(deps: Deps, next: (request: Request) => Promise<Response>) {
   return async (request: Request): Promise<Response> => {
     const { header, url, requestMethod = "POST" } = request;

@@ -6,7 +6,7 @@ import type { StoredTokens, TokenStore } from "./token-store.ts";
 /** The mode of the file: only its owner may read or write it. */
 const MODE = 0o600;
 
-/** Writing takes far less than this, in ms. A temporary file that is older was left by a process that was killed. */
+/** A temporary file that is older than this, in ms, was left by a process that was killed: writing takes far less time. */
 const MAX_WRITING_MS = 60_000;
 
 const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;

@@ -7,7 +7,7 @@ const FLAGS = [
   "--max-semi-space-size=2",
   // A full collection begins when the heap is half as large again as after the last one, instead of four times as large.
   "--heap-growing-percent=50",
-  // The middle one of the three compilers. Hot code reaches the optimizing one without it, and the command then takes no more CPU time.
+  // Turns off the middle one of V8's three compilers. Hot code is optimized without it, and the command takes no more CPU time.
   "--no-maglev",
 ];
 

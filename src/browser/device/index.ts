@@ -4,7 +4,7 @@ import { claimsOf } from "../token.ts";
 import { createDeviceKeys, type KeysRealm } from "./keys.ts";
 import { createDeviceRequests, type DeviceRequests, quoted } from "./requests.ts";
 
-/** The global object, as a structural type. Without `indexedDB` or `crypto` no session is bound; otherwise the kit works the same. */
+/** The global object, as a structural type. Without `indexedDB` or `crypto`, the kit works, but binds no session. */
 export type DeviceRealm = Realm & Partial<KeysRealm>;
 
 const REFRESH = "/v1/auth/refresh";

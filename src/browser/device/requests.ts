@@ -5,7 +5,7 @@ import type { DeviceKeys, DeviceRecord, KeyPair, KeysRealm } from "./keys.ts";
 
 /** How long this script waits after the offer of a challenge, in ms. A browser that binds sessions itself has done so by then. */
 const HEAD_START_MS = 5_000;
-/** The time limit of a registration, in ms. It is longer than any honest response takes. */
+/** The time limit of a registration, in ms. The service responds much faster. */
 const TIMEOUT_MS = 15_000;
 /** How long after a renewal no other one is needed, in ms. A device cookie lives longer. */
 const RENEWED_MS = 60_000;
@@ -57,7 +57,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
 
     /**
      * Renews the device cookie with the `known` keys of this browser.
-     * @returns a response that leaves open whether the key is valid; undefined if the refresh may continue
+     * @returns a response that does not show whether the key is valid, such as one of an outage; undefined if the refresh may continue
      */
     async renew(init: RequestInit, known: readonly DeviceRecord[]): Promise<Response | undefined> {
       let record = known.at(-1);
@@ -82,7 +82,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
     async register(sid: string, offered: string): Promise<void> {
       await new Promise<void>((resolve) => realm.setTimeout(resolve, HEAD_START_MS));
       const init = { keepalive: true, signal: AbortSignal.timeout(TIMEOUT_MS) };
-      // Only for a session that has a key does the response to this request, which has no proof, contain a challenge.
+      // This request has no proof. The response contains a challenge only if the session has a key.
       const probe = await post("/refresh", init);
       if (!probe.ok && !(await keys.all()).some((record) => record.sid === sid)) return;
       challenge = offered;

@@ -30,7 +30,7 @@ function jsonOptionsOf({ options }: RecordedRpc): Partial<JsonReadOptions & Json
   return { ignoreUnknownFields: true, ...options.jsonOptions };
 }
 
-/** Joins routes and implementations. Routes of RPCs without implementation are left out. @throws Error if a service has none at all */
+/** Joins routes and implementations. Routes of RPCs without implementation are left out. @throws Error if a service is not registered */
 export function createEndpoints(
   recorded: ReadonlyMap<DescMethod, RecordedRpc>,
   options: EndpointOptions,

@@ -9,7 +9,9 @@ import {
   type Verifier,
 } from "../../verifier/index.ts";
 
-/** The headers that identify the caller to the upstream. A request that passes gets all of them, in place of its own with these names. */
+/**
+ * The headers that identify the caller to the upstream. A request that passes gets all of them, in place of headers that the client sent.
+ */
 const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims"] as const;
 /** How many values of the cookie are tried. Browsers send one for each domain and path; a sibling domain may have planted some. */
 const MAX_VALUES = 4;

@@ -1,6 +1,6 @@
 /**
- * Makes the feed of an upstream the log of this relay's own feed. A reading returns what the upstream has delivered, with the upstream's
- * time. While the upstream is silent, nothing is read and no heartbeat is sent.
+ * Presents the feed of an upstream as a revocation log, from which this relay's own feed reads. A reading returns what the upstream has
+ * delivered, with the upstream's time. While the upstream is silent, nothing is read and no heartbeat is sent.
  */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";

@@ -15,9 +15,7 @@ type ReplaysOptions = {
 /** The default of `maxProofs`. An id takes about 100 bytes, so all together take at most 20 MB. */
 const MAX_PROOFS = 200_000;
 
-/**
- * Remembers proofs in a young set and an old one. When the young set is full or old, it becomes the old one, and the old one is dropped.
- */
+/** Remembers proofs in a young set and an old one. When the young set is full or old, it replaces the old one, and a new one begins. */
 export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: ReplaysOptions): Replays {
   let young = new Set<string>();
   let old = new Set<string>();
