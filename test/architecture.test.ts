@@ -11,7 +11,7 @@ const SRC = join(ROOT, "src");
 const WALLS: Record<string, readonly string[]> = {
   session: [],
   platform: [],
-  signals: ["session", "listener/exchange.ts", "listener/route.ts"],
+  signals: ["session", "listener/exchange.ts"],
   tokens: ["session", "platform/files", "verifier/known-signatures.ts", "verifier/dpop"],
   store: ["session", "signals", "platform/clock", "config/redis-url.ts"],
   api: [

@@ -1,9 +1,6 @@
 import type { Handler, Request } from "./exchange.ts";
 
-/**
- * Refuses requests without `Host` (which HTTP/1.0 allows), and requests whose `Host` is not a valid host. Connect makes a URL of the
- * host, and nothing would catch its error.
- */
+/** Refuses requests without a valid `Host`, because Connect makes a URL of it, and nothing would catch its error. */
 export function withAuthority(next: Handler, otherwise: Handler): Handler {
   const isUsable = rememberLast((authority, url) => URL.canParse(url, `http://${authority}`));
   return (request, response) => {
@@ -14,10 +11,7 @@ export function withAuthority(next: Handler, otherwise: Handler): Handler {
   };
 }
 
-/**
- * Remembers the last decision. Nearly every call has the host and path of the one before, and parsing them takes a hundredth of a gRPC
- * call.
- */
+/** Nearly every call has the host and path of the one before, and parsing them takes a hundredth of a gRPC call. */
 function rememberLast(decide: (authority: string, url: string) => boolean): typeof decide {
   let last = { authority: "", url: "", isUsable: decide("", "") };
   return (authority, url) => {

@@ -1,7 +1,4 @@
-/**
- * A certificate, its key and the authorities of client certificates, each in a file. The files are followed, because certificates are
- * renewed and authorities replaced while the service runs.
- */
+/** Follows the files of a certificate, its key and the authorities of client certificates, which change while the service runs. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -18,9 +15,8 @@ type Paths = {
 };
 
 type CertificateEvents = {
-  /** Called when the files hold another certificate that belongs to its key, or other authorities. */
   readonly onChange: (tls: Tls) => void;
-  /** Called when a file does not contain what it should; what was read before stays in use. Each fault is reported once. */
+  /** Called once for each fault of a file. The earlier contents stay in use. */
   readonly onRefusal: (fault: Error) => void;
 };
 
@@ -30,7 +26,7 @@ export type CertificateFiles = {
   follow(events: CertificateEvents, everyMs?: number): () => void;
 };
 
-/** Reads the files. @throws Error if the files cannot be read, or do not contain a certificate with its key, or authorities */
+/** @throws Error if a file cannot be read, or does not contain what it should */
 export function readCertificate({ certFile, keyFile, clientCaFile }: Paths): CertificateFiles {
   let current = checked({
     cert: readFileSync(certFile),
@@ -98,7 +94,6 @@ function checked(contents: Contents): Contents {
   return contents;
 }
 
-/** The file of the authorities of clients does not contain certificates. */
 export class AuthoritiesFault extends Error {
   constructor(cause: unknown) {
     super("the file of the authorities of clients holds no certificate", { cause });

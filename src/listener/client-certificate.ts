@@ -6,11 +6,10 @@ export type PeerCertificate = {
   readonly verified: boolean;
   /** The subject's common name, and the DNS names and URIs of the subject alternative name (RFC 5280 section 4.2.1.6). */
   readonly names: readonly string[];
-  /** When the certificate expires, in ms since the epoch. */
+  /** In ms since the epoch. */
   readonly expiresAt: number;
 };
 
-/** Returns the certificate that the client presented on this connection, if the listener requests one. */
 export function clientCertificateOf(request: Request): PeerCertificate | undefined {
   const socket = request.socket as Partial<TLSSocket>;
   const certificate = socket.getPeerX509Certificate?.();
@@ -24,9 +23,8 @@ export function clientCertificateOf(request: Request): PeerCertificate | undefin
 }
 
 /**
- * Returns the DNS names and URIs of Node's text form, `DNS:a.example, URI:"spiffe://a, b"`. A name that contains a separator is written
- * as a JSON string. If any part of the text has another form, no name is returned: one name must not be made up from the contents of
- * another.
+ * Returns the DNS names and URIs of Node's text form, `DNS:a.example, URI:"spiffe://a, b"`. A name with a separator is a JSON string. If
+ * any part has another form, no name is returned, because a part of one name must not be taken for another name.
  */
 export function alternativeNames(text: string | undefined): readonly string[] {
   const names: string[] = [];

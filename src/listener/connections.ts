@@ -1,14 +1,11 @@
 /**
- * The open connections of a listener, by network address. A full listener still accepts addresses that hold few connections: a new
- * connection replaces the oldest one of the address that holds the most, if that address holds more than twice as many as the address of
- * the new connection.
+ * The open connections of a listener, by network address. If the listener is full, a new connection replaces the oldest one of the address
+ * with the most connections, provided that this address has more than twice as many as the address of the new connection.
  */
 import type { Socket } from "node:net";
 import { subnetOf } from "../platform/net/subnet.ts";
 
-/**
- * Why a connection is refused. `requests`: its address has made too many HTTP/2 requests without an authentic credential (fruitless.ts).
- */
+/** Why a connection is refused. `requests`: its address has made too many HTTP/2 requests without an authentic credential. */
 export type Refusal = "full" | "address" | "requests";
 
 type Limits = { readonly maxConnections: number; readonly maxConnectionsPerAddress: number };
@@ -53,8 +50,8 @@ export class Connections {
   }
 
   #makePlace(share: number): boolean {
-    // The search for the address with the most connections is repeated only after half of that address's connections have closed: a flood
-    // from many addresses must not cost a search for each connection.
+    // The search is repeated only after half of the connections of the address that it found have closed. Otherwise a flood from many
+    // addresses would cost a search for each connection.
     if (this.#largest === undefined || this.#largest.holding.sockets.size * 2 <= this.#largest.size)
       this.#findLargest();
     const holding = this.#largest?.holding;

@@ -1,7 +1,4 @@
-/**
- * CORS with credentials, for exactly the configured origins (Fetch standard, section 3.3). Every response that differs by origin has
- * `Vary`, for caches on the way.
- */
+/** CORS with credentials, for exactly the configured origins (Fetch standard, section 3.3). */
 import { cors } from "@connectrpc/connect";
 import { type Handler, type Request, type Response, respond } from "./exchange.ts";
 import type { SecurityHeaders } from "./security-headers.ts";
@@ -13,12 +10,12 @@ const PREFLIGHT = {
   ),
   "access-control-max-age": "7200",
 };
-/** The response headers of device binding. Scripts read them, and send `Secure-Session-Response`. */
+/** The response headers of device binding. */
 const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
-/** The response headers that scripts may read: those of the RPC protocols, `Retry-After`, the challenges, and nonces (RFC 9449 section 8). */
+/** The response headers that scripts may read. Nonces: RFC 9449 section 8. */
 const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", "DPoP-Nonce", ...OF_DEVICES].join(", ");
 
-/** @param headersFor returns the security headers of a response; this function sends the responses to preflight requests itself */
+/** @param headersFor returns the security headers of responses to preflight requests */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {
   if (allowedOrigins.length === 0) return next;
   return (request: Request, response: Response) => {

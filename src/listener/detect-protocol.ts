@@ -5,13 +5,12 @@ import { patientTimeout } from "../platform/clock/after-reading.ts";
 const HTTP2_PREFACE = "PRI";
 
 type ProtocolDetector = {
-  /** Reads the first bytes of a connection, and passes it to the protocol that they show. */
   detect(socket: Socket): void;
   /** Closes the connections that have not sent enough bytes yet. */
   closeSilent(): void;
 };
 
-/** Distinguishes HTTP/2 by prior knowledge from HTTP/1.1. */
+/** Distinguishes HTTP/2 by prior knowledge from HTTP/1.1, by the first bytes of a connection. */
 export function detectProtocol(
   timeoutMs: number,
   onDetected: (version: "http1" | "http2", socket: Socket) => void,

@@ -1,7 +1,6 @@
 /**
- * Limits HTTP/2 requests of one address that have no authentic credential ("fruitless" requests). Each of them has 26 bytes but takes up
- * to a millisecond of processor time, mostly in Node's HTTP/2, so even refusing them is expensive. HTTP/1.1 takes a tenth of that time
- * for each byte and needs no such limit.
+ * Limits HTTP/2 requests of one address that have no authentic credential ("fruitless" requests). A request of 26 bytes takes up to a
+ * millisecond, mostly in Node's HTTP/2, so even refusing it is expensive. HTTP/1.1 takes a tenth of that time for each byte.
  */
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
@@ -19,17 +18,16 @@ const MAX_ADDRESSES = 50_000;
 /** Addresses of this machine are not limited: a proxy on it sends the requests of many clients. */
 const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
-/** Requests that were noted as fruitless, although the status of their response does not show it. */
+/** Fruitless requests whose response does not show it by its status. */
 const fruitless = new WeakSet<object>();
 
-/** Notes that a request is fruitless, whatever the status of its response. */
 export function noteFruitless(request: Request): void {
   fruitless.add(request);
 }
 
 type Exchange = { readonly request: Http2ServerRequest; readonly response: Http2ServerResponse };
 
-/** A leaky bucket that counts the recent requests of an address. It leaks from the time `atMs` on. */
+/** A leaky bucket that counts the recent requests of an address. It leaks from `atMs` on. */
 type Bucket = { level: number; atMs: number };
 
 export class Fruitless {
@@ -85,10 +83,7 @@ export class Fruitless {
     return statusCode >= 400 || grpcStatus !== OK;
   }
 
-  /**
-   * Returns the bucket of an address. If there are too many, the oldest bucket is dropped; among so many addresses a single one matters
-   * little.
-   */
+  /** If there are too many buckets, the oldest is dropped: among so many addresses a single one matters little. */
   #bucketOf(network: string): Bucket {
     const known = this.#buckets.get(network);
     if (known !== undefined) return known;
@@ -99,7 +94,6 @@ export class Fruitless {
   }
 }
 
-/** The status codes of gRPC. */
 const OK = "0";
 const UNAVAILABLE = "14";
 

@@ -1,14 +1,10 @@
 /**
- * Decides by which host names a listener may be called.
- * In DNS rebinding, an attacker makes a domain name of their own resolve to the address of this service. To the browser, the attacker's
- * page then has the same origin as this service, but its requests carry the attacker's name in `Host`.
+ * Decides by which host names a listener may be called. In DNS rebinding, an attacker makes a domain name resolve to the address of this
+ * service. To the browser, the attacker's page then has the origin of this service, but its requests have the attacker's name in `Host`.
  */
 import type { Handler, Request } from "./exchange.ts";
 
-/**
- * Matches names that public DNS does not have: names of this machine, of a container's network, of a cluster or of a site (RFC 6761,
- * 6762, 8375, 9476).
- */
+/** Matches names that public DNS does not have, such as those of a cluster (RFC 6761, 6762, 8375, 9476). */
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal|svc|consul|home\.arpa|test|invalid|example)$/;
 
 /** Matches an IP address in a URL. DNS rebinding needs a name, so an address is always accepted. */

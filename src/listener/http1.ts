@@ -1,4 +1,3 @@
-/** HTTP/1.1 on connections that the listener has accepted. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { afterReading } from "../platform/clock/after-reading.ts";
@@ -9,7 +8,6 @@ import { refuseUnread } from "./unread.ts";
 
 /** Serves one version of HTTP on the connections of a listener. */
 export type Protocol = {
-  /** Takes over a connection. */
   take(socket: Socket): void;
   /** Makes clients disconnect: each response from now on is the last on its connection. */
   drain(): void;
@@ -23,7 +21,7 @@ type Connection = {
   current: ServerResponse | undefined;
   /** The pipelined requests that wait for this response. */
   readonly waiting: Set<IncomingMessage>;
-  /** How many bytes the socket had sent when it was taken over. */
+  /** How many bytes the socket had received when it was taken over. */
   readonly sentBefore: number;
 };
 
@@ -81,7 +79,7 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
   };
 }
 
-/** Creates a server that never listens itself: the listener hands its connections to it. */
+/** Creates a server that does not listen: the listener passes connections to it. */
 function createNodeServer(
   { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs }: ListenerLimits,
   serve: (connection: Connection, request: IncomingMessage, response: ServerResponse) => void,
@@ -106,8 +104,7 @@ function createNodeServer(
       });
     },
   );
-  // If there is a limit on the number of header fields, Node silently drops the rest, and a dropped `Origin` would not be checked. So
-  // only their bytes are limited.
+  // Above a limit of their number, Node would silently drop header fields, such as `Origin`. So only their bytes are limited.
   server.maxHeadersCount = 0;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Http1Socket) => {
     const { current } = stateOf(socket);
@@ -134,10 +131,7 @@ function stateOf(socket: Http1Socket): Connection {
   return socket[STATE];
 }
 
-/**
- * Closes a connection, and destroys the pipelined requests that wait on it.
- * Otherwise Node would destroy each of these requests with an error, and the stack of that error costs more than the request.
- */
+/** Closes a connection and destroys its pipelined requests. Node would destroy them with errors, which cost more than the requests. */
 function giveUp({ waiting }: Connection, socket: Socket): void {
   socket.destroy();
   for (const request of waiting) request.destroy();
@@ -149,15 +143,14 @@ function announceClose({ current, waiting }: Connection): void {
   if (current !== undefined && waiting.size === 0 && !current.headersSent) current.setHeader("connection", "close");
 }
 
-/** Whether a body may still be arriving when the response is sent, because it did not arrive together with the head of its request. */
+/** Returns whether a body may still be arriving when the response is sent. */
 function mayComeLate({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 4096;
 }
 
 /**
- * Keeps a connection usable whose response is sent before its whole request has arrived.
- * Node destroys a request whose iteration is stopped early. Its connection would then stay open and never be read again. So the request
- * is not destroyed: the rest of it is read and dropped, up to a limit.
+ * Keeps a connection usable whose response is sent before its whole request has arrived. Node would destroy a request whose iteration is
+ * stopped early, and never read the open connection again. So the rest of the request is read and dropped, up to a limit.
  */
 function outlive(request: IncomingMessage, response: ServerResponse): void {
   request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });

@@ -1,4 +1,3 @@
-/** HTTP/2 on connections that the listener has accepted. */
 import {
   constants,
   createServer,
@@ -31,7 +30,7 @@ type Session = {
   /** When a stream was last opened or closed, in ms. */
   usedAt: number;
   openStreams: number;
-  /** The number of PING frames, SETTINGS frames and reset streams in the current second. */
+  /** The PING frames, SETTINGS frames and reset streams of the current second. */
   controlFrames: number;
 };
 
@@ -54,13 +53,13 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   const fruitless = limits.needsCredential && new Fruitless(limits.needsCredential);
   let draining = false;
   let taken: Socket | undefined;
-  /** The time that this process was running and could read what clients sent. It is updated at each check. */
+  /** How long this process was running and could read from clients, at the last check. */
   let nowMs = turns.ranMs();
 
   const server = createServer(SERVER_OPTIONS, (request, response) => {
     const { stream } = response;
-    // A response may be complete before its request is. Nobody reads the rest of the request, so the stream would never close. The rest
-    // is read and dropped. (RFC 9113 section 8.1 allows RST_STREAM instead, but then Node loses trailers.)
+    // A response may be complete before its request is. The rest of the request is read and dropped, since the stream would not close
+    // otherwise. (RFC 9113 section 8.1 allows RST_STREAM instead, but then Node loses trailers.)
     stream.once("finish", dropRest);
     if (!stream.endAfterHeaders) pending.add(request);
     const session = stream.session && sessions.get(stream.session);
@@ -102,7 +101,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     take(socket) {
       if (fruitless?.bars(socket)) return onRefused("requests");
       taken = socket;
-      server.emit("connection", socket); // Before it returns, `emit` calls the listener of the event "session", which reads `taken`.
+      server.emit("connection", socket); // `emit` calls the listener of the event "session", which reads `taken`.
       taken = undefined;
     },
     drain() {
@@ -118,7 +117,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   };
 }
 
-/** Calls `look` again and again, each time after this process ran for `ms` milliseconds. @returns a function that stops it */
+/** Calls `look` each time after this process ran for `ms` milliseconds. @returns a function that stops it */
 function everyMs(ms: number, look: () => void): () => void {
   const turnsPerLook = Math.ceil(ms / TURN_MS);
   let turnsLeft = turnsPerLook;
@@ -132,14 +131,13 @@ function everyMs(ms: number, look: () => void): () => void {
 function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs: number): void {
   const count = () => countFrame(session, known);
   session.on("ping", count).on("remoteSettings", count);
-  // The client may be dead. The first timeout closes the session and lets streams finish, which counts as activity; the second destroys
-  // it.
+  // The client may be dead. The first timeout closes the session, which counts as activity and lets streams finish. The second destroys it.
   session.setTimeout(keepAliveTimeoutMs, () =>
     session.closed ? session.destroy() : endSession(session, known.socket),
   );
 }
 
-/** Closes idle sessions, and resets the counts of control frames for the next second. */
+/** Closes idle sessions. It runs once per second, so it also resets the counts of control frames. */
 function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: number, keepAliveTimeoutMs: number): void {
   for (const [session, known] of sessions) {
     known.controlFrames = 0;

@@ -1,7 +1,7 @@
 /** Reads and sends JSON for the few handlers that are not RPCs. */
 import { type Request, type Response, respond } from "./exchange.ts";
 
-/** Reads a body as text. Returns undefined if it is longer than `maxBytes`, or if the client has disconnected. */
+/** Returns undefined if the body is longer than `maxBytes`, or if the client has disconnected. */
 export async function readBody(request: Request, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;

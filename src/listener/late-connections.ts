@@ -4,9 +4,8 @@
  * Without TLS these are the requests that are read in the first poll after the connection was accepted. With TLS a request comes some
  * round trips later. There the first request of a connection counts if the connection had waited for too long and the request comes soon.
  *
- * The event loop accepts one connection per poll, and does not report how many are waiting. But it accepts them in order. So after a
- * stall this process connects to itself: when its own connection is accepted, all connections that waited before it have been accepted as
- * well.
+ * The event loop does not report how many connections wait, but accepts them in order. So after a stall this process connects to itself:
+ * when its own connection is accepted, all connections that waited before it have been accepted as well.
  */
 import { connect, type Server, type Socket } from "node:net";
 import { type Turns, turns as turnsOfProcess } from "../platform/clock/turns.ts";
@@ -17,9 +16,7 @@ const PROMPT_PART = 1 / 4;
 
 const waits = new WeakMap<Request, number>();
 
-/**
- * Returns how long a request may have waited for its connection to be accepted and then to be read, in ms; 0 if it did not wait for long.
- */
+/** Returns how long a request may have waited until its connection was accepted and read, in ms; 0 if it did not wait for long. */
 export function waitOf(request: Request): number {
   return waits.get(request) ?? 0;
 }
@@ -60,12 +57,9 @@ export function connectTo(server: Pick<Server, "address">, sharesPort = false): 
   };
 }
 
-/**
- * How often a process that shares its port connects until one of the connections reaches itself. The system chooses the process at
- * random.
- */
+/** How often a process that shares its port may connect until it reaches itself. The system chooses the process at random. */
 const MAX_ATTEMPTS = 1_000;
-/** Bytes with which no request line and no TLS record begins, so that any other process closes the connection that sends them. */
+/** Bytes with which no request line and no TLS record begins, so that another process closes the connection. */
 const NO_PROTOCOL = Buffer.from("\0\r\n\r\n");
 
 type Waited = {
@@ -74,15 +68,11 @@ type Waited = {
   untilMs: number;
 };
 
-/**
- * A time after a stall in which each accepted connection may have waited since `sinceMs`. It ends when the connection that this process
- * makes to itself is accepted.
- */
+/** A time in which each accepted connection may have waited since `sinceMs`. It ends when this process accepts its own connection. */
 type Stall = {
   readonly sinceMs: number;
-  /** The clients whose connections have been accepted during the stall. */
   readonly accepted: Set<string>;
-  /** When this process connected to itself, and the address and port of that connection once they are known. */
+  /** When this process connected to itself, and from which address and port, once they are known. */
   readonly ownAtMs: number;
   own: string | undefined;
 };
@@ -98,17 +88,15 @@ type Deps = {
 
 export class LateConnections {
   readonly #deps: Required<Deps>;
-  /** The stall whose waiting connections are being accepted; undefined if accepted connections have not waited for long. */
   #stall: Stall | undefined;
   #endOwn = () => {};
-  /** The connections whose first request may be old, by address and port of the client. */
+  /** The connections whose first request may be old, by the client's address and port. */
   readonly #waited = new Map<string, Waited>();
 
   constructor(deps: Deps) {
     this.#deps = { turns: turnsOfProcess, afterPoll: setImmediate, ...deps };
   }
 
-  /** Records a connection that has just been accepted. */
   accept(socket: Socket): void {
     const stall = this.#stall ?? this.#begin(this.#deps.turns.readUntilMs);
     if (stall === undefined) return;
@@ -117,10 +105,7 @@ export class LateConnections {
     this.#look(stall);
   }
 
-  /**
-   * Records that the process was stalled, if connections accepted from now on may have been waiting since `sinceMs` for long. Returns
-   * undefined otherwise.
-   */
+  /** Records a stall if connections that are accepted from now on may have waited since `sinceMs`. Returns undefined otherwise. */
   #begin(sinceMs: number): Stall | undefined {
     const { turns, maxWaitMs, connectSelf } = this.#deps;
     const behindMs = turns.behindMs(sinceMs);
@@ -148,11 +133,7 @@ export class LateConnections {
     this.#begin(stall.ownAtMs);
   }
 
-  /**
-   * Records a connection from which nothing has been read yet.
-   *
-   * @param sinceMs the time since which the connection may have waited, by the clock of the turns
-   */
+  /** Records an unread connection. @param sinceMs since when it may have waited, by the clock of the event loop's turns */
   note(socket: Socket, sinceMs: number): void {
     const { turns, maxWaitMs, afterPoll } = this.#deps;
     const client = clientOf(socket);
@@ -178,8 +159,7 @@ export class LateConnections {
     const { turns, afterPoll } = this.#deps;
     const { sinceMs, untilMs } = waited;
     if (turns.behindMs(untilMs) <= 0) waits.set(request, turns.behindMs(sinceMs));
-    // Later requests on the connection did not wait with it. But several HTTP/2 streams may have arrived together, which are then read in
-    // the same poll.
+    // Later requests did not wait with the connection, except for HTTP/2 streams that are read in the same poll.
     const forget = () => this.#waited.delete(client);
     if ("stream" in request) afterPoll(forget);
     else forget();

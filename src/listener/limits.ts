@@ -2,10 +2,7 @@
 
 /** After this time, in ms, a connection is closed that sends nothing, an incomplete request head or an incomplete TLS handshake. */
 const HEAD_TIMEOUT_MS = 10_000;
-/**
- * The time from the first byte of a request to the last byte of its body, in ms. After that HTTP/1.1 responds 408, and HTTP/2 resets the
- * stream.
- */
+/** The time from the first to the last byte of a request, in ms. After that HTTP/1.1 responds 408, and HTTP/2 resets the stream. */
 const REQUEST_TIMEOUT_MS = 20_000;
 /** How long a client may read nothing while a response waits to be sent, in ms. */
 export const WRITE_TIMEOUT_MS = 30_000;
@@ -16,9 +13,8 @@ export const MAX_PIPELINED = 32;
 /** How many streams an HTTP/2 connection may have open. Clients assume this number before they have read our settings. */
 export const MAX_STREAMS = 100;
 /**
- * The size of a request head, in bytes. Beyond it HTTP/1.1 responds 431; HTTP/2 resets the stream.
- * A sibling domain can add cookies of 4 KiB each to keep its victim's requests out; eight of them fit. With a higher limit 10,000
- * unfinished heads would take more memory than a service has.
+ * The size of a request head, in bytes. Beyond it HTTP/1.1 responds 431, and HTTP/2 resets the stream. Eight cookies of 4 KiB fit, which a
+ * sibling domain may add to keep its victim's requests out. With a higher limit 10,000 unfinished heads would take too much memory.
  */
 export const MAX_HEAD_BYTES = 32 * 1024;
 /** How many header fields an HTTP/2 request may have. Browsers send every cookie as a field of its own. */
@@ -41,9 +37,8 @@ export type ListenerLimits = {
   /** The number of open connections of one IPv4 address or one IPv6 /64. */
   readonly maxConnectionsPerAddress: number;
   /**
-   * Returns whether requests to a path are refused without an authentic credential. One address may make only a bounded number of HTTP/2
-   * requests that are refused, or that need no credential (fruitless.ts). Undefined switches this bound off, because all clients behind a
-   * proxy share its address.
+   * Returns whether requests to a path are refused without an authentic credential. Other HTTP/2 requests, and refused ones, are limited by
+   * address (fruitless.ts). Undefined switches this limit off, because all clients behind a proxy share its address.
    */
   readonly needsCredential: ((path: string) => boolean) | undefined;
   /** The number of requests whose bodies are still arriving. */

@@ -1,7 +1,4 @@
-/**
- * One port that speaks HTTP/1.1 and HTTP/2: by ALPN with TLS, by prior knowledge without it (RFC 9113 section 3.3). A standard gRPC
- * client and a browser reach the same handlers.
- */
+/** One port for browsers and gRPC clients: HTTP/1.1 and HTTP/2, by ALPN with TLS, by prior knowledge without it (RFC 9113 section 3.3). */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { turns } from "../platform/clock/turns.ts";
 import { Connections, type Refusal } from "./connections.ts";
@@ -28,9 +25,9 @@ export type Listener = {
   /** Uses another certificate for connections from now on. @throws Error if the certificate and its key do not belong together */
   replaceTls(tls: Tls): void;
   /**
-   * Closes the listener in steps, and resolves when all connections are closed. It accepts no more connections, and asks the clients to
-   * close the open ones. Idle connections stay open for `lingerMs`, so that a request that is just being sent is served. Requests in flight
-   * have `graceMs` in all, after which their connections are closed. A further call can only shorten `lingerMs`.
+   * Accepts no more connections, asks the clients to close the open ones, and resolves when all are closed. Idle connections stay open for
+   * `lingerMs`, so that a request that is just being sent is served. After `graceMs` all connections are closed. A further call can only
+   * shorten `lingerMs`.
    */
   close(graceMs: number, lingerMs?: number): Promise<void>;
 };
@@ -40,13 +37,12 @@ type ListenerOptions = {
   readonly limits?: Partial<ListenerLimits>;
   /** Whether other processes listen on the same port (SO_REUSEPORT). The system distributes the connections. */
   readonly sharesPort?: boolean;
-  /** Receives the errors that handlers throw. The response to such a request is aborted; other requests continue. */
+  /** Receives the errors that handlers throw. The response to such a request is aborted. */
   readonly onBug?: (error: unknown) => void;
-  /** Receives the reason for each connection that was refused. */
   readonly onRefused?: (reason: Refusal) => void;
 };
 
-/** Binds a port. @throws Error that names listener, host and port if the port cannot be bound */
+/** @throws Error that names listener, host and port if the port cannot be bound */
 export async function openListener(
   name: string,
   host: string,
@@ -99,9 +95,7 @@ export async function openListener(
       }
       waiting = [];
     },
-    replaceTls(next) {
-      protocols.replaceTls(next);
-    },
+    replaceTls: protocols.replaceTls,
     close(graceMs, lingerMs = 0) {
       closed ??= drain({ server, connections, protocols }, graceMs, lingerMs);
       if (lingerMs === 0) protocols.closeIdle();
@@ -116,7 +110,6 @@ type Open = {
   readonly protocols: ReturnType<typeof createProtocols>;
 };
 
-/** Resolves when all connections are closed. */
 function drain({ server, connections, protocols }: Open, graceMs: number, lingerMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const cut = setTimeout(() => connections.destroyAll(), graceMs);
@@ -131,7 +124,6 @@ function drain({ server, connections, protocols }: Open, graceMs: number, linger
   return promise;
 }
 
-/** Creates both versions of HTTP, and chooses one for a connection: by ALPN with TLS, by its first bytes without. */
 function createProtocols(
   limits: ListenerLimits,
   tls: Tls | undefined,

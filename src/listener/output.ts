@@ -1,7 +1,6 @@
 /**
- * Writes into a response without the framework that has begun it. A framework passes every message of a stream through a chain of async
- * iterables. If one message goes to thousands of streams, that chain costs several times as much as writing the bytes. The framework
- * still writes the head, the first message and the end.
+ * Writes into a response without the framework that writes its head, its first message and its end. Frameworks pass each message of a
+ * stream through a chain of async iterables. For a message to thousands of streams, that costs several times as much as the writing.
  */
 import type { Request, Response } from "./exchange.ts";
 
@@ -14,7 +13,6 @@ export type Output = {
 
 const outputs = new WeakMap<Request, Output>();
 
-/** Stores the response of a request for `outputOf`. */
 export function keepOutput(request: Request, response: Response): void {
   outputs.set(request, outputTo(response));
 }

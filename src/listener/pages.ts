@@ -1,12 +1,14 @@
 /** Serves the few plain pages of a listener: exact paths, GET and HEAD, no framework. */
+import { constants } from "node:http2";
+import { patientTimeout } from "../platform/clock/after-reading.ts";
 import { type Handler, type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
+import { WRITE_TIMEOUT_MS } from "./limits.ts";
 import type { SecurityHeaders } from "./security-headers.ts";
-import { writeSlowly } from "./write-slowly.ts";
 
 export type Page = {
   readonly status: number;
   readonly type: string;
-  /** The body. All responses may share one buffer. */
+  /** All responses may share one buffer. */
   readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   /** Called when the response has been sent, or cannot be sent. */
@@ -50,10 +52,7 @@ async function send(render: Render, request: Request, response: Response) {
   }
 }
 
-/**
- * Returns the liveness page, which reports that the process responds. It does not depend on the store, because otherwise an outage of the
- * store would restart every instance.
- */
+/** The liveness page. It does not depend on the store, because otherwise an outage of the store would restart every instance. */
 export const healthz = (): Page => ({ status: 200, type: "text/plain", body: "ok\n" });
 
 /** The readiness page, which reports that the store is available and the process is not stopping. */
@@ -67,12 +66,64 @@ export async function readyz(ping: () => Promise<void>, stopping: () => boolean)
   }
 }
 
-/** Returns a public document, such as the public keys. @param maxAge how many seconds caches may keep it */
+/** @param maxAge how many seconds caches may keep the document */
 export function publicJson(current: () => string, maxAge: number): Page {
   return {
     status: 200,
     type: "application/json",
     body: current(),
     headers: { "cache-control": `public, max-age=${Math.floor(maxAge)}`, "access-control-allow-origin": "*" },
+  };
+}
+
+/** The body is written in pieces of this size, in bytes, because TLS and HTTP/2 copy all bytes that are passed to one write. */
+const PIECE_BYTES = 64 * 1024;
+
+/** Writes a body as fast as the client reads it, and ends the response. If the client reads nothing, the response is cut. */
+async function writeSlowly(response: Response, body: Buffer): Promise<void> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) {
+    const piece = body.subarray(at, at + PIECE_BYTES);
+    // TypeScript cannot unify the overloads of `write` in the two types.
+    const isTaken = "stream" in response ? response.write(piece) : response.write(piece);
+    if (!isTaken && !(await drained(response))) return cut(response);
+  }
+  response.end();
+}
+
+/** Resolves with whether the response accepts more bytes. */
+function drained(response: Response): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (takesMore: boolean) => () => {
+      cancelTimeout();
+      response.off("drain", onDrain).off("close", onClose);
+      resolve(takesMore);
+    };
+    const onDrain = settle(true);
+    const onClose = settle(false);
+    const cancelTimeout = patientTimeout(onClose, WRITE_TIMEOUT_MS);
+    response.once("drain", onDrain).once("close", onClose);
+  });
+}
+
+function cut(response: Response): void {
+  if ("stream" in response) response.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  else response.destroy();
+}
+
+/** How old a page may be to be shared, in ms. */
+const SHARED_AGE_MS = 1_000;
+
+/** Shares one copy of a page among all callers while it is being sent. Otherwise many slow readers would keep as many copies in memory. */
+export function shareWhileSent(render: () => Promise<Page>): () => Promise<Page> {
+  let shared: { readonly page: Promise<Page>; readonly madeAt: number; users: number } | undefined;
+  return async () => {
+    const now = performance.now();
+    if (shared === undefined || shared.users === 0 || now - shared.madeAt >= SHARED_AGE_MS) {
+      shared = { page: render(), madeAt: now, users: 0 };
+    }
+    const taken = shared;
+    taken.users++;
+    const page = await taken.page;
+    return { ...page, onClosed: () => void taken.users-- };
   };
 }

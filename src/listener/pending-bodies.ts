@@ -1,6 +1,6 @@
 /**
  * Limits the number of requests whose bodies are still arriving, because these bodies are in memory. Above the limit the oldest such
- * request is aborted: the bodies of honest clients arrive fast, so it is hardly ever one of theirs.
+ * request is aborted. It is hardly ever one of an honest client, whose bodies arrive fast.
  */
 import { constants } from "node:http2";
 import type { Request } from "./exchange.ts";

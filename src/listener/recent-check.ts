@@ -2,10 +2,8 @@
 const RECENT_MS = 100;
 
 /**
- * Limits how often a check runs: one at a time, and not within 100 ms after the last. Anybody can request the readiness page, with 20
- * bytes over HTTP/2, and each check of the store costs a write.
- *
- * @param clock a steady clock, in ms
+ * Runs a check one at a time, and not within 100 ms after the last. Anybody can request the readiness page, with 20 bytes over HTTP/2, and
+ * each check of the store costs a write.
  */
 export function checkAtIntervals(check: () => Promise<void>, clock = () => performance.now()): () => Promise<void> {
   let last: Promise<void> | undefined;

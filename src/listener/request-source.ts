@@ -15,7 +15,7 @@ const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
 /** Matches the header `traceparent` (W3C Trace Context, section 3.2.2). Its trace-id is not all zeros. */
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-|$)/;
 
-/** The source of a request. Each fact is determined when it is needed: most requests need none. */
+/** Each fact is determined when it is needed, because most requests need none. */
 export class NodeRequestSource {
   readonly #request: Request;
   readonly #trustedProxies: number;
@@ -44,7 +44,6 @@ export class NodeRequestSource {
     return last.origin;
   }
 
-  /** Returns the network address of the client. */
   address(): string | undefined {
     const forwardedFor = forwarded(this.#request, "x-forwarded-for", this.#trustedProxies);
     const address = forwardedFor === undefined ? undefined : parseAddress(forwardedFor);
@@ -56,7 +55,7 @@ export class NodeRequestSource {
     return waitOf(this.#request);
   }
 
-  /** Returns the ids for the log: `X-Request-Id`, or an id that is created on first use; and the trace that the request belongs to. */
+  /** Returns the ids for the log: `X-Request-Id`, or an id that is created on first use, and the trace of the request. */
   correlation(): { readonly requestId: string; readonly traceId?: string } {
     const { headers } = this.#request;
     this.#requestId ??= matched(headers["x-request-id"], REQUEST_ID) ?? randomBytes(8).toString("hex");
@@ -64,7 +63,6 @@ export class NodeRequestSource {
     return traceId === undefined ? { requestId: this.#requestId } : { requestId: this.#requestId, traceId };
   }
 
-  /** Returns the certificate that the client presented. */
   certificate(): PeerCertificate | undefined {
     return clientCertificateOf(this.#request);
   }
@@ -99,10 +97,7 @@ function originOf(scheme: keyof typeof DEFAULT_PORTS, authority: string): string
   return `${scheme}://${host.endsWith(port) ? host.slice(0, -port.length) : host}`;
 }
 
-/**
- * Caches the last origin. Nearly all requests are sent to one origin, and building its text takes a hundredth of the time of a refused
- * call.
- */
+/** Nearly all requests are sent to one origin, and building its text takes a hundredth of the time of a refused call. */
 let last = { scheme: "", authority: "", origin: "" };
 
 /** Returns the first group of a header field; undefined if the field does not match, is missing or occurs several times. */

@@ -1,4 +1,3 @@
-/** Determines the resources that the system allows this process. */
 import { readFileSync } from "node:fs";
 
 /** How many open files are not connections of clients: stores, upstreams, the log, keys, and files of the runtime. */
@@ -18,10 +17,7 @@ export type Resources = {
   readonly memory: number;
 };
 
-/**
- * Returns how many connections, and how many bytes of arriving bodies, the process can have at a time. Either number may be 0, so the
- * caller raises it to the minimum that the service needs.
- */
+/** Returns how many connections and bytes of arriving bodies the process can have at a time. Either number may be 0. */
 export function affordable(
   { openFiles, memory }: Resources,
   wantedBodyBytes: number,

@@ -1,4 +1,3 @@
-/** TLS on connections that the listener has accepted: HTTP/1.1 and HTTP/2 by ALPN. */
 import type { Socket } from "node:net";
 import { createSecureContext, createServer, type SecureContextOptions } from "node:tls";
 
@@ -12,7 +11,7 @@ export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
 
 type SecureSide = {
   take(socket: Socket): void;
-  /** Uses another certificate and other authorities for handshakes from now on. @throws Error if the certificate and its key do not belong together */
+  /** Applies to later handshakes. @throws Error if the certificate and its key do not belong together */
   replace(tls: Tls): void;
 };
 

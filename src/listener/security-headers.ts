@@ -10,14 +10,13 @@ const ALWAYS = [
 ] as const;
 
 type Options = {
-  /** Whether the listener itself speaks TLS. */
   readonly tls: boolean;
   readonly trustedProxies: number;
   /** How long browsers must use only https, in ms; with 0, `Strict-Transport-Security` is not sent. */
   readonly hstsMaxAgeMs: number;
 };
 
-/** Creates the function that returns the headers. `Strict-Transport-Security` is sent only to clients that used https (RFC 6797, 7.2). */
+/** `Strict-Transport-Security` is sent only to clients that used https (RFC 6797 section 7.2). */
 export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options): SecurityHeaders {
   if (hstsMaxAgeMs === 0) return () => ALWAYS;
   const hsts = ["strict-transport-security", `max-age=${Math.floor(hstsMaxAgeMs / 1000)}`] as const;
@@ -30,13 +29,18 @@ export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options):
   };
 }
 
-/**
- * Sets the headers before the handler runs. That costs more than sending them together with the other headers of a response, but works
- * with any handler.
- */
+/** Setting headers before the handler runs costs more than sending them with the others, but works with any handler. */
 export function withSecurityHeaders(headersFor: SecurityHeaders, next: Handler): Handler {
   return (request: Request, response: Response) => {
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);
+    next(request, response);
+  };
+}
+
+/** Forbids caches to keep responses, including errors: they contain credentials and short-lived facts (RFC 6749 section 5.1). */
+export function withNoStore(next: Handler): Handler {
+  return (request, response) => {
+    response.setHeader("cache-control", "no-store");
     next(request, response);
   };
 }

@@ -15,9 +15,9 @@ type OpenStream = {
   readonly request: Http2ServerRequest;
   readonly response: Http2ServerResponse;
   readonly openedAt: number;
-  /** When the stream was opened or last checked, in ms. */
+  /** When the stream was opened or last checked. */
   since: number;
-  /** Since when the response has waited only for the client, in ms. */
+  /** Since when the response has waited only for the client. */
   writtenAt: number | undefined;
 };
 

@@ -10,7 +10,7 @@ const STATUS: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-/** Texts for people: if a browser has too many cookies, it displays this text, and only its user can fix that. */
+/** If a browser has too many cookies, it displays this text, because only its user can delete them. */
 const REASONS: Readonly<Record<number, string>> = {
   431: `The head of the request is larger than ${MAX_HEAD_BYTES / 1024} KiB. Cookies are the usual cause: delete those of this site and of the domains above it.\n`,
 };

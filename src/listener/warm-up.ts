@@ -1,15 +1,15 @@
 /**
- * Makes a request to each listener before the service is ready. The first connection of a process and its first request compile and
- * create so much that the first caller would wait ten times as long as a later one.
+ * Makes a request to each listener before the service is ready. The first request of a process compiles and creates so much that the first
+ * caller would wait ten times as long as a later one.
  */
 import { get } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Listener } from "./listener.ts";
 
-/** The time limit in ms. After that the start continues, only without the benefit. */
+/** After this time in ms the start continues. */
 const TIMEOUT_MS = 1_000;
 
-/** Makes the requests. It never rejects. Listeners with TLS are left out, because they may require a client certificate. */
+/** Never rejects. Listeners with TLS are left out, because they may require a client certificate. */
 export async function warmUp(listeners: readonly Pick<Listener, "url" | "scheme">[]): Promise<void> {
   await Promise.all(listeners.filter(({ scheme }) => scheme === "http").map(({ url }) => ask(`${url}/healthz`)));
   // The listeners notice the end of these connections one turn of the event loop later, and count them as open until then.

@@ -23,7 +23,7 @@ import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
 import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
 import { liveData } from "../pages/console/live.ts";
-import type { SignInRecords } from "../pages/console/sign-in-records.ts";
+import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { RevocationFeed } from "../session/feed.ts";

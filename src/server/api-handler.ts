@@ -20,13 +20,24 @@ import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
 import { withCors } from "../listener/cors.ts";
-import type { Handler, Request, Responder, Response, WritableResponse } from "../listener/exchange.ts";
-import { withNoStore } from "../listener/no-store.ts";
+import {
+  type Handler,
+  type Request,
+  type Responder,
+  type Response,
+  type Route,
+  type WritableResponse,
+  withRoute,
+} from "../listener/exchange.ts";
 import { keepOutput } from "../listener/output.ts";
 import { healthz, publicJson, type Render, readyz, withPages } from "../listener/pages.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
-import { type Route, withRoute } from "../listener/route.ts";
-import { type SecurityHeaders, securityHeaders, withSecurityHeaders } from "../listener/security-headers.ts";
+import {
+  type SecurityHeaders,
+  securityHeaders,
+  withNoStore,
+  withSecurityHeaders,
+} from "../listener/security-headers.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";

@@ -11,7 +11,7 @@ import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
 import type { Telemetry } from "../observability/telemetry/telemetry.ts";
-import type { SignInRecords } from "../pages/console/sign-in-records.ts";
+import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import type { SignInDeps } from "../pages/reference/sign-in.ts";
 import { steadyClock } from "../platform/clock/steady.ts";
 import { subnetOf } from "../platform/net/subnet.ts";

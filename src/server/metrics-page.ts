@@ -1,8 +1,7 @@
 import { identifyAdmin } from "../api/admin/credential.ts";
 import { clientCertificateOf } from "../listener/client-certificate.ts";
 import type { Request } from "../listener/listener.ts";
-import type { Page, Render } from "../listener/pages.ts";
-import { shareWhileSent } from "../listener/shared-page.ts";
+import { type Page, type Render, shareWhileSent } from "../listener/pages.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 

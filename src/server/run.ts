@@ -4,7 +4,7 @@ import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
 import { openListener } from "../listener/listener.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
-import { createSignInRecords, type RecordsCall } from "../pages/console/sign-in-records.ts";
+import { createSignInRecords, type RecordsCall } from "../pages/console/sign-ins.ts";
 import { joinSupervisor } from "../workers/join.ts";
 import { supervise } from "../workers/supervise.ts";
 import { type Service, start } from "./start.ts";

@@ -5,7 +5,7 @@ import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { exposeState } from "../observability/state-metrics.ts";
-import { createSignInRecords, type SignInRecords } from "../pages/console/sign-in-records.ts";
+import { createSignInRecords, type SignInRecords } from "../pages/console/sign-ins.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import type { WorkerParts } from "../workers/join.ts";
 import { reportReady, reportSettings } from "./announce.ts";

@@ -1,12 +1,8 @@
-/**
- * Bundles the console's page. When the package is built, this happens once. In a clone of the repository the page is bundled when it is
- * first requested, so that nobody has to remember a step or commit a generated file.
- */
+/** Bundles the script of the console's page: when the package is built, or in a clone of the repository at the first request. */
 import { join } from "node:path";
 
 const PAGE = join(import.meta.dirname, "page");
 
-/** @returns the script of the page */
 export async function buildConsolePage(): Promise<string> {
   const { rolldown } = await import("rolldown");
   const build = await rolldown({

@@ -1,4 +1,4 @@
-/** Reads and writes the cookie of the console's sign-ins. No other part of the service uses this cookie. */
+/** Reads and writes the cookie of the console's sign-ins. */
 import { cookieValues } from "../../platform/net/cookie-values.ts";
 
 const NAME = "session_console";

@@ -3,10 +3,7 @@ import type { Page } from "../../listener/pages.ts";
 
 const FOLDER = new URL("page/", import.meta.url);
 
-/**
- * The content security policy. The page loads nothing inline and nothing from other hosts, and cannot be framed. With Trusted Types, a text
- * that the page displays cannot become a script.
- */
+/** The content security policy. With Trusted Types, a text that the page displays cannot become a script. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],

@@ -3,19 +3,17 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { type Handler, type Request, type Response, respond } from "../../listener/exchange.ts";
+import { type Handler, type Request, type Response, type Route, respond } from "../../listener/exchange.ts";
 import { readBody, sendJson } from "../../listener/json.ts";
 import type { Page } from "../../listener/pages.ts";
 import type { NodeRequestSource } from "../../listener/request-source.ts";
-import type { Route } from "../../listener/route.ts";
 import type { Admin, AdminAccess } from "../../session/admin-access.ts";
 import type { Audit, Requester } from "../../session/audit.ts";
 import type { RateLimit } from "../../session/ports.ts";
 import { consoleCookie, readConsoleCookie } from "./cookie.ts";
 import { consoleFiles } from "./files.ts";
 import { isFromConsole } from "./origin.ts";
-import type { SignInRecords } from "./sign-in-records.ts";
-import { createSignIns, type SignIns } from "./sign-ins.ts";
+import { createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
 
 const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } =
   SessionAdminService.method;
@@ -24,8 +22,8 @@ const { listSubscriptions, pauseSubscription, resumeSubscription, testSubscripti
 const ROOT = "/console";
 const API = `${ROOT}/api`;
 /**
- * The RPCs that the page calls, below `API`. No other RPC is forwarded. So a stolen cookie cannot create a session for anybody, and
- * cannot open a stream that would outlive the sign-in.
+ * The only RPCs that are forwarded, those that the page calls. So a stolen cookie cannot create a session for anybody, and cannot open a
+ * stream that would outlive the sign-in.
  */
 const CALLS = new Set(
   [
@@ -33,7 +31,7 @@ const CALLS = new Set(
     ...[listSubscriptions, pauseSubscription, resumeSubscription, testSubscription],
   ].map(({ parent, name }) => `/${parent.typeName}/${name}`),
 );
-/** The maximum size of the body of a sign-in, which contains one admin token. */
+/** The body of a sign-in contains one admin token. */
 const MAX_BODY_BYTES = 8 * 1024;
 
 type Log = (fields: object, message: string) => void;
@@ -170,12 +168,7 @@ function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string
   }
 }
 
-/** Writes an error in Connect's form, so that the page reads one form only. */
-function refuse(
-  response: Response,
-  status: number,
-  code: string,
-  headers: Readonly<Record<string, string>> = {},
-): void {
+/** Sends an error in Connect's form, so that the page reads one form only. */
+function refuse(response: Response, status: number, code: string, headers?: Readonly<Record<string, string>>): void {
   sendJson(response, status, { code }, headers);
 }

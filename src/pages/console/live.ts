@@ -1,4 +1,4 @@
-/** The data of the console's live page: what this instance has counted since it started. */
+/** The data of the console's live page. */
 import type { RevocationFeed } from "../../session/feed.ts";
 
 type Deps = {
@@ -12,7 +12,7 @@ type Deps = {
   readonly ready: () => Promise<void>;
 };
 
-/** The metrics that the page displays. Others are not sent. */
+/** The metrics that the page displays. */
 const SHOWN = new Set([
   "session_created_total",
   "session_renewed_total",

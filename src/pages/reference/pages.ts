@@ -1,14 +1,9 @@
-/**
- * Serves the description of the API: the OpenAPI document for programs, and a page that displays it. The paths are exact, files are read
- * on first use, and nothing comes from another host.
- */
+/** Serves the description of the API: the OpenAPI document for programs, and a page that displays it. */
 import { readFile } from "node:fs/promises";
 import type { Request } from "../../listener/exchange.ts";
 import type { Page, Render } from "../../listener/pages.ts";
 
-/**
- * The content security policy. Swagger UI sets styles only by script and has its icons in the style sheet, so nothing inline is needed.
- */
+/** Swagger UI sets styles only by script and has its icons in the style sheet, so nothing inline is needed. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
@@ -79,10 +74,7 @@ function once(read: () => Promise<Page>): Render {
   };
 }
 
-/**
- * Reads a file of Swagger UI. The published package of the service contains a copy of these files (deploy/packages/build.ts). A clone of
- * the repository has no copy, so the installed package `swagger-ui-dist` is used.
- */
+/** The published package contains a copy of these files (deploy/packages/build.ts). A clone of the repository has `swagger-ui-dist`. */
 async function readSwaggerUi(name: string): Promise<Buffer> {
   const copy = new URL(`swagger-ui/${name}`, import.meta.url);
   return readFile(copy).catch(() => readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))));

@@ -1,18 +1,15 @@
 /**
- * Serves "Sign in as …" of the reference page, for development. It creates a session for any subject and sets its cookie. It is available
- * only if no setting suggests a deployment, and it requires a key that the service prints at its start. So the sign-in stays closed to
- * others even if a proxy that the configuration does not mention makes it reachable.
+ * Serves "Sign in as …" of the reference page, for development: it creates a session for any subject. It is available only if no setting
+ * suggests a deployment, and requires a key that the service prints at its start. So it stays closed to others behind an unknown proxy.
  */
 import { timingSafeEqual } from "node:crypto";
-import type { Request, Response } from "../../listener/exchange.ts";
+import type { Request, Response, Route } from "../../listener/exchange.ts";
 import { readBody, sendJson } from "../../listener/json.ts";
 import { NodeRequestSource } from "../../listener/request-source.ts";
-import type { Route } from "../../listener/route.ts";
 
 const PATH = "/docs/sign-in";
 const MAX_BODY_BYTES = 2_048;
 
-/** The subject for which a session is created. */
 type Visitor = {
   readonly subject: string;
   readonly userAgent: string;
@@ -20,7 +17,7 @@ type Visitor = {
 };
 
 export type SignInDeps = {
-  /** The key that the service printed at its start. */
+  /** The key that the service prints at its start. */
   readonly key: string;
   /** Whether a host name or an address is this machine. */
   readonly isLoopback: (host: string) => boolean;
@@ -48,10 +45,7 @@ async function signIn(deps: SignInDeps, request: Request, response: Response): P
   sendJson(response, 200, { accessToken: created.accessToken }, { "set-cookie": created.cookies });
 }
 
-/**
- * Checks that a page on this machine has sent the key, that no proxy has forwarded it, and that the host is not a foreign name for this
- * machine (DNS rebinding).
- */
+/** Checks the key, that no proxy has forwarded it, and that the host is no foreign name for this machine (DNS rebinding). */
 function isAllowed({ key, isLoopback }: SignInDeps, { headers, socket }: Request): boolean {
   const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
   const expected = Buffer.from(key);
@@ -62,7 +56,7 @@ function isAllowed({ key, isLoopback }: SignInDeps, { headers, socket }: Request
   return host !== undefined && isLoopback(host) && isLoopback(socket.remoteAddress ?? "");
 }
 
-/** Returns the subject in the body of a request; undefined unless it has 1 to 255 bytes and no control characters, as in `CreateSession`. */
+/** Returns the subject in a body; undefined unless it has 1 to 255 bytes and no control characters, as in `CreateSession`. */
 function subjectIn(body: string): string | undefined {
   try {
     const { subject } = JSON.parse(body) as { readonly subject?: unknown };

@@ -1,6 +1,12 @@
 /** Serves the status lists over HTTP (draft-ietf-oauth-status-list-20 section 8). */
-import { type Handler, type Request, type Responder, type Response, respond } from "../../listener/exchange.ts";
-import type { Route } from "../../listener/route.ts";
+import {
+  type Handler,
+  type Request,
+  type Responder,
+  type Response,
+  type Route,
+  respond,
+} from "../../listener/exchange.ts";
 import type { WallClock } from "../../session/time.ts";
 import { LISTS_PATH, type SignedList, type StatusLists } from "./status-lists.ts";
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { createSignInRecords } from "../../../src/pages/console/sign-in-records.ts";
-import { createSignIns } from "../../../src/pages/console/sign-ins.ts";
+import { createSignInRecords, createSignIns } from "../../../src/pages/console/sign-ins.ts";
 import { SCOPES } from "../../../src/session/admin-access.ts";
 
 const MINUTE = 60_000;

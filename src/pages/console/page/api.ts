@@ -3,15 +3,15 @@ import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import type { Scope } from "../../../session/admin-access.ts";
 import type { Live } from "./live-numbers.ts";
 
 /** Each call has a header that scripts of other origins cannot send. */
 const OWN = { "x-session-console": "1" };
 
-/** The event of the window that a call causes if it finds that nobody is signed in any more. */
+/** The event that a call causes in the window if nobody is signed in any more. */
 export const SIGNED_OUT = "signed-out";
 
-/** Throws the error of a call again, after it has reported that nobody is signed in any more. */
 function fail(error: unknown): never {
   if (isSignedOut(error)) dispatchEvent(new Event(SIGNED_OUT));
   throw error;
@@ -30,16 +30,6 @@ const transport = createConnectTransport({
 export const sessions = createClient(SessionAdminService, transport);
 export const signals = createClient(SignalsAdminService, transport);
 
-type Scope =
-  | "sessions:create"
-  | "sessions:read"
-  | "sessions:revoke"
-  | "introspect"
-  | "watch"
-  | "metrics"
-  | "signals:manage"
-  | "signals:read"
-  | "signals:receive";
 export type Me = { readonly name: string; readonly scopes: readonly Scope[]; readonly expiresAt: number };
 
 /** Calls one of the console's own routes. @throws ConnectError */
@@ -78,7 +68,6 @@ export async function whoAmI(): Promise<Me | undefined> {
   }
 }
 
-/** Returns a text about a failure for the person in front of the page. */
 export function explain(error: unknown): { readonly title: string; readonly text: string } {
   switch (ConnectError.from(error).code) {
     case Code.Unavailable:

@@ -46,8 +46,7 @@ export function App() {
     return () => removeEventListener(SIGNED_OUT, onExpired);
   }, [onExpired]);
   useEffect(() => {
-    // When the page becomes visible again, it checks who is signed in: another tab may have signed out, or the token may have lost a
-    // scope.
+    // Meanwhile another tab may have signed out, or the token may have lost a scope.
     const look = () => {
       if (document.visibilityState !== "visible") return;
       whoAmI().then(

@@ -1,5 +1,4 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { RevocationReason } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 
 const UNITS = [
@@ -58,10 +57,7 @@ const SYSTEMS = [
 
 type Device = { readonly userAgent: string; readonly displayName: string };
 
-/**
- * Describes a device by its user agent in two words, or, without a user agent, by the name that the login gave. Clients may send any
- * text as their user agent. An unknown user agent is displayed unchanged but shortened.
- */
+/** Describes a device by its user agent, or else by the name that the login gave. An unknown user agent is only shortened. */
 export function deviceOf({ userAgent, displayName }: Device = { userAgent: "", displayName: "" }): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
   const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];

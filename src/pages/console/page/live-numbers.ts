@@ -3,7 +3,6 @@ export function startOf(live: Live): number {
   return 1000 * total(live, "process_start_time_seconds");
 }
 
-/** The data from which this module computes the numbers of the live page. */
 export type Live = {
   readonly now: number;
   readonly storeResponds: boolean;

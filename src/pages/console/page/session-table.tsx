@@ -1,10 +1,9 @@
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Session } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { bindingOf, deviceOf, msOf, nameBeside } from "./format.ts";
+import { absolute, bindingOf, deviceOf, msOf, nameBeside, visible } from "./format.ts";
 import { Beside, Given, GivenOrNot, Headings, Time } from "./parts.tsx";
 import { addressOf } from "./search.tsx";
-import { SessionDetails } from "./session-details.tsx";
 
 type Props = {
   readonly sessions: readonly Session[];
@@ -104,4 +103,34 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
 function expiryOf({ idleExpireTime, absoluteExpireTime }: Session): number | undefined {
   const times = [msOf(idleExpireTime), msOf(absoluteExpireTime)].filter((ms) => ms !== undefined);
   return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Displays the details of a session for which its row has no room. */
+function SessionDetails({ session }: { readonly session: Session }) {
+  const authTime = msOf(session.authTime);
+  const claims = JSON.stringify(session.claims ?? {}, null, 2);
+  const facts: Readonly<Record<string, JSX.Element | false>> = {
+    "Session id": <code>{session.sessionId}</code>,
+    "User agent": <GivenOrNot text={session.client?.userAgent} />,
+    "Expires if idle": <Time ms={msOf(session.idleExpireTime)} />,
+    "Expires in any case": <Time ms={msOf(session.absoluteExpireTime)} />,
+    Audiences: <Given text={session.audiences.join(", ")} />,
+    Authenticated: authTime !== undefined && (
+      <Given text={`${absolute(authTime)} ${session.amr.join(", ")} ${session.acr}`} />
+    ),
+    Claims: claims !== "{}" && <pre>{claims.split("\n").map(visible).join("\n")}</pre>,
+  };
+  return (
+    <dl class="facts">
+      {Object.entries(facts).map(
+        ([name, fact]) =>
+          fact && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{fact}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
 }

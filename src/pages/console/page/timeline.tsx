@@ -4,10 +4,7 @@ import { sessions as api } from "./api.ts";
 import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
 import { Empty, Given, Loading, Problem } from "./parts.tsx";
 
-/**
- * After the user has ended sessions on the page, the timeline is read again at these times, in ms, because events are written a moment
- * later.
- */
+/** How long after sessions were ended the timeline is read again, in ms. Their events are written a moment later. */
 const REREADS_MS = [300, 1_000, 3_000, 10_000];
 
 type Props = {
@@ -98,10 +95,7 @@ function Entry({ event, device }: { readonly event: SessionEvent; readonly devic
   );
 }
 
-/**
- * Displays the address of the user's device and, if an admin caused the event, the name and the address of the admin. `ipAddress` of such
- * an event is the address of the admin.
- */
+/** Displays the address of the user's device. If an admin caused the event, `ipAddress` is the address of the admin. */
 function Origin({ event: { admin, ipAddress, client } }: { readonly event: SessionEvent }) {
   const device = admin === "" ? ipAddress : (client?.ipAddress ?? "");
   const holder = admin === "" ? "" : `by ${admin}${ipAddress === "" ? "" : ` at ${ipAddress}`} · `;
