@@ -1,4 +1,3 @@
-/** The admin API: for internal services, which present an admin token or a client certificate. */
 import { hostname } from "node:os";
 import { OAuthAdminServiceRoutes } from "../../gen/auth/admin/v1/oauth_admin_http.ts";
 import { OAuthAdminService } from "../../gen/auth/admin/v1/oauth_admin_pb.ts";
@@ -87,7 +86,6 @@ function servicesOf({ oauthEndpoints }: Config, deps: Deps): OfferedService[] {
   return services;
 }
 
-/** Returns what the service of SSF streams needs; undefined if there are none. */
 function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
   if (signals === undefined || streams === undefined) return undefined;
   return { ...signals, ...streams, draining, poller: new Poller(signals) };
@@ -111,10 +109,7 @@ function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
   };
 }
 
-/**
- * Refuses requests under unknown hosts. With TLS and no configured hosts, no check is needed, because browsers compare the name with the
- * certificate.
- */
+/** Refuses requests under unknown hosts. With TLS, browsers compare the name with the certificate, so the check is optional. */
 function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handler): Handler {
   const { adminAllowedHosts, adminHost, tlsCertFile } = config;
   if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;
@@ -125,7 +120,7 @@ function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handl
   });
 }
 
-/** The body is a Connect error, so that Connect clients display what has to be configured. */
+/** A Connect error, so that Connect clients display what has to be configured. */
 const misdirected = always({
   status: 421,
   headers: { "content-type": "application/json" },

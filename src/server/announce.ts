@@ -1,4 +1,3 @@
-/** Reports at the start: doubtful settings in the log, and on standard output that the service is ready. */
 import { join, relative, resolve } from "node:path";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
@@ -6,15 +5,11 @@ import type { Logger } from "../observability/logger.ts";
 import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { quickstart } from "./quickstart.ts";
 
-/**
- * The shortest reuse interval without a warning, in ms. A refresh may wait in this process for a quarter of the reuse interval, but at
- * least for 500 ms (api/limits/stall.ts). With a shorter interval, these 500 ms are more than a quarter.
- */
+/** A refresh may wait in this process for a quarter of the reuse interval, but at least for 500 ms. Those are a quarter of this time. */
 const MIN_REUSE_INTERVAL_MS = 2_000;
 /**
- * The shortest life of an access token without a warning, in reuse intervals (R). An attacker that keeps refreshing with a stolen token is
- * detected if the victim's refreshes are at least 7 R apart (docs/rotation.md). Tokens live up to a fifth shorter than configured, so a
- * configured life of 9 R suffices.
+ * An attacker that keeps refreshing with a stolen token is detected if the victim's refreshes are at least 7 reuse intervals apart
+ * (docs/rotation.md). Tokens live up to a fifth shorter than configured, so a configured life of 9 reuse intervals suffices.
  */
 const MIN_TTL_IN_REUSE_INTERVALS = 9;
 
@@ -25,7 +20,7 @@ type Ready = {
   readonly docsKey: string | undefined;
 };
 
-/** Writes one line of JSON. If the service uses the embedded store and its own admin token, a text with commands to try out follows. */
+/** Writes one line of JSON. On the embedded store with its own admin token, a text with commands to try out follows. */
 export function reportReady(out: (text: string) => void, config: Config, ready: Ready): void {
   const { publicUrl, adminUrl, store, docsKey } = ready;
   out(`${JSON.stringify({ event: "ready", public: publicUrl, admin: adminUrl, store })}\n`);
@@ -35,13 +30,11 @@ export function reportReady(out: (text: string) => void, config: Config, ready: 
   out(quickstart({ publicUrl, adminUrl, tokenFile, cookieName, docsKey, console: config.console === "on" }));
 }
 
-/** Returns a path in the shortest form, as somebody would type it in the current directory. */
 function shortest(path: string): string {
   const near = relative(process.cwd(), path);
   return near.startsWith("..") ? resolve(path) : near;
 }
 
-/** Warns of settings that are valid but may not be intended. */
 export function reportSettings(config: Config, issuer: string, log: Logger): void {
   if (config.redis !== undefined && config.issuer === undefined) {
     log.warn(

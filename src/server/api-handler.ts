@@ -58,26 +58,21 @@ export type ApiDeps = {
   /** Returns whether an ordinary call is accepted, or refused because of overload. */
   readonly accept: () => boolean;
   readonly log: Logger;
-  /** Undefined if telemetry is off. */
   readonly telemetry?: Telemetry | undefined;
 };
 
 type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
-
-/** The parts in which the two APIs differ. */
 type ApiParts = {
   readonly services: readonly OfferedService[];
-  /** Whether the API describes itself by gRPC server reflection. */
   readonly reflection: boolean;
   /** Refuses calls before their message is read: returns the error, throws it or rejects with it. It runs after admission control. */
   readonly gate: (context: HandlerContext) => ConnectError | undefined | Promise<undefined>;
-  /** The pages that only this API has. */
   readonly pages: readonly (readonly [path: string, render: Render])[];
   readonly notFound: Responder;
   readonly badRequest: Responder;
   /** Handles some requests without RPC, and passes the others to `rpc`. */
   readonly route?: (rpc: Handler) => Route;
-  /** The origins whose pages may call the JSON routes and the RPCs (CORS). */
+  /** The origins whose pages may call the API (CORS). */
   readonly allowedOrigins: readonly string[];
   /** Refuses requests before anything else is done. @param refuse makes a handler from a response */
   readonly around?: (api: Handler, refuse: (otherwise: Responder) => Handler) => Handler;
@@ -151,14 +146,12 @@ function setHeaders(headers: Headers, fields: ReturnType<SecurityHeaders>): void
   for (const [name, value] of fields) headers.set(name, value);
 }
 
-/** Returns the paths of the RPCs whose responses are streams. */
 function streamsOf({ services }: ApiParts): ReadonlySet<string> {
   const methods = services.flatMap(({ service }) => service.methods);
   const streams = methods.filter(({ methodKind }) => methodKind === "server_streaming");
   return new Set(streams.map(({ name, parent }) => `/${parent.typeName}/${name}`));
 }
 
-/** Returns the configured header fields of every response. */
 function headersOf({ tlsCertFile, trustProxy, hstsMaxAgeMs }: Config): SecurityHeaders {
   return securityHeaders({ tls: tlsCertFile !== undefined, trustedProxies: trustProxy, hstsMaxAgeMs });
 }
@@ -185,7 +178,7 @@ function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { serv
   return router;
 }
 
-/** Records that the call has passed the request gate and that its message is read next. */
+/** Called when a call has passed the request gate. Its message is read next. */
 function passed(context: HandlerContext): undefined {
   refuseUnknownEncoding(context);
   beginReading(context.values);
@@ -226,10 +219,7 @@ function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts
   };
 }
 
-/**
- * The HTTP layer needs no limits of its own: overload control decides which calls are accepted, and the listener limits the time of a
- * body.
- */
+/** The HTTP layer needs no limits of its own: overload control decides which calls are accepted, and the listener times bodies. */
 const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
 
 /** Serves the JSON routes of an API, which the contract's annotations define, and passes all other requests to `rpc`. */

@@ -1,4 +1,4 @@
-/** Both APIs over one domain: the same store, tokens, limits and audit. */
+/** Creates both APIs over the same store, tokens, limits and audit. */
 
 import type { OverloadControl } from "../api/limits/overload.ts";
 import { createRateLimits } from "../api/limits/rate-limit.ts";
@@ -45,10 +45,9 @@ type Deps = {
   readonly audit: Audit;
   readonly entropy: Entropy;
   readonly ring: KeyRing;
-  /** The RSA keys of security event tokens; undefined if the key ring signs them. */
+  /** Undefined if the key ring signs security event tokens. */
   readonly eventKeys: EventKeyFile | undefined;
   readonly access: AdminAccess;
-  /** The store, with a limit on the commands that wait for it. */
   readonly store: SessionStore;
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
@@ -57,7 +56,6 @@ type Deps = {
   readonly signals: PollerDeps | undefined;
   readonly signIns: SignInRecords;
   readonly feed: Pick<RevocationFeed, "watch" | "watchHere" | "state">;
-  /** The `iss` of access tokens. */
   readonly issuer: string;
 };
 
@@ -122,14 +120,13 @@ export function createApis(deps: Deps): Apis {
   };
 }
 
-/** Returns the configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
+/** Undefined if there are no streams of the Shared Signals Framework (SSF). */
 function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlace | undefined {
   return signals === undefined || config.signalsUrl === undefined
     ? undefined
     : { issuer, url: config.signalsUrl, forInterop: eventKeys !== undefined };
 }
 
-/** Returns the options that both APIs take. */
 function shared(deps: Deps, statusLists: StatusLists | undefined) {
   const { config, log, metrics, audit, entropy, ring, eventKeys, store, storeKind, overload, issuer, telemetry } = deps;
   return {
@@ -158,7 +155,6 @@ function shared(deps: Deps, statusLists: StatusLists | undefined) {
   };
 }
 
-/** Makes status lists, which follow the feed until `signal` is aborted. */
 function openStatusLists({ config, feed, issuer, ring }: Deps, signal: AbortSignal): StatusLists {
   const revoked = new RevokedIndices({ feed, wallClock: systemClock, clock: steadyClock, signal });
   const signClaims = createClaimsSigner(ring);
@@ -170,15 +166,8 @@ function sessionsForVisitors({ config, issuer }: Deps, common: ReturnType<typeof
   const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
   return async ({ subject, userAgent, address }) => {
     const client = { userAgent, ipAddress: address() ?? "", displayName: "API reference" };
-    const wanted = {
-      subject,
-      clientId: issuer,
-      audience: issuer,
-      claims: "{}",
-      client,
-      idleTimeoutMs,
-      absoluteLifetimeMs,
-    };
+    const times = { idleTimeoutMs, absoluteLifetimeMs };
+    const wanted = { subject, clientId: issuer, audience: issuer, claims: "{}", client, ...times };
     const created = await create({ ...common, maxSessionsPerSubject }, wanted, { address, adminName: "docs" });
     if (!created.ok) return undefined;
     const { accessToken, refreshToken, secondsLeft, session } = created;

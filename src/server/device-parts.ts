@@ -1,4 +1,3 @@
-/** Creates device binding and DPoP from the configuration. */
 import { deviceCookie } from "../api/public/device-cookie-headers.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
 import type { DpopParts } from "../api/public/dpop.ts";
@@ -15,13 +14,10 @@ import { RecentlyUsed } from "../verifier/recently-used.ts";
 
 type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" | "reuseIntervalMs" | "allowedOrigins">;
 
-/** How long a challenge is valid, in lives of a device cookie. A browser keeps a challenge from one renewal of the cookie to the next. */
+/** A challenge is valid for this many lives of a device cookie, because a browser keeps it from one renewal to the next. */
 const CHALLENGE_LIVES = 2;
 
-/**
- * The number of sessions whose device key is cached. It equals the number of keys that a rate limit counts, because the refresh limit
- * counts requests with the session's device key apart from others.
- */
+/** As many as a rate limit counts, because the refresh limit counts requests with the session's device key apart from others. */
 const MAX_SESSION_KEYS = 50_000;
 
 export function createDeviceBinding(

@@ -1,5 +1,3 @@
-/** Records what happens to sessions, records what other instances have left unrecorded, and finds expired sessions. */
-
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import { steadyClock } from "../platform/clock/steady.ts";
@@ -10,12 +8,12 @@ import { createEventRecorder, type EventRecorder } from "../session/record-event
 import { systemClock } from "../session/time.ts";
 import type { Entropy } from "../tokens/random.ts";
 
-/** How long an operation of the store may take, in timeouts of one command: it may run several scripts, and wait for replicas after each. */
+/** An operation of the store may take this many timeouts of a command: it may run several scripts, and wait for replicas after each. */
 const COMMANDS_PER_STEP = 20;
 
 const ID_BYTES = 4;
 
-/** Returns the time of a steady clock that includes the sleep of this machine, because other instances may be awake during it. */
+/** Includes the time in which this machine sleeps, because other instances may be awake then. */
 function steady(): number {
   steadyClock.refresh();
   return steadyClock();
@@ -40,7 +38,6 @@ export function openEventRecorder(
   });
 }
 
-/** Makes this instance look for sessions that have expired. */
 export function openExpiry(store: Pick<SessionStore, "expire">, audit: Audit, log: Logger): Expiry {
   const onError = (err: unknown) =>
     log.warn({ event: "expiry_delayed", err }, "expired sessions cannot be looked for until the store responds");

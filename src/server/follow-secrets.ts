@@ -1,4 +1,3 @@
-/** Follows the key ring, ADMIN_TOKENS_FILE and SIGNALS_RSA_KEY_FILE while the service runs, and logs their changes and faults. */
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
@@ -11,10 +10,8 @@ const KEY_RING_GONE =
   "without the file would log everybody out";
 
 /**
- * Starts to follow the files. When a key is revoked or an admin credential is withdrawn, watchers of the revocation feed get a batch at
- * once.
- *
- * @returns a function that stops following the files
+ * Follows the files and logs their changes and faults. When a key is revoked or an admin credential is withdrawn, watchers of the
+ * revocation feed get a batch at once. @returns a function that stops following
  */
 export function followSecrets(
   ring: KeyRing,

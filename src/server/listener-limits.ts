@@ -1,14 +1,11 @@
-/**
- * Computes how many connections and bodies each listener accepts, so that together they never exhaust the files that the process may
- * open, nor the memory of its container.
- */
+/** Computes how many connections and bodies each listener accepts, so that they exhaust neither the open files nor the memory. */
 import { OAuthService } from "../../gen/auth/v1/oauth_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import type { Config } from "../config/config.ts";
 import { ADDRESS_SHARE, type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../listener/limits.ts";
 import { affordable, type Resources } from "../listener/resources.ts";
 
-/** How many connections are reserved for the admin API, whatever happens on the public one. */
+/** How many connections are reserved for the admin API. */
 const ADMIN_CONNECTIONS = 1_000;
 const MAX_PENDING_BODIES = 2_000;
 

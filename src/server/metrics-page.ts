@@ -13,10 +13,7 @@ const UNAUTHENTICATED: Page = {
 };
 const NOT_ALLOWED: Page = { status: 403, type: "text/plain", body: "not allowed\n" };
 
-/**
- * @param access requires a credential with the scope `metrics`; undefined means that every client which reaches the listener may read the
- * page
- */
+/** @param access requires a credential with the scope `metrics`; if it is undefined, every client of the listener may read the page */
 export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): Render {
   const current = shareWhileSent(async () => {
     const { type, body } = await metrics.expose();

@@ -3,15 +3,12 @@ import type { ConnectRouter, ConnectRouterOptions, ServiceImpl } from "@connectr
 import type { RouteTable } from "connect-http-routes";
 import type { ValidatedService } from "../api/interceptors/request-validation.ts";
 
-/** A service of an API. */
 export type OfferedService = ValidatedService & {
-  /** Adds the service to a router. */
   readonly register: (router: ConnectRouter) => unknown;
   /** The JSON routes of the service, if it has any. */
   readonly table: RouteTable | undefined;
 };
 
-/** Describes a service of an API. @param table its JSON routes, if it has any */
 export function offer<Service extends DescService>(
   service: Service,
   rules: ValidatedService["rules"],

@@ -1,5 +1,3 @@
-/** Opens the parts that report the ends of sessions: the revocation feed, and signals. */
-
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
@@ -24,7 +22,6 @@ import type { Entropy } from "../tokens/random.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";
 import { createClaimsSigner } from "../tokens/signed-claims.ts";
 
-/** Opens the revocation feed of this instance, under a name that no other process has. */
 export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, log: Logger): RevocationFeed {
   const onError = (err: unknown) =>
     log.error(
@@ -47,27 +44,20 @@ type SignalParts = {
 
 type Signals = {
   readonly management: PollerDeps;
-  /** Called when the store is available. */
   start(): void;
   /** Sends no further signals from now on. */
   beginStop(): void;
-  /** Resolves when all signals that are being sent have been sent or have failed. */
+  /** Resolves when the last signals have been sent or have failed. */
   close(): Promise<void>;
 };
 
-/**
- * How long a receiver of signals may take to respond, in ms. A shorter SHUTDOWN_TIMEOUT applies as well, because the process waits that
- * long for all requests when it stops.
- */
+/** How long a receiver may take to respond, in ms. A shorter SHUTDOWN_TIMEOUT applies as well: the process waits no longer for requests. */
 const MAX_SEND_MS = 10_000;
 const MIN_SEND_MS = 1_000;
-/**
- * How often secrets that were encrypted with an earlier key are encrypted again, and unfinished work of killed instances is completed, in
- * ms. This is frequent compared with the life of a retired key.
- */
+/** How often unfinished work of killed instances is completed, and secrets under an earlier key are encrypted again, in ms. */
 const MAINTENANCE_MS = 60_000;
 
-/** Opens signals. Returns undefined if SIGNALS is off. */
+/** Returns undefined if SIGNALS is off. */
 export function openSignals(
   store: StoreWithSignals,
   metrics: Pick<Metrics, "signalSent">,
@@ -116,7 +106,7 @@ export function openSignals(
   };
 }
 
-/** Returns the function that signs: with the RSA keys for security event tokens if there are any, and with the key ring otherwise. */
+/** If there are RSA keys, they sign security event tokens. The key ring signs all other tokens. */
 function signerOf({ ring, eventKeys }: SignalParts): SignClaims {
   const signByRing = createClaimsSigner(ring);
   if (eventKeys === undefined) return signByRing;

@@ -1,5 +1,3 @@
-/** Opens both listeners, with their configured limits and certificates. */
-
 import { stallTolerances } from "../api/limits/stall.ts";
 import type { Config } from "../config/config.ts";
 import { AuthoritiesFault, type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
@@ -14,7 +12,6 @@ import { startError } from "./start-error.ts";
 export type Listeners = {
   readonly public: Listener;
   readonly admin: Listener;
-  /** Stops following the certificate files. */
   readonly stopFollowing: () => void;
 };
 

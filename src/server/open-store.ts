@@ -1,4 +1,3 @@
-/** Opens the store (Redis if REDIS_URL is set, otherwise the embedded one), and the overload control in front of it. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createOverloadControl, type OverloadControl } from "../api/limits/overload.ts";
@@ -12,8 +11,8 @@ import type { StoreWithSignals } from "../signals/ports.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
 /**
- * How long an ended session is remembered after its last access token has expired, in ms. Clocks of verifiers may be slow, and a response
- * with an access token may still have been on its way.
+ * How long an ended session is remembered after its last access token has expired, in ms: clocks of verifiers may be slow, and a response
+ * may have been on its way.
  */
 const MARKER_SLACK_MS = 60_000;
 
@@ -21,7 +20,7 @@ export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store:
 
 export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
 
-/** Loads the Redis store, only if it is used, so that a start with the embedded store stays fast. */
+/** The Redis store is loaded only if it is used, so that a start with the embedded store stays fast. */
 export const loadRedisStore = () => import("../store/redis/store.ts");
 
 export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
@@ -67,7 +66,7 @@ export function openOverloadControl(config: Config, log: Logger, metrics: Metric
   const overload = createOverloadControl({
     ...config.overload,
     reuseIntervalMs: config.reuseIntervalMs,
-    // The limit is half of the command timeout, so that a call that is accepted just below the limit still gets its response.
+    // A call that is accepted just below this limit still gets its response within the command timeout.
     maxStoreDelayMs: config.redisCommandTimeoutMs / 2,
     onRefused: overloadReport(log, metrics),
     onReply: metrics.stored,

@@ -1,11 +1,10 @@
-/** Opens OpenTelemetry if it is configured. Otherwise nothing of its SDK is loaded. */
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../observability/telemetry/telemetry.ts";
 import { startError } from "./start-error.ts";
 
-/** @throws StartError if its libraries, which are optional, are not installed */
+/** Loads the SDK only if it is configured. @throws StartError if the libraries, which are optional, are not installed */
 export async function openTelemetry(config: Config, metrics: Metrics, log: Logger): Promise<Telemetry | undefined> {
   if (config.telemetry === undefined) return undefined;
   try {

@@ -1,5 +1,3 @@
-/** The public API: for browsers and apps, over RPC and over JSON routes. */
-
 import { OAuthServiceRoutes } from "../../gen/auth/v1/oauth_http.ts";
 import { OAuthService } from "../../gen/auth/v1/oauth_pb.ts";
 import { OAuthServiceRules } from "../../gen/auth/v1/oauth_rules.ts";
@@ -30,7 +28,7 @@ import { type OfferedService, offer } from "./offered-service.ts";
 
 type Deps = ApiDeps &
   OAuthServiceDeps & {
-    /** What the sign-in on the reference page needs; undefined if the page offers no sign-in. */
+    /** Undefined if the reference page offers no sign-in. */
     readonly signIn?: SignInDeps | undefined;
     /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
     readonly streams?: StreamPlace | undefined;
@@ -38,7 +36,6 @@ type Deps = ApiDeps &
     readonly statusLists?: Pick<StatusLists, "get"> | undefined;
   };
 
-/** Returns a responder that sends one of the errors in docs/errors.md to any request. */
 function always(code: ErrorCode): Responder {
   const body = JSON.stringify(envelope(code));
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
@@ -53,7 +50,6 @@ const PERMISSIONS: Record<MissingPermission, string> = {
   cross_site: "COOKIE_SAMESITE=None",
 };
 
-/** Returns the offered routes that are served without RPC. */
 function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">): Route {
   const signInRoutes = signIn && signInRoute(signIn);
   const unavailable = always("E503_UNAVAILABLE");

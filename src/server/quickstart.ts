@@ -1,12 +1,8 @@
-/** Decides whether the service was started only to try it out, so that its reference page may offer a sign-in. */
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
 
-/**
- * Returns whether the reference page may offer to sign in: with the embedded store, only for this machine, and with no setting of a
- * deployment.
- */
+/** Returns whether the service was started only to try it out: on the embedded store, for this machine, and not as in a deployment. */
 export function mayOfferSignIn(config: Config): boolean {
   const { redis, docs, host, tlsCertFile, trustProxy, issuer, audiences, allowedOrigins, cookie } = config;
   const isDeployed =
@@ -26,7 +22,7 @@ function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Returns a URL in the form that a client on this machine can use, because clients cannot connect to the wildcard address. */
+/** Replaces the wildcard address, to which clients cannot connect. */
 function near(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
@@ -36,12 +32,11 @@ type Quickstart = {
   readonly adminUrl: string;
   readonly tokenFile: string;
   readonly cookieName: string;
-  /** The key for signing in on the reference page (pages/reference/sign-in.ts). */
+  /** The key for signing in on the reference page. */
   readonly docsKey: string | undefined;
   readonly console: boolean;
 };
 
-/** Returns the text that is printed after the ready line of a service with the embedded store, with commands to paste. */
 export function quickstart(given: Quickstart): string {
   const { tokenFile: adminTokenFile, cookieName, docsKey } = given;
   const [publicUrl, adminUrl] = [near(given.publicUrl), near(given.adminUrl)];

@@ -1,9 +1,6 @@
 /**
- * Serves some requests to itself before the service is ready, so that the first callers do not wait for what the first
- * requests compile and create: handlers, JSON codecs, statements, signing.
- *
- * All parts are the real ones, except those with visible effects: the store is a database in memory, the admin token is one that
- * nobody else has, and nothing is logged, counted or recorded.
+ * Serves some requests to itself before the service is ready, because the first requests of a process are slow. The parts are real, except
+ * those with visible effects: the store is in memory, nobody has the admin token, and nothing is logged or counted.
  */
 import { createServer } from "node:http";
 import { duplexPair } from "node:stream";
@@ -30,7 +27,7 @@ type Deps = {
 
 const ADMIN = "/auth.admin.v1.SessionAdminService";
 
-/** The settings of the rehearsal. It must succeed, so it has no limits that could refuse a valid request, and no status lists. */
+/** The rehearsal must succeed, so it has no limits that could refuse a valid request. */
 const UNLIMITED = {
   rateLimits: { refresh: undefined, failures: undefined, create: undefined },
   overload: { maxWaiting: 0, maxLoopDelayMs: 0 },
@@ -40,7 +37,7 @@ const UNLIMITED = {
   statusList: false,
 };
 
-/** Runs the rehearsal. It never rejects: without it the start continues, only without the benefit. Failures are logged as bugs. */
+/** Never rejects. Failures are logged as bugs, and the start continues. */
 export async function rehearse({ config, ring, entropy, log }: Deps): Promise<void> {
   try {
     const silent = createSilentLog();
@@ -112,7 +109,7 @@ type Call = (
   body?: object,
 ) => Promise<{ readonly body: string; readonly cookies: readonly string[] }>;
 
-/** Returns a client that calls a handler over a connection in memory, a new one for each request. */
+/** Returns a client that calls a handler over a new connection in memory for each request. */
 function callsOf(handler: Handler): Call {
   const server = createServer(handler);
   return async (method, path, expected, headers, body) => {

@@ -1,4 +1,3 @@
-/** Runs the service process: reads the environment, starts the service, and stops it at a signal. */
 import { type Config, ConfigError, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
@@ -10,7 +9,7 @@ import { supervise } from "../workers/supervise.ts";
 import { type Service, start } from "./start.ts";
 import { StartError, startError } from "./start-error.ts";
 
-/** If a signal arrives again within this time, in ms, it counts as the same order to stop, passed on by a parent process. */
+/** A signal that arrives again within this time, in ms, is the same order to stop, passed on by a parent process. */
 const SAME_ORDER_MS = 500;
 /** How long a stalled reader of the output may delay the end of the process, in ms. */
 const LAST_WORDS_TIMEOUT_MS = 1000;
@@ -35,7 +34,6 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     let first: { readonly signal: string; readonly atMs: number } | undefined;
     const stop = (signal: string) => {
       const nowMs = performance.now();
-      // A supervisor may signal this process and its parent, which passes the signal on. That is one order to stop, not two.
       if (first?.signal === signal && nowMs - first.atMs < SAME_ORDER_MS) return;
       const manner = first === undefined && signal === "SIGTERM" ? "drain" : "now";
       first ??= { signal, atMs: nowMs };
@@ -90,12 +88,11 @@ function faultsOf(error: unknown, env: Environment): readonly string[] {
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }
 
-/** Supervises workers. @throws StartError */
+/** @throws StartError */
 async function superviseWorkers(config: Config, deps: Parameters<typeof supervise>[1]): Promise<Pick<Service, "stop">> {
   const { host, port, adminHost, adminPort, workers } = config;
   try {
-    // Workers share their ports with any process of this user, so a port that another service uses would go unnoticed. Opening the ports
-    // exclusively before shows whether they are free.
+    // Workers share their ports with any process of this user. Opening the ports exclusively first shows whether they are taken.
     await (await openListener("public", host, port)).close(0);
     await (await openListener("admin", adminHost, adminPort)).close(0);
     return await supervise(workers, deps);

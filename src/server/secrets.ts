@@ -1,4 +1,3 @@
-/** Opens the files with the service's own secrets. If a file cannot be used, the error contains the remedy. */
 import { mkdir } from "node:fs/promises";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
@@ -27,7 +26,7 @@ export async function prepareDataDir(config: Config): Promise<void> {
   }
 }
 
-/** Opens the key ring. @throws StartError */
+/** @throws StartError */
 export function openKeyRing({ redis, keysFile, signingAlgorithm: alg, dataDir }: Config): Promise<KeyRing> {
   const hasSessions = () => holdsSessions(embeddedFile({ dataDir }), systemClock);
   const opening =
@@ -41,7 +40,7 @@ export async function openEventKeys(config: Config): Promise<EventKeyFile | unde
   return path === undefined ? undefined : loadEventKeys(path).catch(refusing("SIGNALS_RSA_KEY_FILE"));
 }
 
-/** Opens the credentials of the admin API. @throws StartError */
+/** @throws StartError */
 export async function openAdminAccess(config: Config): Promise<FollowedAdminAccess> {
   const fullTokens = config.adminTokens?.map((token, index) => ({ name: `ADMIN_TOKENS[${index}]`, token }));
   try {
@@ -57,11 +56,7 @@ async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {
   return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token };
 }
 
-/**
- * Returns a function that throws the StartError for an error about a variable.
- *
- * @param Complete the class of errors whose text names the file already, so that the variable is left out
- */
+/** @param Complete the class of errors whose text names the file already, so that the variable is left out */
 const refusing =
   (variable: string, Complete?: abstract new (...given: never[]) => Error) =>
   (error: unknown): never => {

@@ -1,4 +1,3 @@
-/** The composition root. No other directory of src imports all the others. */
 import type { Config } from "../config/config.ts";
 import { warmUp } from "../listener/warm-up.ts";
 import { createAudit } from "../observability/audit.ts";
@@ -36,10 +35,8 @@ type ProcessDeps = {
 } & Partial<Pick<WorkerParts, "joinsOthers" | "ofAll" | "callSupervisor">>;
 
 /**
- * Starts the service. Resolves when it is ready and has reported that on `out`. While the store is not available, the listeners are open
- * and respond with E503_UNAVAILABLE.
- *
- * @throws StartError
+ * Resolves when the service is ready and has reported that on `out`. While the store is not available, the listeners respond with
+ * E503_UNAVAILABLE. @throws StartError
  */
 export async function start(config: Config, deps: ProcessDeps): Promise<Service> {
   const { log, logCounts, out, joinsOthers = false, ofAll = (own) => own, callSupervisor } = deps;
@@ -55,7 +52,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
-  // A worker that starts beside running workers opens its port only after its store. Until then the running workers get all connections.
+  // A worker that starts beside others opens its port only after its store. Until then the other workers get all connections.
   const early = joinsOthers ? await openStore(config, log) : undefined;
   if (early !== undefined) await waitForStore(early.store, log);
   const listeners = await openListeners(config, log, metrics);

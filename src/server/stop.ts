@@ -8,9 +8,9 @@ type Deps = {
   readonly drainDelayMs: number;
   readonly shutdownTimeoutMs: number;
   readonly listeners: readonly Pick<Listener, "close">[];
-  /** Called first: load balancers must notice that this instance stops. */
+  /** Called first, so that load balancers notice that this instance stops. */
   readonly onDrain: () => void;
-  /** Called when requests that wait for something must end. These are mostly streams. */
+  /** Called when streams and other requests that wait must end. */
   readonly onDrained: () => Promise<void>;
   /** Called when no connection is left. */
   readonly onClosed: () => Promise<void>;
@@ -31,8 +31,7 @@ export function createStop(deps: Deps): (manner: StopMode) => Promise<void> {
     clearTimeout(delay);
     await deps.onDrained();
     isClosing = true;
-    // Idle connections stay open for a further drain delay, because a client that has kept a connection open may still send a request on
-    // it.
+    // Idle connections stay open for a further drain delay, because clients may still send requests on them.
     await Promise.all(close(isHurried ? 0 : drainDelayMs));
     await deps.onClosed();
   }
