@@ -143,9 +143,7 @@ export function createRenewal(
     return outcome;
   }
 
-  /**
-   * Obtains a token. Concurrent calls share one request. It never rejects. @param replacement whether a service refused the current token
-   */
+  /** Obtains a token. Concurrent calls share one request. It never rejects. @param replacement whether a service refused the last token */
   async function renew(replacement?: boolean): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;
     const { signal } = waiters;

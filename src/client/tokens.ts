@@ -34,7 +34,8 @@ export function freshToken({ access }: StoredTokens, timeMs: number, refused?: s
 
 /**
  * Returns another access token than the refused one: one that another process has stored, or a new one. If the service cannot be reached,
- * the stored token is returned while it is valid. @throws SessionEnded, SessionUnavailable
+ * the stored token is returned while it is valid.
+ * @throws SessionEnded, SessionUnavailable
  */
 export async function refreshTokens(deps: Deps, refused: string | undefined): Promise<string> {
   const { store, now } = deps;

@@ -12,7 +12,6 @@ import { FailureError, failures } from "./response/failure.ts";
 import { isJson, isJsonLines } from "./response/negotiation.ts";
 import type { Binding } from "./routes/matcher.ts";
 
-/** The messages of a request stream. */
 export interface RequestStream {
   /** The messages. Each is read from the body when it is asked for. */
   readonly messages: AsyncIterable<Message>;
@@ -24,7 +23,8 @@ export interface RequestStream {
 
 /**
  * Reads a request stream: newline-delimited JSON, the elements of a JSON array, size-delimited messages of a codec, or the pieces of a
- * google.api.HttpBody. Path and query belong to each message. @throws FailureError for a content type that is none of these
+ * google.api.HttpBody. Path and query belong to each message.
+ * @throws FailureError for a content type that is none of these
  */
 export function openRequestStream<Source>(
   exchange: Exchange<Source>,

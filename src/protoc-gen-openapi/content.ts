@@ -32,7 +32,6 @@ export function requestStreamOf(schema: Schema, others: MediaTypes): JsonObject 
   };
 }
 
-/** Describes the content of a stream of responses. */
 export function responseStreamOf(schema: Schema, others: MediaTypes): JsonObject {
   return {
     "application/x-ndjson": { schema },

@@ -10,7 +10,6 @@ import { isRequired } from "./rules.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
-/** Describes one binding of an RPC as an operation. */
 export function describeOperation(
   method: DescMethod,
   route: Route,

@@ -61,7 +61,6 @@ export class Schemas {
     }
   }
 
-  /** Describes a map with values of the given schema. */
   map(field: DescField & { fieldKind: "map" }, value: Schema): Schema {
     const names = { ...keySchema(field.mapKey), ...mapKeyKeywords(field) };
     const propertyNames = Object.keys(names).length > 0 ? names : undefined;

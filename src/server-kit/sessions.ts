@@ -65,7 +65,8 @@ export type Authentication = {
 export interface ServerSessions {
   /**
    * Determines who is signed in, and refreshes if the access token is absent or about to expire. Call it before the first byte of the
-   * response, and send `responseHeaders`. It never rejects. @param address the network address of the request's sender
+   * response, and send `responseHeaders`. It never rejects.
+   * @param address the network address of the request's sender
    */
   authenticate(request: PageRequest, address?: string): Promise<Authentication>;
   /** Returns who is signed in, by the headers `forward` that `authenticate` returned. It calls no service, so any code may use it. */

@@ -12,10 +12,7 @@ export type AdminClientOptions = Pick<
   "adminUrl" | "adminToken" | "nodeOptions" | "policy" | "transport" | "interceptors"
 >;
 
-/**
- * Returns a client of the admin API over the transport that `connect` creates; undefined without `adminUrl` and `transport`. @throws
- * TypeError
- */
+/** Returns a client of the admin API over what `connect` creates; undefined without `adminUrl` and `transport`. @throws TypeError */
 export function createClientBy(
   options: AdminClientOptions,
   connect: (adminUrl: string, interceptors: Interceptor[]) => Transport,

@@ -7,9 +7,7 @@ export type { AdminClientOptions } from "./admin-api.ts";
 /** Pings detect a dead connection, which would stay unnoticed while the stream is idle. */
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
 
-/**
- * Returns a client of the admin API that works until `signal` is aborted; undefined without `adminUrl` and `transport`. @throws TypeError
- */
+/** Returns a client of the admin API until `signal` is aborted; undefined without `adminUrl` and `transport`. @throws TypeError */
 export function createAdminClient(options: AdminClientOptions, signal: AbortSignal): AdminClient | undefined {
   return createClientBy(options, (baseUrl, interceptors) => {
     const sessionManager = new ClientSessions(baseUrl, PING, options.nodeOptions);

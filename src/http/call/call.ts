@@ -96,7 +96,6 @@ export class Call implements HandlerContext {
     this.#controller?.abort(this.#reason);
   }
 
-  /** The context values that the implementation received. */
   get lastValues(): ContextValues {
     return this.#lastValues;
   }

@@ -37,7 +37,6 @@ export interface Exchange<Source> {
   send(status: number, lines: string[], content: string | Uint8Array | undefined): void;
   /** Ends the exchange with 500 and no content, for failures that cannot be encoded. Never throws. */
   sendServerError(): void;
-  /** Starts a streamed response. */
   stream(status: number, lines: string[]): ResponseStream;
 }
 

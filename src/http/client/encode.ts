@@ -16,7 +16,6 @@ export interface EncodedRequest {
   readonly body: string | Uint8Array | undefined;
 }
 
-/** A body that `fetch` accepts. */
 export type FetchBody = NonNullable<RequestInit["body"]>;
 
 /** Fields of google.api.HttpBody. */

@@ -14,7 +14,8 @@ const LINES = "application/x-ndjson";
 
 /**
  * Encodes a stream of requests, with path, query and content type of the first message. If `fetch` cannot send a stream, all messages
- * are collected first. @throws ConnectError if a later message has another path or query
+ * are collected first.
+ * @throws ConnectError if a later message has another path or query
  */
 export async function encodeStream(
   method: DescMethod,

@@ -18,7 +18,8 @@ export interface RequestCodec {
   /** Whether a codec can decode the body. A `MessageCodec` decodes only bodies that are messages. */
   accepts(codec: ContentCodec): boolean;
   /**
-   * Decodes a request. @throws BadInput
+   * Decodes a request.
+   * @throws BadInput
    * @param query the raw query, without the question mark
    * @param codec the codec of the body; undefined for JSON
    */

@@ -16,7 +16,6 @@ import type { Route } from "../routes/model.ts";
 import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
 import { jsonTextOf } from "./json-text.ts";
 
-/** The content of a response. */
 export interface Payload {
   readonly contentType: string;
   readonly content: string | Uint8Array;

@@ -9,7 +9,6 @@ export interface GrpcForm {
   readonly isWeb: boolean;
   /** Whether messages are in the binary form of protobuf; otherwise they are JSON. */
   readonly binary: boolean;
-  /** The content type of the response. */
   readonly contentType: string;
 }
 

@@ -76,7 +76,6 @@ export function codecFor(
   return best;
 }
 
-/** Whether a media range accepts any type. */
 export function isAnyType(range: string): boolean {
   return range === "*/*" || range === "application/*";
 }

@@ -8,14 +8,18 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 
-/** Reads a serialized FileDescriptorSet. @throws Error if the bytes are not one, or if it lacks a file that another one imports */
+/**
+ * Reads a serialized FileDescriptorSet.
+ * @throws Error if the bytes are not one, or if it lacks a file that another one imports
+ */
 export function readDescriptorSet(bytes: Uint8Array): FileRegistry {
   return createRegistryOf(fromBinary(FileDescriptorSetSchema, bytes).file);
 }
 
 /**
  * Makes a registry in which each file comes after those that it imports. Fields without a JSON name get the default name: protoc leaves it
- * out of descriptors that it embeds in Python, Java, C#, C++ and PHP. @throws Error if a file is missing that another one imports
+ * out of descriptors that it embeds in Python, Java, C#, C++ and PHP.
+ * @throws Error if a file is missing that another one imports
  */
 export function createRegistryOf(files: readonly FileDescriptorProto[]): FileRegistry {
   for (const { messageType } of files) messageType.forEach(nameFields);

@@ -42,7 +42,8 @@ const NO_BINDINGS: readonly Binding[] = [];
 
 /**
  * Makes a matcher of tables. Precedence is literal, then `*`, then `**`, segment by segment from the left, with full backtracking among
- * the routes of the request's method. @throws Error if two routes match the same requests; its text names both
+ * the routes of the request's method.
+ * @throws Error if two routes match the same requests; its text names both
  */
 export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegmentDecoding = "except-slash"): Matcher {
   const exact = new Map<string, { method: string; match: Match }[]>();

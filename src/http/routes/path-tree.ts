@@ -15,7 +15,8 @@ export interface Path {
 }
 
 /**
- * Splits a path; undefined if a segment is empty (as after a trailing slash), which no route matches. @param escaped whether it has escapes
+ * Splits a path; undefined if a segment is empty (as after a trailing slash), which no route matches.
+ * @param escaped whether it has escapes
  */
 export function parsePath(path: string, escaped: boolean): Path | undefined {
   const raw: string[] = [];
@@ -47,7 +48,6 @@ class Node {
 
 const newNode = (): Node => new Node();
 
-/** The route that a search found. */
 export interface Found {
   readonly route: Route;
   /** The length, in characters, of the verb and its colon in the raw last segment; 0 without a verb. */

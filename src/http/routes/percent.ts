@@ -10,7 +10,6 @@ export class MalformedEscape extends ExpectedError {
 const SLASH = /%2[Ff]/;
 const RESERVED = /%(?:2[1346789ABCFabcf]|3[ABDFabdf]|40|5[BDbd])/;
 
-/** Decodes every escape. */
 export function decodeAll(raw: string): string {
   if (!raw.includes("%")) return raw;
   try {

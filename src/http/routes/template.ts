@@ -1,6 +1,5 @@
 import { decodeAll, encodeLiteral } from "./percent.ts";
 
-/** A parsed path template. */
 export interface Template {
   /** `*`, `**`, or a literal in canonical percent-encoding, so that a literal never equals `*`. */
   readonly segments: readonly string[];

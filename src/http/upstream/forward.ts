@@ -66,7 +66,6 @@ interface Upstream {
   readonly metadataOf: (context: HandlerContext) => [string, string][];
 }
 
-/** Creates the implementation of a streaming RPC. */
 function forwardStreaming({ transport, options, metadataOf }: Upstream, method: DescMethodStreaming) {
   const { responseHeaders } = options;
   async function* stream(inputs: AsyncIterable<Message>, context: HandlerContext): AsyncGenerator<Message> {
@@ -103,7 +102,6 @@ function forwardStreaming({ transport, options, metadataOf }: Upstream, method: 
   }
 }
 
-/** Creates the implementation of a unary RPC. */
 function forwardUnary({ transport, options, metadataOf }: Upstream, method: DescMethodUnary) {
   const { defaultTimeoutMs = DEFAULT_TIMEOUT_MS, retries = 0 } = options;
   return async (input: Message, context: HandlerContext): Promise<Message> => {

@@ -7,7 +7,6 @@ const CONNECTION_CODES: ReadonlySet<Code> = new Set([Code.Aborted, Code.Canceled
 /** The upstream's timer may fire this much earlier than the timer of this process, in milliseconds, because timers are rounded. */
 const EARLY_MS = 5;
 
-/** The call that failed. */
 interface FailedCall {
   /** The signal of the client's call. Once it is aborted, its reason is the error. */
   readonly signal: AbortSignal;

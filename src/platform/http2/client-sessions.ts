@@ -18,7 +18,6 @@ export type { KeepAliveOptions } from "./client-connection.ts";
 const MAX_CONNECTIONS = 3;
 
 export class ClientSessions {
-  /** The origin of the server. */
   readonly authority: string;
   readonly #nodeOptions: SecureClientSessionOptions | undefined;
   readonly #connections = new Set<ClientConnection>();

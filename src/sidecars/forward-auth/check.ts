@@ -25,7 +25,6 @@ type Target = {
   readonly method: string | undefined;
   /** The host to which the client sent the request, with its port if the client named one. */
   readonly host: string | undefined;
-  /** The path and the query. */
   readonly path: string | undefined;
 };
 /** Decides about a request. It never rejects. */

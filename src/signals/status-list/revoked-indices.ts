@@ -18,7 +18,6 @@ type Revoked = {
 type Deps = {
   readonly feed: Pick<RevocationFeed, "watchHere">;
   readonly wallClock: WallClock;
-  /** A monotonic clock, in ms. */
   readonly clock: Clock;
   readonly signal: AbortSignal;
 };

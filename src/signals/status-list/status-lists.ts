@@ -41,7 +41,6 @@ type Deps = {
   readonly ttlMs: number;
   readonly signClaims: (typ: string, claims: Readonly<Record<string, unknown>>) => string;
   readonly revoked: Pick<RevokedIndices, "revokedUntil" | "knownAt" | "of">;
-  /** A monotonic clock, in ms. */
   readonly clock: Clock;
 };
 

@@ -8,7 +8,6 @@ export type CompactJws = {
   readonly readHeader: () => JsonObject | undefined;
   /** Parses the payload. Returns undefined unless it is a JSON object. */
   readonly readPayload: () => JsonObject | undefined;
-  /** The header segment as it was sent. */
   readonly headerSegment: string;
   readonly input: string;
   readonly signature: Uint8Array<ArrayBuffer>;
