@@ -32,7 +32,7 @@ export function noteOf(origin: Origin | undefined, created?: NewSession): string
   return JSON.stringify(short);
 }
 
-/** An operation that took longer, in ms, returns no endings to record: other instances may have claimed their due records by then. */
+/** If ending sessions takes longer than this, in ms, the caller records no events of it, because other instances may already do so. */
 export const RECORDED_WITHIN_MS = 5_000;
 
 export type DueText = {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { InvalidCursor } from "../../src/session/ports.ts";
-import { parsePosition } from "../../src/store/page.ts";
+import { parsePosition } from "../../src/store/search.ts";
 
 const SID = "A".repeat(23);
 

@@ -4,8 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import type { Clock } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import { CLOCK_TABLE, createStoreClock } from "./clock.ts";
-import { guarded } from "./failure.ts";
 import { MIGRATIONS, openDatabase, whenUnlocked } from "./schema.ts";
+import { guarded } from "./transactions.ts";
 
 /** Returns why the file is incomplete; `absent` if there is no file; undefined if there is no fault. @throws errors of SQLite */
 export function checkDatabase(path: string): string | undefined {
@@ -21,10 +21,8 @@ export function checkDatabase(path: string): string | undefined {
 }
 
 /**
- * Checks that the file has exactly the tables of this service. A trigger, a view or a constraint in a manipulated file could keep sessions
- * from being ended. Returns the fault, as the end of a sentence; undefined if there is none.
- *
- * @throws errors of SQLite
+ * Checks that the file has exactly the tables of this service: a trigger, a view or a constraint in a manipulated file could keep sessions
+ * from being ended. Returns the fault, as the end of a sentence; undefined if there is none. @throws errors of SQLite
  */
 export function schemaFault(path: string): string | undefined {
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });

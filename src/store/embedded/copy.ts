@@ -8,11 +8,8 @@ const LOOK_MS = 100;
 type Work = { readonly path: string; readonly copy: string };
 
 /**
- * Copies a database into a new file, consistently, even while a service writes to it. A separate thread executes this module, because
- * SQLite copies in one call, which blocks its thread.
- *
- * @param onProgress is called with the completed share, from 0 to 1. It is approximate, because the copy may be smaller than the original
- * @throws errors of SQLite
+ * Copies a database into a new file, consistently, even while a service writes to it. A separate thread executes this module: SQLite copies
+ * in one blocking call. @param onProgress is called with the share that is done, about, from 0 to 1 @throws errors of SQLite
  */
 export async function copyDatabase(path: string, copy: string, onProgress: (share: number) => void): Promise<void> {
   const work: Work = { path, copy };

@@ -137,10 +137,7 @@ const VERSION = MIGRATIONS.length;
 const OPEN_TIMEOUT_MS = 5_000;
 const OPEN_RETRY_MS = 25;
 
-/**
- * Opens a database, and tries again while it is locked. SQLite's busy timeout does not apply to the locks for the switch to WAL and for
- * the recovery after a killed process.
- */
+/** Repeats `open` while the file is locked: SQLite's timeout does not apply to the switch to WAL, nor to the recovery after a kill. */
 export function whenUnlocked<T>(open: () => T): T {
   const giveUpAt = performance.now() + OPEN_TIMEOUT_MS;
   for (;;) {
@@ -159,11 +156,7 @@ function isLocked(error: unknown): boolean {
   return code === 5 || code === 6;
 }
 
-/**
- * Opens or creates the file (mode 0600), in directories that are created if need be (0700). If `use` throws, the file is closed again.
- *
- * @throws the errors of SQLite and of the system
- */
+/** Opens or creates the file (mode 0600) and its directories (0700). If `use` throws, the file is closed. @throws errors of SQLite */
 export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
   if (path !== IN_MEMORY) createProtected(path);
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });

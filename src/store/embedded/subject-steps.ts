@@ -71,8 +71,7 @@ export function createStep(
   const under = sql.endOf.get(subject) as EndRow | undefined;
   const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
   const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
-  // Counting stops at this number, because a higher count would change nothing. The sessions beyond the cap would be more than one step
-  // can end, even if all sessions that the step checks for expiry have expired.
+  // Counting stops where a higher count would change nothing: one step could not end enough sessions, even if those it checks have expired.
   const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
   let evicted: SessionId[] = [];
   if (counted + spared >= cap) {

@@ -1,7 +1,6 @@
 /** Reads the sessions of all partitions in order of creation, newest first, by merging the orders of the partitions. */
 import { storeMs } from "../../session/time.ts";
-import type { PagePosition } from "../page.ts";
-import type { Candidate, TakeCandidates } from "../search.ts";
+import type { Candidate, PagePosition, TakeCandidates } from "../search.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import { buffers, listed, sessionId, text } from "./replies.ts";

@@ -20,7 +20,7 @@ const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnava
  *
  * @param needed commands, as lua/permissions.lua takes them
  * @param warn is called with warnings for the operator about a Redis that may be used
- * @throws StoreRefused if the service must not use this Redis, because it could lose data; StoreUnavailable, or the errors of the commands, if that cannot be determined
+ * @throws StoreRefused if Redis must not be used, because it could lose data; StoreUnavailable and others if that cannot be determined
  */
 export async function checkFitness(
   client: Client,

@@ -1,8 +1,7 @@
 /** Lists sessions page by page: those of a subject, or all. */
 import type { Session } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
-import { afterPosition } from "../page.ts";
-import { type Candidate, search, type TakeCandidates } from "../search.ts";
+import { afterPosition, type Candidate, search, type TakeCandidates } from "../search.ts";
 import { entryOf, positionOf, takeInCreationOrder } from "./creation-order.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSubject } from "./partitions.ts";

@@ -15,12 +15,10 @@ import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeoutMs: number };
 
 /**
- * Waits for the replicas.
+ * Waits until enough replicas have received a write to the partition with this tag.
  *
- * @param tag of the partition that was written
- * @param evidence keys, without the tag. At least one of them exists after the write; the list is empty if the write changed nothing
- * @throws StoreUnavailable if too few replicas have received it in time, or if this master lacks the write. The write may persist
- * nevertheless
+ * @param evidence keys without the tag, one of which exists after the write; empty if the write changed nothing
+ * @throws StoreUnavailable if too few replicas have received the write in time, or this master lacks it. The write may persist nevertheless
  */
 type Wait = (tag: string, evidence?: readonly string[]) => Promise<void>;
 

@@ -88,16 +88,10 @@ export function decodeFound(sid: SessionId, reply: unknown): Found {
 
 export function registerKeyOutcome(sid: SessionId, reply: unknown): RegisterKeyOutcome {
   const bytes = buffer(reply);
-  switch (letter(bytes)) {
-    case "l":
-      return { ok: true, session: decodeSession(sid, bytes, RECORD), now: time(bytes) };
-    case "k":
-      return { ok: false, reason: "other_key" };
-    case "o":
-      return { ok: false, reason: "outdated" };
-    default:
-      return notLive(bytes);
-  }
+  const first = letter(bytes);
+  if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD), now: time(bytes) };
+  if (first === "k") return { ok: false, reason: "other_key" };
+  return first === "o" ? { ok: false, reason: "outdated" } : notLive(bytes);
 }
 
 export function unbindOutcome(sid: SessionId, reply: unknown): UnbindOutcome {
@@ -111,14 +105,9 @@ export function unbindOutcome(sid: SessionId, reply: unknown): UnbindOutcome {
 
 export function elevateOutcome(sid: SessionId, reply: unknown): ElevateOutcome {
   const bytes = buffer(reply);
-  switch (letter(bytes)) {
-    case "l":
-      return { ok: true, session: decodeSession(sid, bytes, RECORD) };
-    case "o":
-      return { ok: false, reason: "outdated" };
-    default:
-      return notLive(bytes);
-  }
+  const first = letter(bytes);
+  if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD) };
+  return first === "o" ? { ok: false, reason: "outdated" } : notLive(bytes);
 }
 
 const ENDED = "ended";

@@ -11,12 +11,11 @@ import { createEvents } from "./events.ts";
 import { Expiry } from "./expiry.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
-import { createLogReader } from "./log-reader.ts";
+import { createLogReader, subscribe } from "./log-reader.ts";
 import { FIRST_TAG, tagOf, tagOfSession } from "./partitions.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import { createSessionSteps } from "./session-steps.ts";
 import { createSignalLog } from "./signal-log.ts";
-import { subscribe } from "./subscription.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 
 export type RedisStoreOptions = LinkOptions & {
@@ -26,11 +25,7 @@ export type RedisStoreOptions = LinkOptions & {
   readonly signalsRetentionMs?: number;
 };
 
-/**
- * Connects to Redis, and waits for it no longer than for one command. Until Redis is available, calls fail with StoreUnavailable.
- *
- * @throws StoreRefused if Redis can be reached and must not be used
- */
+/** Connects to Redis, and waits for it as long as for one command. @throws StoreRefused if Redis responds but must not be used */
 export async function createRedisStore(options: RedisStoreOptions): Promise<StoreWithSignals> {
   const link = new Link(options);
   const acknowledge = createAcknowledger(options, link.client);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NodeClock } from "../../../src/store/redis/node-clock.ts";
+import { NodeClock } from "../../../src/store/redis/clocks.ts";
 
 const TIMEOUT = 500;
 
