@@ -82,8 +82,7 @@ export function judgeDevice(
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) {
     if (isGraceOver) return "required";
-    // A DPoP key is not bound to a session that is refreshed by cookie, because the pages of the browser kit cannot make its proofs. Nor is
-    // it bound if the session requires a device key.
+    // A DPoP key is not bound to a session that is refreshed by cookie (the browser kit cannot make its proofs) or requires a device key.
     if (proof === undefined || presentedBy !== "token" || deviceRequired) return "unproven";
     return client === undefined || client === clientId ? "first_proof" : "wrong_client";
   }

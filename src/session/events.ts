@@ -15,7 +15,7 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 /** An event as it is kept and returned: its times are the wall clock's. In a due record the times are the store's. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
-  /** When the event happened, by the clock of the instance that recorded it at once; otherwise when the store acted. */
+  /** When the event happened, by the clock of the instance that recorded it; if that was later, it is the time at which the store acted. */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent for a logout of everyone. */

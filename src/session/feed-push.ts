@@ -1,7 +1,7 @@
 import type { FeedBatch, NextBatch } from "./feed-batches.ts";
 import type { FeedWakes } from "./feed-wakes.ts";
 
-/** Sends a batch to a watcher. Returns a promise if the watcher must wait for it before the next batch. An error ends the watch. */
+/** Sends a batch to a watcher. Returns a promise if the next batch must wait for it. An error that it throws ends the watch. */
 export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
 
 /** A watcher's position in the log, and whether a batch is due for it. */

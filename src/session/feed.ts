@@ -8,8 +8,7 @@
  * of revocations and batches are the store's: they are compared with each other, never with a clock.
  */
 import { ServiceError } from "./errors.ts";
-import { type FeedBatch, FeedBatches, type NextBatch } from "./feed-batches.ts";
-import { FeedLog } from "./feed-log.ts";
+import { type FeedBatch, FeedBatches, FeedLog, type NextBatch } from "./feed-batches.ts";
 import { type Place, pushAtOnce, type TakeBatch } from "./feed-push.ts";
 import { FeedWakes } from "./feed-wakes.ts";
 import type { Revocation } from "./model.ts";

@@ -61,9 +61,7 @@ export interface SessionStore extends SessionEventLog {
 
   /**
    * Refreshes a session: applies the rules of device-binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and
-   * `two_holders` also end the session. A successful rotation moves the idle expiry.
-   *
-   * @param device what the request presents of a device key; undefined means the same as NO_PRESENTATION
+   * `two_holders` also end the session. A successful rotation moves the idle expiry. Without `device` it works as with NO_PRESENTATION.
    */
   rotate(
     sid: SessionId,
@@ -90,34 +88,24 @@ export interface SessionStore extends SessionEventLog {
   /** Returns how many sessions are live. The number is an estimate if an exact count would cost too much. */
   count(): Promise<number>;
 
-  /**
-   * Ends a session: deletes it, marks it as ended, and appends to the revocation log.
-   *
-   * @param holder if present, the session ends only if judgeEnd of device-binding.ts allows it
-   */
+  /** Ends a session: deletes, marks and logs it. @param holder if present, the session ends only if judgeEnd (device-binding.ts) allows it */
   end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome>;
 
   /** Ends the session `target` on behalf of the live session `actor` of the same subject. */
   endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
-  /**
-   * Ends all sessions that `subject` has at this moment, except the session `except`. A session that is created later stays. If the
-   * option `actor` names a session, nothing ends unless that session is live.
-   */
+  /** Ends all present sessions of a subject, except `except`. If the option `actor` names a session, nothing ends unless that is live. */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
 
   /**
-   * Ends every session that was created before `createdBefore`, or all that exist now. A session that is created after this began stays.
+   * Ends every session that was created before `createdBefore`, or all that exist now. Returns the time of creation up to which they ended.
    * This is not one atomic step: if it throws, some sessions may have ended; they are recorded, and the call can be repeated.
-   *
-   * @returns the time of creation up to which the sessions have ended
    */
   revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs>;
 
   /**
-   * Ends a bounded number of sessions that are past their lifetimes (reason `expired`). Each ends once, however many instances look for
-   * them. An instance reserves the part of the store in which it searches. If the instance dies, another instance takes over within half
-   * a minute.
+   * Ends a bounded number of sessions that are past their lifetimes (reason `expired`), each once, however many instances look for them.
+   * An instance reserves the part of the store in which it searches. If it dies, another one takes over within half a minute.
    */
   expire(): Promise<ExpireOutcome>;
 

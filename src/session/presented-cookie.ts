@@ -58,10 +58,7 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
 
 /**
  * Returns the tokens, with that of the newest live session first. If live sessions have different subjects, the request is refused: one
- * of the tokens may be planted, and nothing shows which. Sessions that are not live are ignored. The operation that acts on a session
- * checks again that it is live.
- *
- * @returns a promise only if the store has to be read
+ * of the tokens may be planted, and nothing shows which. It returns a promise only if the store has to be read.
  */
 export function newestFirst(
   store: Pick<SessionStore, "find">,

@@ -25,7 +25,7 @@ const MAX_GAP_MS = 3 * LOOK_MS;
 /** How often this process checks whether it was suspended, in ms. A gap of this length counts as a suspension. */
 const TICK_MS = 1_000;
 const MAX_STALL_MS = 5_000;
-/** The age, in ms, beyond the longest operation of the store at which a due record is taken over. It allows for stalls and for writing. */
+/** How much older than the longest operation of the store a due record must be to be taken over, in ms, to allow for stalls. */
 const PATIENCE_MS = 20_000;
 
 type Deps = {
@@ -90,9 +90,8 @@ class Recorder implements EventRecorder {
     const { lines } = this.#deps;
     const kept = keptOf(event, requester, this.#keeping);
     const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
-    // If this process was suspended, another instance may have claimed the due record of this operation. If memory is full, the event
-    // cannot be kept. In both cases nothing is recorded here: the event is recorded by whichever instance claims the due record, exactly
-    // once.
+    // If this process was suspended, another instance may have claimed this due record; if memory is full, the event cannot be kept. Then
+    // nothing is recorded here: the instance that claims the due record records the event, exactly once.
     if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;

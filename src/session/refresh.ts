@@ -58,11 +58,8 @@ type KeyRequired = Refused & {
 };
 
 /**
- * The browser must try again. Nothing is proven invalid, and nothing was changed.
- *
- * - `device_renewal_skipped`: the browser could not renew its device cookie.
- * - `device_cookie_stale`: a clock was set back, so the browser regards its old device cookie as valid. It renews the cookie when the old
- *   one has expired in the browser.
+ * The browser must try again; nothing was changed. `device_renewal_skipped`: the browser could not renew its device cookie.
+ * `device_cookie_stale`: a clock was set back, and the browser will renew the cookie when the old one has expired by its clock.
  */
 type RenewalDue =
   | { readonly ok: false; readonly reason: "device_renewal_skipped" }
@@ -84,8 +81,7 @@ type TokenRequest = { readonly clientId: string; readonly proof?: KeyProof | und
  *
  * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
  *
- * @param tokenRequest undefined for tokens of a cookie
- * @throws StoreUnavailable if the store cannot decide
+ * @param tokenRequest undefined for tokens of a cookie @throws StoreUnavailable
  */
 export async function refresh(
   deps: Deps,
@@ -143,10 +139,8 @@ export async function refresh(
 }
 
 /**
- * Refuses a refresh before its message is read, if its session has used up its limit. This costs as little as refusing a bad token.
- * Nothing is counted: `refresh` does that.
- *
- * @param presentsDevice whether the request may prove a key. Such requests have a separate limit, which `refresh` checks
+ * Refuses a refresh before its message is read, if its session has used up its limit, at the cost of refusing a bad token. Nothing is
+ * counted. @param presentsDevice whether the request may prove a key: such requests have a limit of their own, which `refresh` checks
  */
 export function refuseOverLimit(
   { refreshLimit, audit }: { readonly refreshLimit: Pick<PeekableRateLimit, "peek">; readonly audit: Audit },

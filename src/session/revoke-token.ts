@@ -7,10 +7,8 @@ import type { RefreshTokens } from "./ports.ts";
 type Deps = Parameters<typeof logout>[0] & Parameters<typeof logoutByCookie>[0] & Parameters<typeof authenticate>[0];
 
 /**
- * Ends the session of an access token, or of a refresh token of any generation (RFC 7009). If the session has already ended, an access
- * token is refused, but a refresh token is no error. A token that is bound to a key needs a proof of that key.
- *
- * @throws StoreUnavailable
+ * Ends the session of an access token, or of a refresh token of any generation (RFC 7009). If the session has already ended, only an
+ * access token is refused. A token that is bound to a key needs a proof of that key. @throws StoreUnavailable
  */
 export async function revokeToken(
   deps: Deps & { readonly refreshTokens: Pick<RefreshTokens, "parse"> },

@@ -100,8 +100,7 @@ export function decide(
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
   const { generation, nonce } = token;
   if (child) {
-    // Rule 2: a child, a token that replaces the confirmed one, is used for the first time. The browser may hold the current child
-    // although another child was used first.
+    // Rule 2: a child is used for the first time. The browser may hold the current child although another child was used first.
     const since = within(childServedAt, reuseIntervalMs) ? childMintedAt : NEVER;
     return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
   }
