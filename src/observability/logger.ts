@@ -51,10 +51,8 @@ const MAX_ENTRIES = 50;
 const suppressors = new WeakMap<Logger, (level: Level, fields: Fields) => boolean>();
 
 /**
- * Counts a line as suppressed if its event has used up its lines of this second. If this returns true, the line must not be logged. Code
- * may call it before it collects further fields of a line, which takes time that matters in a flood of bad credentials.
- *
- * @param fields the fields that the kind of the line depends on
+ * Counts a line as suppressed if its event has used up its lines of this second; then it must not be logged. Code may call this before it
+ * collects all fields of a line, which takes too long in a flood of bad credentials. @param fields those that the line's kind depends on
  */
 export function suppressLine(log: Logger, level: Level, fields: Fields): boolean {
   return suppressors.get(log)?.(level, fields) ?? false;

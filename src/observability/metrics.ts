@@ -106,21 +106,14 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
 
 /** Histograms by two labels. The second label has few values, so each value has a map by the first label. */
 function createDurations(registry: Registry): Pick<Metrics, "handled" | "stored"> {
-  const calls = new FastHistogram(
-    {
-      name: "session_rpc_duration_seconds",
-      help: "Duration of a call until its end, by method and Connect code, whatever the protocol",
-      buckets: BUCKETS,
-    },
-    registry,
+  const histogram = (name: string, help: string) => new FastHistogram({ name, help, buckets: BUCKETS }, registry);
+  const calls = histogram(
+    "session_rpc_duration_seconds",
+    "Duration of a call until its end, by method and Connect code, whatever the protocol",
   );
-  const commands = new FastHistogram(
-    {
-      name: "session_store_duration_seconds",
-      help: "Duration of a command of the store, by operation and whether the store replied",
-      buckets: BUCKETS,
-    },
-    registry,
+  const commands = histogram(
+    "session_store_duration_seconds",
+    "Duration of a command of the store, by operation and whether the store replied",
   );
   const byMethod = new Map<string, Map<string, Series>>();
   const byOperation = { replied: new Map<string, Series>(), lost: new Map<string, Series>() };

@@ -1,6 +1,5 @@
 /**
- * The interfaces that signals need from the store. As in session/ports.ts, each method is one atomic operation and may throw
- * StoreUnavailable.
+ * The interfaces that signals need from the store. Each method is one atomic operation and may throw StoreUnavailable.
  *
  * The log has partitions. While there is a subscription, an operation that ends a session also appends the session's signal to the log of
  * its partition, atomically. So a partition has the signals of a session in order. One instance at a time reads a partition, for all
@@ -76,11 +75,7 @@ export interface SignalLog {
   /** Returns the stored cursors of one subscription, by partition. They are empty if the subscription does not exist. */
   positions(subscription: string): Promise<readonly Cursor[]>;
 
-  /**
-   * Moves the cursor of a polled subscription, as `advance` does, but without a lease, because several instances serve polls.
-   *
-   * @returns false if the cursor is no longer at `from`, or the store has lost the position
-   */
+  /** Works as `advance`, but without a lease, because several instances serve polls. Returns false if the cursor is not at `from`. */
   pass(partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts): Promise<boolean>;
 }
 
@@ -89,11 +84,7 @@ export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt">;
 export type DeliveryCounts = { readonly delivered: number; readonly deadLetters: number };
 
 export interface SubscriptionStore {
-  /**
-   * Adds a subscription at the present end of the log: endings that are acknowledged after this call resolves are delivered.
-   *
-   * @returns false if the limit is reached, or if the subscription exists already
-   */
+  /** Adds a subscription at the present end of the log. Returns false if it exists already, or if there are as many as are allowed. */
   create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean>;
 
   get(id: string): Promise<Subscription | undefined>;

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from "node:crypto";
 import type { SigningKey, SigningKeys } from "./access-token.ts";
-import { createMac, type Mac } from "./hmac.ts";
+import { createMac } from "./hmac.ts";
 import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
 import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
 import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
@@ -63,15 +63,11 @@ function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, 
   return {
     id: Number.parseInt(kid, 16),
     mac: createMac(secret, MAC_AT),
-    deviceCookieMac: derivedMac(secret, "device cookie", DEVICE_COOKIE_MAC_AT),
-    challengeMac: derivedMac(secret, "device challenge", CHALLENGE_MAC_AT),
+    deviceCookieMac: createMac(derivedKey(secret, "device cookie"), DEVICE_COOKIE_MAC_AT),
+    challengeMac: createMac(derivedKey(secret, "device challenge"), CHALLENGE_MAC_AT),
     sealingKey: derivedKey(secret, "secret of a receiver"),
     state,
   };
-}
-
-function derivedMac(secret: Uint8Array, purpose: string, length: number): Mac {
-  return createMac(derivedKey(secret, purpose), length);
 }
 
 /** Derives a key for one purpose from the secret of a MAC key (HKDF, RFC 5869). */

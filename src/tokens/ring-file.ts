@@ -6,11 +6,7 @@ import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 
 type RingReader = "service" | "operator";
 
-/**
- * Returns the text of a ring file. An operator who is root may read the ring of the service's user.
- *
- * @throws KeyRingFault if the file is missing, not readable, or accessible to others
- */
+/** Returns the text of a ring file. If `reader` is an operator who is root, the file may be another user's. @throws KeyRingFault */
 export async function readRingText(path: string, reader: RingReader = "operator"): Promise<string> {
   try {
     const fault = await protectionFault(path, {
@@ -48,21 +44,14 @@ export function atPath(path: string, fault: KeyRingFault): KeyRingFault {
   return new KeyRingFault(`key ring ${path}: ${fault.message}`, fault.absent);
 }
 
-/**
- * Creates the file unless it exists. Readers see no file or a complete one; of several processes exactly one creates it.
- *
- * @returns false if the file existed
- * @throws KeyRingFault
- */
+/** Creates the file, complete at once. Returns false if it existed: of several processes one creates it. @throws KeyRingFault */
 export function createRingFile(path: string, ring: Ring): Promise<boolean> {
   return unlessItFails(path, "created", () => createFile(path, writeRing(ring)));
 }
 
 /**
  * Changes the ring in a file. Only one process changes it at a time, and readers see the old ring or the new one. The file's owner and
- * mode stay, so that the service can still read it after a change by root.
- *
- * @throws KeyRingFault, and any error of `change`; the file is then unchanged
+ * mode stay, so that the service can still read it after a change by root. If this throws, the file is unchanged.
  */
 export async function changeRingFile(path: string, change: (ring: Ring) => Ring): Promise<Ring> {
   const lock = `${path}.lock`;

@@ -40,9 +40,7 @@ export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextSte
 
 /**
  * Rotates the keys: the published successor becomes the signing key, the previous signing key is retired, a new successor is published,
- * and keys that are not needed any more are removed.
- *
- * @throws StepRefused while the successor is too young, unless `force` is set
+ * and keys that are not needed any more are removed. @throws StepRefused while the successor is too young, unless `force` is set
  */
 export function rotate(
   ring: Ring,

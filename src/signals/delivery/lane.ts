@@ -16,9 +16,9 @@ const MAX_IN_FLIGHT = 8;
 const MAX_IN_FLIGHT_FAILING = 1;
 /** After this many failed attempts in a row, a receiver counts as failing. Attempts that the receiver refused do not count. */
 const FAILING_FROM = 5;
-/** How many signals of a line are kept in memory, besides those that have failed. */
+/** How many signals of one partition of the log are kept in memory for a subscription, besides those that have failed. */
 export const MAX_LINE = 16;
-/** How many signals of a lane are kept in memory. */
+/** How many signals of all partitions are kept in memory for a subscription. */
 const MAX_LANE = 512;
 /** At most this many later signals are delivered while the receiver refuses one. */
 const MAX_AHEAD = 10_000;

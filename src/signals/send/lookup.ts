@@ -1,8 +1,7 @@
 /**
- * Finds the addresses of receivers. The system's resolver occupies one of the few threads of the process until a name server replies or a
- * timeout ends, and the lookup of the host name of the store needs these threads, too. So names are looked up by DNS directly, which
- * needs no thread. The system's resolver is used only for names in the hosts file and names that DNS does not know, for one name at a
- * time.
+ * Finds the addresses of receivers. The system's resolver occupies one of the few threads of the process for as long as it waits, and the
+ * lookup of the store's host name needs these threads, too. So names are looked up by DNS directly, which needs no thread, and with the
+ * system's resolver, one at a time, only if they are in the hosts file or DNS does not know them.
  */
 import { lookup, Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";

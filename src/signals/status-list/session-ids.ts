@@ -8,7 +8,6 @@ const MAX_TAKEN = LIST_SIZE / 2;
 /**
  * Makes session ids that all differ in list or index. Each process uses lists of its own, so no access to the store is needed, and no
  * failover of the store can assign an index twice. The indices are random, so neighbouring indices reveal nothing.
- * @param newList makes a list name that no other process makes
  */
 export function createListedRandom(random: Random, newList: () => string): Random {
   const taken = Buffer.alloc(LIST_SIZE / 8);

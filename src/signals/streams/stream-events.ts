@@ -47,9 +47,7 @@ export async function announceChange(
 
 /**
  * Pushes an event without waiting for the receiver, or keeps it for polls. A paused stream transmits only the events about its pause (SSF
- * 1.0 section 8.1.2.1): other events are held, or dropped if the stream is disabled.
- *
- * @returns false if too many events are under way
+ * 1.0 section 8.1.2.1): others are held, or dropped if it is disabled. Returns false if too many events are under way.
  */
 async function sendStreamEvent(
   deps: StreamEventDeps,
