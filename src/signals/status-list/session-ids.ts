@@ -6,7 +6,7 @@ import { LIST_SIZE, moveToList, placeOf } from "./place.ts";
 const MAX_TAKEN = LIST_SIZE / 2;
 
 /**
- * Makes session ids that all differ in list or index. Each process uses lists of its own, so no access to the store is needed, and no
+ * Makes session ids that all differ in list or index. Each process uses lists of its own (`newList`), so no store is needed, and no
  * failover of the store can assign an index twice. The indices are random, so neighbouring indices reveal nothing.
  */
 export function createListedRandom(random: Random, newList: () => string): Random {
