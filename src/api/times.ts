@@ -23,8 +23,8 @@ export function feedTime(time: StoreMs): Timestamp {
 }
 
 /**
- * Returns the store's time for a time that a caller sends. It is rounded up, so that a session created within that last millisecond
- * counts as created before.
+ * Returns the store's time for a time that a caller sends, rounded up to a millisecond. So a session that was created within the same
+ * millisecond counts as created before that time.
  */
 export function givenTime({ seconds, nanos }: Timestamp, shiftMs: number): StoreMs {
   return toStoreTime(wallMs(Number(seconds) * 1000 + Math.ceil(nanos / 1e6)), shiftMs);

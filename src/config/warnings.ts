@@ -36,7 +36,7 @@ function uselessPrefix({ cookie }: Config): string[] {
   ];
 }
 
-/** Chromium renews a device cookie before each request if its lifetime is shorter than this, in ms, as measurements show. */
+/** In ms. Measurements show that Chromium renews a device cookie before each request if its lifetime is shorter. */
 const MIN_DEVICE_COOKIE_MS = 100_000;
 
 function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[] {

@@ -70,7 +70,7 @@ export class Bounds {
     if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
   }
 
-  /** Returns whether a body is not recorded in `#arriving`: it is small, and the server before this handler limits its time of arrival. */
+  /** Returns true if a body needs no entry in `#arriving`, because it is small and the HTTP server limits how long it may take to arrive. */
   ignores(announcedBytes: number): boolean {
     return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;
   }

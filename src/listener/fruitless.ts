@@ -18,7 +18,7 @@ const MAX_ADDRESSES = 50_000;
 /** Addresses of this machine are not limited: a proxy on it sends the requests of many clients. */
 const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
-/** Fruitless requests whose response does not show it by its status. */
+/** Requests without an authentic credential whose responses have a status that does not show it. */
 const fruitless = new WeakSet<object>();
 
 export function noteFruitless(request: Request): void {

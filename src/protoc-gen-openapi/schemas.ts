@@ -143,7 +143,7 @@ function choices(fields: readonly DescField[]): Schema[] {
     const each = present.map((name) => ({ required: [name] }));
     // If a member of the group is not in this object (it is in the path, for example), that member may be the one that is set.
     if (required && present.length === names.length) return { oneOf: each };
-    // The alternative without any field is written with `not`: generators take properties that are `false` for fields.
+    // The alternative without any field is written with `not`: generators mistake properties whose schema is `false` for fields.
     const none = { not: { anyOf: each } };
     return present.length > 1 ? { oneOf: [...each, none] } : [];
   });

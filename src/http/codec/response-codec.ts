@@ -105,7 +105,7 @@ function zeroJson(field: DescField, json: Partial<JsonWriteOptions>): JsonValue 
       }
       return toJson(field.message, create(field.message), json);
     default: {
-      // A message with this field at its default is encoded, so that proto JSON formats 64-bit integers, bytes and enums.
+      // The default value is taken from an encoded message, because proto JSON has forms of its own for 64-bit integers, bytes and enums.
       const zero = reflect(field.parent);
       zero.set(field, zero.get(field));
       const encoded = toJson(field.parent, zero.message, { ...json, alwaysEmitImplicit: true });
