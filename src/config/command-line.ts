@@ -4,7 +4,10 @@ import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } f
 
 export type CommandLineConfig = ReturnType<typeof readCommandLine>;
 
-/** The variables that only the commands read. The service warns of one that resembles a variable of its own which is not set. */
+/**
+ * The variables that only the commands read. If one of them is set for the service and resembles an unset variable of the service, a
+ * warning says that it belongs to the commands.
+ */
 export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "TOKEN"] as const;
 
 /** @throws ConfigError */

@@ -1,6 +1,6 @@
 /**
- * The path of a request. Each framework changes it in its own way before it looks for the route: it decodes it, ignores its case or a
- * slash at its end, resolves `..`. A path that is protected in one of these forms is protected.
+ * The path of a request. Each framework changes the path in its own way before it looks for the route: some decode it, ignore case or
+ * a slash at the end, or resolve `..`. A path that is protected in one of these forms is protected.
  */
 
 /**

@@ -111,6 +111,7 @@ export interface SessionEventLog {
   /** Returns a bounded number of due records of each available part of the store. @throws StoreUnavailable if no part is available */
   dueRecords(): Promise<readonly DueRecords[]>;
 
-  /** Claims a due record. Returns true to exactly one instance. The age of the record then starts at 0 again. */
+  /** Claims a record that is due for the audit log. Returns true to exactly one instance. The age of the record starts at 0 again, so that
+   * another instance can claim it if this one fails. */
   claimRecord(record: DueRecord): Promise<boolean>;
 }

@@ -59,7 +59,7 @@ async function contend(deployment: Deployment): Promise<readonly SubjectOperatio
 const overlap = (a: SubjectOperation, b: SubjectOperation) => a.invokedAt < b.returnedAt && b.invokedAt < a.returnedAt;
 
 /**
- * Runs the contending clients for one subject after the other, four subjects at a time, for at least `ms` and until every kind of race has
+ * Runs the contending clients for many subjects, four subjects at a time, for at least `ms` and until every kind of race has
  * occurred.
  */
 async function contendFor(ms: number, deployment: Deployment, { wantsUnknown = false } = {}) {

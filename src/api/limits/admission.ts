@@ -29,7 +29,7 @@ export type AdmissionOptions = {
   readonly processorTime?: () => number;
 };
 
-/** How many commands may wait for a store that is late. One of them notices that the store has recovered. */
+/** How many commands may wait for a store that is late. The reply to one of them shows that the store has recovered. */
 export const PROBES = 16;
 /** How many calls per turn a late event loop still accepts. */
 export const LATE_CALLS_PER_TURN = 64;

@@ -91,8 +91,8 @@ function asked({ state, ...world }: World, { half }: Time) {
   const mayRecover = tokens.some((t) => isConfirmed(t, state));
   const mayBeLate = tokens.some((t) => t.generation <= state.generation && !isConfirmed(t, state));
   const served = state.childServedAt >= -R;
-  // While the current successor (child) counts as recently returned, the time of its creation may become the `siblingsSince` of the next
-  // generation.
+  // The time at which the successor (child) was created may matter to the next rotation as long as the successor counts as recently
+  // returned, because `siblingsSince` is then set to that time.
   const mayCount = served && tokens.some(({ nonce }) => nonce !== state.childNonce);
   return {
     minted: state.childMintedAt >= -(mayRecover || mayCount ? 2 * R : R),

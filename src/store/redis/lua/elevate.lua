@@ -2,7 +2,8 @@
 -- Replaces the authentication of a session's user in the session's record.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 time of the authentication, ms, 3 the authentication in the form of the record (record.ts)
--- Returns one string: l (elevated), the time (I6) and the record; or o, if the session has a later authentication; m revoked, u unknown.
+-- Returns one string: 'l', the time (six bytes) and the record, if the authentication was replaced; 'o' if the session has a later
+-- authentication; 'm' if it is revoked; 'u' if it is unknown.
 local AUTHENTICATION = 1 -- the first byte of an authentication; the claims that follow it begin with {
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)

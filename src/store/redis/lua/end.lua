@@ -1,13 +1,16 @@
 #!lua flags=allow-oom
 -- Ends a session.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 reason, 3 how long ended sessions stay marked, ms, 4 the text of its due record (due-text.ts), or '', 5 the subject, in
+-- ARGV  1 sid, 2 reason, 3 how long ended sessions stay marked, ms, 4 the text for the audit log (due-text.ts), or '', 5 the subject, in
 --       case the session does not exist, or ''; if a client presents a refresh token: 6 when the token was issued, ms; if the client also
 --       proves a key: 7 to 14 the thumbprint of the key, in words of 32 bits
--- Returns 'ending', and does nothing, if the session has ended in a logout of its subject and end_rest.lua has yet to mark and log it;
--- 'n' and the subject, if the session has a key and the client proves none; 'k' and the subject, if the client proves another key
--- (judgeEnd of src/session/device-binding.ts); 'ended' and the subject, without a separator; 'already' if the session has a marker;
--- 'marked' if there was neither a session nor a marker.
+-- Returns one of these strings:
+--   'ending'    the session has ended in a logout of its subject, and end_rest.lua has yet to mark and log it; nothing was done
+--   'n' and the subject   the session has a key and the client proves none
+--   'k' and the subject   the client proves another key (judgeEnd of src/session/device-binding.ts)
+--   'ended' and the subject, without a separator
+--   'already'   the session has a marker
+--   'marked'    there was neither a session nor a marker
 local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition, sid = KEYS[1], ARGV[1]
 local record, with = within_lifetimes(partition, sid, now)
