@@ -1,6 +1,6 @@
 import { patientTimeout } from "../platform/clock/after-reading.ts";
 import { takeTurns } from "./one-at-a-time.ts";
-import { type FeedDeps, type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
+import { type FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 
 const TIMEOUT_MS = 5000;
 /** How long to wait after a failed poll, in ms, or for the interval if that is shorter. */
@@ -15,9 +15,8 @@ type PolledRevocationsDeps = FeedDeps & {
  * Reads the revocation feed by polls. Each poll opens the feed at the cursor and closes it after everything has been read. The age of its
  * result is the time since its request.
  */
-export class PolledRevocations implements RevocationSource {
+export class PolledRevocations extends RevokedSessions {
   readonly #deps: PolledRevocationsDeps;
-  readonly #revoked: RevokedSessions;
   readonly #oneAtATime = takeTurns();
   #knownAtMs = Number.NEGATIVE_INFINITY;
   #knownAtWallMs = Number.NEGATIVE_INFINITY;
@@ -27,20 +26,12 @@ export class PolledRevocations implements RevocationSource {
   #fault: Error | undefined;
 
   constructor(deps: PolledRevocationsDeps) {
+    super(deps);
     this.#deps = deps;
-    this.#revoked = new RevokedSessions(deps);
-  }
-
-  has(sid: string, createdAtMs: number): boolean {
-    return this.#revoked.has(sid, createdAtMs);
   }
 
   stalenessMs(monotonicMs: number, wallMs: number): number {
     return Math.max(monotonicMs - this.#knownAtMs, wallMs - this.#knownAtWallMs);
-  }
-
-  get batches(): number {
-    return this.#revoked.batches;
   }
 
   /** Why no further poll can succeed: the admin token is refused, or lacks the required scope. */
@@ -78,7 +69,7 @@ export class PolledRevocations implements RevocationSource {
       if (!this.#following) report({ event: "feed_following" });
       this.#following = true;
     } catch (error) {
-      this.#fault = this.#revoked.noteFailure(error);
+      this.#fault = this.noteFailure(error);
       if (this.#following !== false && !signal.aborted) report({ event: "feed_lost", error });
       this.#following = false;
     } finally {
@@ -88,8 +79,8 @@ export class PolledRevocations implements RevocationSource {
   }
 
   async #readUntilCaughtUp(client: PolledRevocationsDeps["client"], signal: AbortSignal): Promise<void> {
-    for await (const batch of client.watchRevocations({ cursor: this.#revoked.cursor }, { signal, timeoutMs: 0 })) {
-      this.#revoked.apply(batch);
+    for await (const batch of client.watchRevocations({ cursor: this.cursor }, { signal, timeoutMs: 0 })) {
+      this.apply(batch);
       if (batch.caughtUp) return;
     }
     throw new Error("the feed ended before it had caught up");

@@ -3,7 +3,7 @@ import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_a
 import { afterReading, patientTimeout } from "../platform/clock/after-reading.ts";
 import { pause } from "../platform/clock/pause.ts";
 import { Freshness } from "./freshness.ts";
-import { type FeedDeps, type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
+import { type FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 
 /** A feed that is silent for this long, in ms, is replaced. Normally, three heartbeats arrive in that time. */
 const MAX_SILENCE_MS = 3000;
@@ -26,26 +26,21 @@ export type Onward = {
 };
 
 /** Follows the revocation feed until `signal` is aborted. After an interruption it resumes, with capped and jittered backoff. */
-export class Revocations implements RevocationSource {
+export class Revocations extends RevokedSessions {
   /** Resolves when the current revocations are known; rejects when the admin token is refused, or lacks the scope. */
   readonly ready: Promise<void>;
   readonly #deps: RevocationsDeps;
   readonly #setReady = Promise.withResolvers<void>();
   readonly #freshness: Freshness;
-  readonly #revoked: RevokedSessions;
   #following = false;
 
   constructor(deps: RevocationsDeps) {
+    super(deps);
     this.#deps = deps;
     this.#freshness = new Freshness(deps.maxDelayMs);
-    this.#revoked = new RevokedSessions(deps);
     this.ready = this.#setReady.promise;
     this.ready.catch(() => {}); // This prevents an unhandled rejection. A caller that awaits `ready` gets the error nevertheless.
     void this.#follow();
-  }
-
-  has(sid: string, createdAtMs: number): boolean {
-    return this.#revoked.has(sid, createdAtMs);
   }
 
   /**
@@ -53,10 +48,6 @@ export class Revocations implements RevocationSource {
    */
   stalenessMs(monotonicMs: number, wallMs: number): number {
     return this.#freshness.ageMs(monotonicMs, wallMs);
-  }
-
-  get batches(): number {
-    return this.#revoked.batches;
   }
 
   async #follow(): Promise<void> {
@@ -70,7 +61,7 @@ export class Revocations implements RevocationSource {
       });
       if (signal.aborted) return;
       this.#deps.onward?.onLost(error);
-      const fault = this.#revoked.noteFailure(error);
+      const fault = this.noteFailure(error);
       if (fault !== undefined) this.#setReady.reject(fault);
       if (!lost) report({ event: "feed_lost", error });
       lost = true;
@@ -92,10 +83,10 @@ export class Revocations implements RevocationSource {
     let isFirst = true;
     try {
       const options = { signal: AbortSignal.any([signal, given.signal]), timeoutMs: 0 };
-      for await (const batch of client.watchRevocations({ cursor: this.#revoked.cursor }, options)) {
+      for await (const batch of client.watchRevocations({ cursor: this.cursor }, options)) {
         cancelWatchdog();
         cancelWatchdog = watch();
-        this.#apply(batch);
+        this.#receive(batch);
         onward?.onBatch(batch, isFirst);
         isFirst = false;
         // While this process was suspended, batches were waiting for it. The newest of them decides whether the feed is late.
@@ -110,9 +101,9 @@ export class Revocations implements RevocationSource {
     }
   }
 
-  #apply(batch: WatchRevocationsResponse): void {
+  #receive(batch: WatchRevocationsResponse): void {
     const { clock, monotonic, report } = this.#deps;
-    this.#revoked.apply(batch);
+    this.apply(batch);
     this.#freshness.record(batch.asOfTime && timestampMs(batch.asOfTime), batch.caughtUp, monotonic(), clock());
     if (!batch.caughtUp) return;
     if (!this.#following) report({ event: "feed_following" });

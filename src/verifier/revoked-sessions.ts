@@ -15,15 +15,6 @@ const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
   [Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
 ]);
 
-/** A source of ended sessions. It receives the batches of the feed, by a stream or by polls. */
-export interface RevocationSource {
-  /** Returns whether a session is revoked. @param createdAtMs when the session was created */
-  has(sid: string, createdAtMs: number): boolean;
-  /** Returns the age of the known revocations, in ms; Infinity before everything was delivered. */
-  stalenessMs(monotonicMs: number, wallMs: number): number;
-  readonly batches: number;
-}
-
 export type FeedDeps = {
   readonly client: Pick<AdminClient, "watchRevocations">;
   /** The wall clock, in ms since the epoch. It decides when tokens expire. */
@@ -37,11 +28,12 @@ export type FeedDeps = {
 
 type RevokedSessionsDeps = Pick<FeedDeps, "clock" | "monotonic" | "revokeKeys">;
 
-/** The content of the feed's batches so far. An entry is kept until the tokens of its session have expired. */
-export class RevokedSessions {
-  /** The cursor with which the next request for the feed continues. */
-  cursor = "";
+/** The content of the feed's batches so far, from a stream or from polls. An entry is kept until its session's tokens have expired. */
+export abstract class RevokedSessions {
+  /** How many batches have arrived. */
   batches = 0;
+  /** The cursor with which the next request for the feed continues. */
+  protected cursor = "";
   readonly #deps: RevokedSessionsDeps;
   /** Maps a `sid` to the time at which the session's last access token has expired, in ms. */
   readonly #expiries = new Map<string, number>();
@@ -54,11 +46,15 @@ export class RevokedSessions {
     this.#sweptAtMs = deps.monotonic();
   }
 
+  /** Returns the age of the known revocations, in ms; Infinity before everything was delivered. */
+  abstract stalenessMs(monotonicMs: number, wallMs: number): number;
+
+  /** Returns whether a session is revoked. @param createdAtMs when the session was created */
   has(sid: string, createdAtMs: number): boolean {
     return createdAtMs <= this.#revokedUntilMs || this.#expiries.has(sid);
   }
 
-  apply(batch: WatchRevocationsResponse): void {
+  protected apply(batch: WatchRevocationsResponse): void {
     this.batches++;
     for (const { sessionId, expireTime, reason } of batch.revocations) {
       if (reason === EXPIRED) continue;
@@ -75,7 +71,7 @@ export class RevokedSessions {
   }
 
   /** Handles the failure of a stream or a poll. @returns the error for the log if no retry can fix it */
-  noteFailure(error: unknown): ConnectError | undefined {
+  protected noteFailure(error: unknown): ConnectError | undefined {
     const code = error instanceof ConnectError ? error.code : undefined;
     // The service does not know the cursor, so the feed begins again with a snapshot.
     if (code === Code.InvalidArgument) this.cursor = "";

@@ -14,7 +14,7 @@ import { holdProcess, unlessClosed } from "./ready.ts";
 import { RecentlyUsed } from "./recently-used.ts";
 import { toSafeReport } from "./report.ts";
 import { Revocations } from "./revocations.ts";
-import type { RevocationSource } from "./revoked-sessions.ts";
+import type { RevokedSessions } from "./revoked-sessions.ts";
 import { type Checked, type Expectations, type Refused, splitToken } from "./token-rules.ts";
 import { type Accepted, REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
 
@@ -119,7 +119,7 @@ type CoreDeps = {
   readonly settings: Settings;
   readonly keys: Pick<KeySet<PublishedKey>, "isTrusted" | "refresh">;
   readonly check: (token: string) => CheckResult | Promise<CheckResult>;
-  readonly revocations: RevocationSource | undefined;
+  readonly revocations: RevokedSessions | undefined;
   /** Present instead of `revocations` if status lists are the source of ended sessions. */
   readonly lists: ListedRevocations | undefined;
   readonly introspect: Introspect | undefined;
@@ -197,7 +197,7 @@ class VerifierCore {
     return keys.isTrusted(settings.monotonic()) ? undefined : REFUSED_PROMISES.unavailable;
   }
 
-  #isFresh(revocations: RevocationSource): boolean {
+  #isFresh(revocations: RevokedSessions): boolean {
     const { clock, monotonic, maxStalenessMs } = this.#deps.settings;
     return revocations.stalenessMs(monotonic(), clock()) <= maxStalenessMs;
   }
