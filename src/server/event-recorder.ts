@@ -4,7 +4,7 @@ import { steadyClock } from "../platform/clock/steady.ts";
 import type { Audit } from "../session/audit.ts";
 import { createExpiry, type Expiry } from "../session/expiry.ts";
 import type { SessionStore } from "../session/ports.ts";
-import { createEventRecorder, type EventRecorder } from "../session/record-events.ts";
+import { EventRecorder } from "../session/record-events.ts";
 import { systemClock } from "../session/time.ts";
 import type { Entropy } from "../tokens/random.ts";
 
@@ -26,7 +26,7 @@ export function openEventRecorder(
   lines: Audit,
   entropy: Pick<Entropy, "text">,
 ): EventRecorder {
-  return createEventRecorder({
+  return new EventRecorder({
     log: store,
     lines,
     clock: systemClock,

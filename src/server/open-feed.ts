@@ -6,7 +6,7 @@ import { processorTime } from "../platform/clock/processor-time.ts";
 import { steadyClock } from "../platform/clock/steady.ts";
 import { turns } from "../platform/clock/turns.ts";
 import type { Audit } from "../session/audit.ts";
-import { createRevocationFeed, type RevocationFeed } from "../session/feed.ts";
+import { RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import { startDelivery } from "../signals/delivery/start.ts";
@@ -29,7 +29,7 @@ export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, lo
       "the revocation log cannot be read: the feed is silent until it can be",
     );
   const clocks = { clock: steadyClock, ranMs: () => turns.ranMs(), cpuMs: processorTime };
-  return createRevocationFeed({ store, ...clocks, instance: entropy.text(12), onError });
+  return new RevocationFeed({ store, ...clocks, instance: entropy.text(12), onError });
 }
 
 type SignalParts = {

@@ -3,8 +3,6 @@ import type { DeviceKey } from "./device-key.ts";
 import type { SessionId } from "./model.ts";
 import type { StoreMs } from "./time.ts";
 
-export type { DeviceKey } from "./device-key.ts";
-
 /** The key that a proof must be made with. At registration it is the key that the proof contains, at renewal the session's key. */
 export type DeviceProofExpectation =
   | { readonly kind: "registration" }

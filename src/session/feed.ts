@@ -28,22 +28,6 @@ const WATCHER_TIMEOUT_MS = 10_000;
 export type { FeedBatch } from "./feed-batches.ts";
 export type { TakeBatch } from "./feed-push.ts";
 
-export type RevocationFeed = {
-  /**
-   * @param cursor of the last batch seen; empty for everything that is revoked now
-   * @param take receives every batch except the first, which is yielded. Without `take` all batches are yielded, at several times the cost
-   * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
-   */
-  watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
-  /** Works as `watch`, but for a module of this service, which is not counted as a watcher. */
-  watchHere: RevocationFeed["watch"];
-  /** Sends the watchers a batch at once, even in an outage. It is called for changes that are not in the log, such as a revoked key. */
-  wakeWatchers(): void;
-  state(): FeedState;
-  /** Ends all watches, and makes new ones end at once. */
-  close(): Promise<void>;
-};
-
 export type FeedState = {
   readonly watchers: number;
   /** How long ago the last reading that reached the end of the log began, in ms; undefined before there was one. */
@@ -69,11 +53,7 @@ type Deps = {
   readonly ageMs?: () => number;
 };
 
-export function createRevocationFeed(deps: Deps): RevocationFeed {
-  return new Feed(deps);
-}
-
-class Feed implements RevocationFeed {
+export class RevocationFeed {
   readonly #deps: Deps;
   readonly #log = new FeedLog();
   readonly #stopHints: () => void;
@@ -102,10 +82,16 @@ class Feed implements RevocationFeed {
     this.#following = this.#follow();
   }
 
+  /** Sends the watchers a batch at once, even in an outage. It is called for changes that are not in the log, such as a revoked key. */
   wakeWatchers(): void {
     this.#wakes.wake();
   }
 
+  /**
+   * @param from the cursor of the last batch seen; empty for everything that is revoked now
+   * @param take receives every batch except the first, which is yielded. Without `take` all batches are yielded, at several times the cost
+   * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
+   */
   async *watch(from: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined> {
     this.#parseCursor(from); // An invalid cursor is rejected without waiting.
     this.#watchers++;
@@ -130,7 +116,8 @@ class Feed implements RevocationFeed {
     return this.#storeResponds && this.#hasReadAll && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
 
-  async *watchHere(from: string, signal: AbortSignal, take?: TakeBatch) {
+  /** Works as `watch`, but for a module of this service, which is not counted as a watcher. */
+  async *watchHere(from: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined> {
     await this.#firstRead.promise;
     if (!this.#storeResponds) throw new StoreUnavailable("the revocation log cannot be read");
     let position = this.#parseCursor(from);
@@ -168,6 +155,7 @@ class Feed implements RevocationFeed {
     }
   }
 
+  /** Ends all watches, and makes new ones end at once. */
   close(): Promise<void> {
     this.#closed = true;
     this.#stopHints();

@@ -1,7 +1,4 @@
-/**
- * The interfaces that the domain needs from outside. Each method of the store is one atomic step (one script or one transaction): nothing
- * is read through this port in order to be written back.
- */
+/** The interfaces that the domain needs from outside. Each method of the store is one atomic step: one script or one transaction. */
 import type { DevicePresentation } from "./device-binding.ts";
 import type { DeviceKey, KeyProof } from "./device-key.ts";
 import type { Origin, SessionEventLog } from "./events.ts";
@@ -48,8 +45,8 @@ export class StoreRefused extends StoreUnavailable {
  */
 export interface SessionStore extends SessionEventLog {
   /**
-   * Creates a session in the state `firstState(childNonce)`. If the subject has more than `cap` live sessions, the oldest end. Before
-   * that the session `replaces` ends with the reason `replaced`, in the same step if it has the same subject.
+   * Creates a session with its first refresh token, whose nonce is `childNonce`. If the subject then has more than `cap` live sessions, the
+   * oldest end. Before that, the session `replaces` ends (`replaced`), in the same step if it has the same subject.
    */
   create(
     session: NewSession,
@@ -73,7 +70,6 @@ export interface SessionStore extends SessionEventLog {
   /** Registers a device key for a session, unless the session has another key that cannot be replaced. */
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome>;
 
-  /** Removes the device key of a session. */
   unbind(sid: SessionId): Promise<UnbindOutcome>;
 
   /** Returns a session, its rotation state, and the store's time, with which the times of both are compared. */
@@ -140,11 +136,7 @@ export interface SessionStore extends SessionEventLog {
 /** What the holder of a refresh token presents in order to end its session. */
 export type EndingHolder = Pick<PresentedToken, "issuedAt"> & { readonly proof?: KeyProof | undefined };
 
-export type EndAllOptions = {
-  readonly except?: SessionId;
-  readonly actor?: SessionId;
-  readonly origin?: Origin;
-};
+export type EndAllOptions = { readonly except?: SessionId; readonly actor?: SessionId; readonly origin?: Origin };
 
 /** Thrown for a cursor that this store did not make. */
 export class InvalidCursor extends Error {
@@ -209,7 +201,6 @@ export interface PeekableRateLimit extends RateLimit {
   peek(key: string): number | undefined;
 }
 
-/** The source of randomness, injected. */
 export interface Random {
   /** Returns a session id in the subject's partition. */
   sessionId(subject: string): SessionId;

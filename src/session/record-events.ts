@@ -2,10 +2,9 @@
  * Records what happens to sessions: an audit line at once, and an event that the store keeps. Operations never wait for the recording.
  * Creations and endings are recorded exactly once, even if the responses to their callers are lost (events.ts).
  *
- * This module also finds due records that other instances have left behind (events.ts). It takes over a due record when the record is old
- * enough and its part of the store has been readable for all that time: a live instance that reaches the store has deleted its due record
- * by then. So an event is recorded twice only if an instance dies, or loses a store that others reach, in the some 20 ms between writing
- * the line and writing the event.
+ * This module also finds due records that other instances have left behind. It takes over a due record when the record is old enough and
+ * its part of the store has been readable for all that time: a live instance has deleted its due record by then. So an event is recorded
+ * twice only if an instance dies, or loses a store that others reach, in the some 20 ms between writing the line and writing the event.
  */
 import type { Audit } from "./audit.ts";
 import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";
@@ -44,21 +43,7 @@ type Deps = {
   readonly onLost: (count: number) => void;
 };
 
-export type EventRecorder = {
-  readonly audit: Audit;
-  /** Looks for due records and takes over those that are overdue. It runs every five seconds; tests call it when they move the clock. */
-  lookForDue(): Promise<void>;
-  /** Writes the events that wait, if the store accepts them. It runs by itself; tests call it, too. */
-  flush(): Promise<void>;
-  /** Writes the events that wait, and stops. */
-  close(): Promise<void>;
-};
-
-export function createEventRecorder(deps: Deps): EventRecorder {
-  return new Recorder(deps);
-}
-
-class Recorder implements EventRecorder {
+export class EventRecorder {
   readonly #deps: Deps;
   readonly #keeping: Keeping;
   readonly #overdueMs: number;
@@ -98,6 +83,7 @@ class Recorder implements EventRecorder {
     this.#add(kept.dueKey === undefined ? { ...kept, id: this.#deps.newId() } : kept);
   };
 
+  /** Writes the events that wait, and stops. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#ticking);
@@ -108,6 +94,7 @@ class Recorder implements EventRecorder {
     if (this.#waiting.length > 0) this.#deps.onLost(this.#waiting.length);
   }
 
+  /** Writes the events that wait, if the store accepts them. It runs by itself; tests call it, too. */
   async flush(): Promise<void> {
     await this.#writing;
     this.#writing = this.#write();
@@ -164,6 +151,7 @@ class Recorder implements EventRecorder {
     return now < this.#doubtfulUntil;
   }
 
+  /** Looks for due records and takes over those that are overdue. It runs every five seconds; tests call it when they move the clock. */
   lookForDue(): Promise<void> {
     this.#look ??= this.#takeOver().finally(() => {
       this.#look = undefined;

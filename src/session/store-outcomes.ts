@@ -71,10 +71,7 @@ export type EndOwnedOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
 
-/**
- * `count` sessions have ended. The caller records those in `ended`, oldest first. The others were ended by another call, or too long ago;
- * they are recorded from their due records (events.ts).
- */
+/** `count` sessions have ended. The caller records those in `ended`, oldest first. The others have due records (events.ts). */
 export type EndAllOutcome =
   | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }
   | { readonly ok: false; readonly reason: "actor_ended" };
@@ -105,10 +102,7 @@ export type Found =
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
-  /**
-   * All sessions that were created at this time or before have ended; 0 if there was no logout of everyone. The batch after a cursor may
-   * leave out a logout that an earlier batch has returned.
-   */
+  /** All sessions created at this time or before have ended; 0 if there was no such logout, or an earlier batch has its time. */
   readonly revokedUntil: StoreMs;
   /** The cursor to resume after this batch. The domain does not interpret it, and every instance on the same store accepts it. */
   readonly cursor: string;

@@ -1,10 +1,6 @@
 import { createPublicKey, hash, type KeyObject } from "node:crypto";
-import type {
-  DeviceKey,
-  DeviceProofExpectation,
-  DeviceProofRefusal,
-  DeviceProofResult,
-} from "../session/device-ports.ts";
+import type { DeviceKey } from "../session/device-key.ts";
+import type { DeviceProofExpectation, DeviceProofRefusal, DeviceProofResult } from "../session/device-ports.ts";
 import { readCompactJws } from "../verifier/dpop/compact-jws.ts";
 import { readProofKey, thumbprintInput } from "../verifier/dpop/proof-key.ts";
 import { importPublicKey, isSignedBy } from "../verifier/dpop/verify-proof.ts";
@@ -64,7 +60,7 @@ const POINT_LENGTH = 2 * COORDINATE_LENGTH;
  * Imports a public JWK (RFC 7517) for an algorithm. Returns undefined unless it is a P-256 key with a point on the curve, or an RSA key
  * of 2,048 to 4,096 bits, in canonical encoding and without private members.
  */
-export function keyFromJwk(algorithm: DeviceKey["algorithm"], value: unknown): ReadyDeviceKey | undefined {
+function keyFromJwk(algorithm: DeviceKey["algorithm"], value: unknown): ReadyDeviceKey | undefined {
   const key = readProofKey(algorithm, value);
   const object = key && importPublicKey(key.members);
   if (key === undefined || object === undefined) return undefined;

@@ -1,7 +1,7 @@
 /** The position in the log at which a watch of the revocation feed begins, and at which it resumes. */
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createRevocationFeed, type FeedBatch, type RevocationFeed } from "../../src/session/feed.ts";
+import { type FeedBatch, RevocationFeed } from "../../src/session/feed.ts";
 import type { Revocation, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor } from "../../src/session/ports.ts";
 import { storeMs } from "../../src/session/time.ts";
@@ -43,7 +43,7 @@ function createTimedLog() {
     },
     follow: () =>
       world.manage(
-        createRevocationFeed({
+        new RevocationFeed({
           store: {
             revocations: async (cursor = "0") => ({
               revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createRevocationFeed } from "../../src/session/feed.ts";
+import { RevocationFeed } from "../../src/session/feed.ts";
 import type { Revocation } from "../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { storeMs } from "../../src/session/time.ts";
@@ -115,7 +115,7 @@ test("a session that is ended again is delivered again, with its later expiry, a
     },
   };
   const feed = world.manage(
-    createRevocationFeed({
+    new RevocationFeed({
       store,
       clock: world.processClock,
       ranMs: () => 0,

@@ -4,7 +4,7 @@ import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import type { DueRecord, EventRecord } from "../../src/session/events.ts";
 import type { Session, SessionId } from "../../src/session/model.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
-import { createEventRecorder } from "../../src/session/record-events.ts";
+import { EventRecorder } from "../../src/session/record-events.ts";
 import { storeMs, wallMs } from "../../src/session/time.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -32,7 +32,7 @@ function setUp() {
   const lost: number[] = [];
   const store = { responds: true };
   const lines: AuditEvent[] = [];
-  const recorder = createEventRecorder({
+  const recorder = new EventRecorder({
     ...NOTHING_DUE,
     lines: (line) => lines.push(line),
     log: {
@@ -112,7 +112,7 @@ test("what waits is written at the end", async () => {
 test("while the store has not replied nothing else is sent to it, and at the end every event is written or counted as lost", async () => {
   const calls: { readonly count: number; readonly reply: PromiseWithResolvers<EventRecord[]> }[] = [];
   const lost: number[] = [];
-  const recorder = createEventRecorder({
+  const recorder = new EventRecorder({
     ...NOTHING_DUE,
     lines: () => {},
     log: {
@@ -160,7 +160,7 @@ function withDue() {
   const store = { reads: true, writes: true };
   const events: string[] = [];
   const lines: { readonly line: AuditEvent; readonly requestId: string | undefined }[] = [];
-  const recorder = createEventRecorder({
+  const recorder = new EventRecorder({
     ...NOTHING_DUE,
     steady: () => performance.now(),
     lines: (line, { correlation }) => lines.push({ line, requestId: correlation?.().requestId }),

@@ -8,8 +8,8 @@ import {
   NO_PRESENTATION,
   shownBy,
 } from "../../src/session/device-binding.ts";
+import type { DeviceKey } from "../../src/session/device-key.ts";
 import { isProofKey } from "../../src/session/device-key.ts";
-import type { DeviceKey } from "../../src/session/device-ports.ts";
 import {
   type Authentication,
   bindAtCreation,

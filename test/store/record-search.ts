@@ -10,7 +10,7 @@ import type { SessionEventLog } from "../../src/session/events.ts";
 import type { SessionId } from "../../src/session/model.ts";
 import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../src/session/owner.ts";
 import { type AccessClaims, type RefreshToken, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
-import { createEventRecorder, type EventRecorder } from "../../src/session/record-events.ts";
+import { EventRecorder } from "../../src/session/record-events.ts";
 import { refresh } from "../../src/session/refresh.ts";
 import { storeMs, toWallClock, wallMs } from "../../src/session/time.ts";
 import { deviceTools } from "../support/device-tools.ts";
@@ -89,7 +89,7 @@ export class Instance {
   constructor(backend: Pick<Backend, "now">, log: RecordLog, lines: Line[] = []) {
     this.lines = lines;
     const connected = <T>(act: () => Promise<T>) => (this.#isLost ? Promise.reject(lost()) : act());
-    this.recorder = createEventRecorder({
+    this.recorder = new EventRecorder({
       log: {
         recordEvents: (...given) => connected(() => log.recordEvents(...given)),
         dueRecords: () => connected(() => log.dueRecords()),

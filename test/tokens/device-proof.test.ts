@@ -2,7 +2,8 @@ import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypt
 import fc from "fast-check";
 import { type CompactJWSHeaderParameters, CompactSign, calculateJwkThumbprint, compactVerify, type JWK } from "jose";
 import { describe, expect, test } from "vitest";
-import type { DeviceKey, DeviceProofExpectation } from "../../src/session/device-ports.ts";
+import type { DeviceKey } from "../../src/session/device-key.ts";
+import type { DeviceProofExpectation } from "../../src/session/device-ports.ts";
 import { keyFromBytes, verifyDeviceProof } from "../../src/tokens/device-proof.ts";
 
 type Algorithm = DeviceKey["algorithm"];

@@ -8,7 +8,7 @@ import { turns } from "../../platform/clock/turns.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
 import type { AdminAccess } from "../../session/admin-access.ts";
 import type { Audit } from "../../session/audit.ts";
-import { createRevocationFeed } from "../../session/feed.ts";
+import { RevocationFeed } from "../../session/feed.ts";
 import { type AdminClientOptions, createAdminClient } from "../../verifier/admin-client.ts";
 import type { Report } from "../../verifier/report.ts";
 import { type Relay, serveRelay } from "./serve.ts";
@@ -55,7 +55,7 @@ export async function startRelay(options: Options): Promise<Relay> {
   if (client === undefined) throw new TypeError("a relay needs an upstream");
   const upstream = new Upstream({ client, report, signal, clock: Date.now, monotonic: () => performance.now() });
   upstream.ready.catch(options.onRefused);
-  const feed = createRevocationFeed({
+  const feed = new RevocationFeed({
     ...{ store: upstream, clock: steadyClock, ranMs: () => turns.ranMs(), cpuMs: processorTime, instance },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
     // Errors are ignored here: each is a loss of the stream, which the verifier's client reports itself.

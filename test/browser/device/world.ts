@@ -4,7 +4,7 @@
  */
 import { type DeviceRealm, withDeviceKey } from "../../../src/browser/device/index.ts";
 import type { Realm } from "../../../src/browser/realm.ts";
-import type { DeviceKey } from "../../../src/session/device-ports.ts";
+import type { DeviceKey } from "../../../src/session/device-key.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { storeMs } from "../../../src/session/time.ts";
 import { verifyDeviceProof } from "../../../src/tokens/device-proof.ts";

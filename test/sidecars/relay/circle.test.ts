@@ -8,7 +8,7 @@ import {
   WatchRevocationsResponseSchema,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { batchMessage } from "../../../src/api/admin/watch-revocations.ts";
-import { createRevocationFeed, type RevocationFeed } from "../../../src/session/feed.ts";
+import { RevocationFeed } from "../../../src/session/feed.ts";
 import { Upstream } from "../../../src/sidecars/relay/upstream.ts";
 
 type Stream = (signal: AbortSignal) => AsyncIterable<WatchRevocationsResponse>;
@@ -31,7 +31,7 @@ function startRelay(instance: string, stream: () => Stream) {
     report() {},
     signal: ended.signal,
   });
-  const feed = createRevocationFeed({
+  const feed = new RevocationFeed({
     ...{ store: upstream, clock, ranMs: clock, cpuMs: () => 0, instance, onError() {} },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
   });

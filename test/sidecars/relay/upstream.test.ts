@@ -6,7 +6,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { createRevocationFeed } from "../../../src/session/feed.ts";
+import { RevocationFeed } from "../../../src/session/feed.ts";
 import { Upstream } from "../../../src/sidecars/relay/upstream.ts";
 
 type Change = { readonly asOf: number; readonly caughtUp?: boolean; readonly sid?: string };
@@ -45,7 +45,7 @@ function begin() {
   };
   const clocks = { clock: () => nowMs, monotonic: () => nowMs };
   const upstream = new Upstream({ client, ...clocks, report() {}, signal: ended.signal });
-  const feed = createRevocationFeed({
+  const feed = new RevocationFeed({
     ...{ store: upstream, clock: () => nowMs, ranMs: () => nowMs, cpuMs: () => 0, instance: "relay", onError() {} },
     ...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },
   });

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createRevocationFeed, type FeedBatch, type RevocationFeed } from "../../../src/session/feed.ts";
+import { type FeedBatch, RevocationFeed } from "../../../src/session/feed.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { type StoreMs, wallMs } from "../../../src/session/time.ts";
@@ -73,7 +73,7 @@ export function createFeedWorld() {
         onRevocation: (wake) => real.onRevocation(wake),
       };
       return this.manage(
-        createRevocationFeed({
+        new RevocationFeed({
           store,
           clock: () => here + ahead,
           ranMs: () => ran,
