@@ -1,8 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { errorCode } from "../platform/files/error-code.ts";
 import { loadFollowed } from "../platform/files/follow.ts";
-import { protectionFault } from "../platform/files/protection.ts";
+import { readProtected } from "../platform/files/protection.ts";
 import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
 
@@ -74,12 +72,7 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
 
 /** Other users may read the file, which has only hashes of random tokens, but not write it, because they could then grant any access. */
 async function readEntries(path: string): Promise<string> {
-  try {
-    const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });
-    if (fault !== undefined) throw new AdminTokensFault(`${path}: ${fault}`);
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if (error instanceof AdminTokensFault) throw error;
-    throw new AdminTokensFault(`${path}: cannot be read (${errorCode(error)})`);
-  }
+  const read = await readProtected(path, { forbids: "write", mode: 0o644 });
+  if (!read.ok) throw new AdminTokensFault(`${path}: ${read.fault}`);
+  return read.text;
 }

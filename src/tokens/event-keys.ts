@@ -1,10 +1,8 @@
 /** The RSA keys of SIGNALS_RSA_KEY_FILE, which sign security event tokens with RS256 (RFC 7518 section 3.3). The file is followed. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { errorCode } from "../platform/files/error-code.ts";
 import { type Followed, loadFollowed } from "../platform/files/follow.ts";
-import { protectionFault } from "../platform/files/protection.ts";
+import { readProtected } from "../platform/files/protection.ts";
 import { thumbprint } from "./generate-key.ts";
 import type { PublicJwk } from "./keys.ts";
 import type { Jwk } from "./ring.ts";
@@ -79,14 +77,9 @@ export function loadEventKeys(path: string, reader: Reader = "service"): Promise
 }
 
 async function readText(path: string, reader: Reader): Promise<string> {
-  let fault: string | undefined;
-  try {
-    fault = await protectionFault(path, { forbids: "read", mode: 0o600, rootUsesAny: reader === "operator" });
-    if (fault === undefined) return await readFile(path, "utf8");
-  } catch (error) {
-    throw faultAt(path, `cannot be read (${errorCode(error)})`);
-  }
-  throw faultAt(path, fault);
+  const read = await readProtected(path, { forbids: "read", mode: 0o600, rootUsesAny: reader === "operator" });
+  if (!read.ok) throw faultAt(path, read.fault);
+  return read.text;
 }
 
 function parseAt(path: string, text: string): EventKeys {

@@ -1,33 +1,16 @@
-import { open, readFile, rm } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { errorCode } from "../platform/files/error-code.ts";
 import { createFile, replaceFile } from "../platform/files/place.ts";
-import { protectionFault } from "../platform/files/protection.ts";
+import { readProtected } from "../platform/files/protection.ts";
 import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 
-type RingReader = "service" | "operator";
+const ABSENT = "there is none; `session-service keys create` (in a clone: `npm run keys -- create`) makes one";
 
 /** Returns the text of a ring file. If `reader` is an operator who is root, the file may be another user's. @throws KeyRingFault */
-export async function readRingText(path: string, reader: RingReader = "operator"): Promise<string> {
-  try {
-    const fault = await protectionFault(path, {
-      forbids: "read",
-      mode: 0o600,
-      rootUsesAny: reader === "operator",
-    });
-    if (fault !== undefined) throw new KeyRingFault(fault);
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if (error instanceof KeyRingFault) throw atPath(path, error);
-    const code = errorCode(error);
-    if (code !== "ENOENT") throw atPath(path, new KeyRingFault(`cannot be read (${code})`));
-    throw atPath(
-      path,
-      new KeyRingFault(
-        "there is none; `session-service keys create` (in a clone: `npm run keys -- create`) makes one",
-        true,
-      ),
-    );
-  }
+export async function readRingText(path: string, reader: "service" | "operator" = "operator"): Promise<string> {
+  const read = await readProtected(path, { forbids: "read", mode: 0o600, rootUsesAny: reader === "operator" });
+  if (!read.ok) throw atPath(path, new KeyRingFault(read.isAbsent ? ABSENT : read.fault, read.isAbsent));
+  return read.text;
 }
 
 /** Reads the ring in a file, as an operator does. @throws KeyRingFault */

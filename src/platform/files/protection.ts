@@ -1,6 +1,7 @@
 /** Checks whether other users can read or change a file or directory that holds secrets, by the rules of ssh for a private key. */
 import type { Stats } from "node:fs";
-import { lstat, stat } from "node:fs/promises";
+import { lstat, readFile, stat } from "node:fs/promises";
+import { errorCode } from "./error-code.ts";
 
 type Protection = {
   /**
@@ -30,6 +31,23 @@ export async function protectionFault(path: string, protection: Protection): Pro
     faultOfOwner(path, target, rootUsesAny) ??
     modeFault(path, target, protection)
   );
+}
+
+type ProtectedText =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly fault: string; readonly isAbsent: boolean };
+
+/** Reads a file, or returns why it must not or cannot be used, as the end of a sentence that begins with its name. */
+export async function readProtected(path: string, protection: Protection): Promise<ProtectedText> {
+  try {
+    const fault = await protectionFault(path, protection);
+    return fault === undefined
+      ? { ok: true, text: await readFile(path, "utf8") }
+      : { ok: false, fault, isAbsent: false };
+  } catch (error) {
+    const code = errorCode(error);
+    return { ok: false, fault: `cannot be read (${code})`, isAbsent: code === "ENOENT" };
+  }
 }
 
 /** Works as protectionFault, but checks the owners only. */
