@@ -54,7 +54,7 @@ const ID_ARGUMENTS = ["session-id", "kid"];
  * Moves ids that begin with a dash, as one in 64 random ids does, behind `--`, where commander looks for no options. Values of options
  * stay in place: commander accepts any text there.
  */
-export function protectDashedIds(args: readonly string[], program: Command): readonly string[] {
+function protectDashedIds(args: readonly string[], program: Command): readonly string[] {
   let command = program;
   const ids: string[] = [];
   const others: string[] = [];

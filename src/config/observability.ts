@@ -1,6 +1,3 @@
-/**
- * The settings of OpenTelemetry, in its standard variables. The libraries read the remaining variables themselves (docs/telemetry.md).
- */
 /** The settings of the log, of session events, and of OpenTelemetry, whose libraries read their remaining variables themselves. */
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, DAY_MS, duration, integer, invalid, oneOf, rate, SECOND_MS, text, valid } from "./values.ts";

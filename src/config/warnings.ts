@@ -128,7 +128,7 @@ export function distance(a: string, b: string): number {
 }
 
 /** Returns the known name that is at most one edit away, or at most two edits for a long name; undefined if there is none. */
-export function mostLike(name: string, known: Iterable<string>): string | undefined {
+function mostLike(name: string, known: Iterable<string>): string | undefined {
   const mostEdits = name.length < 8 ? 1 : 2;
   let best: string | undefined;
   let fewest = mostEdits + 1;

@@ -11,7 +11,7 @@ export function withAuthority(next: Handler, otherwise: Handler): Handler {
   };
 }
 
-/** Nearly every call has the host and path of the one before, and parsing them takes a hundredth of a gRPC call. */
+/** Remembers the last decision. Nearly every call has the host and path of the one before, and parsing them takes 1 % of a gRPC call. */
 function rememberLast(decide: (authority: string, url: string) => boolean): typeof decide {
   let last = { authority: "", url: "", isUsable: decide("", "") };
   return (authority, url) => {

@@ -22,7 +22,7 @@ export class Connections {
     this.#limits = limits;
   }
 
-  /** Counts a connection until it closes, or returns why there is no place for it. */
+  /** Counts a connection until it closes, or returns why it is refused. */
   admit(socket: Socket): Refusal | undefined {
     const network = subnetOf(socket.remoteAddress ?? "");
     const holding = this.#holdings.get(network) ?? { network, sockets: new Set() };

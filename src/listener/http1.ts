@@ -104,7 +104,7 @@ function createNodeServer(
       });
     },
   );
-  // Above a limit of their number, Node would silently drop header fields, such as `Origin`. So only their bytes are limited.
+  // Node would silently drop header fields above a limit of their number, such as `Origin`. So only their bytes are limited.
   server.maxHeadersCount = 0;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Http1Socket) => {
     const { current } = stateOf(socket);

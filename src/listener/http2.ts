@@ -53,7 +53,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   const fruitless = limits.needsCredential && new Fruitless(limits.needsCredential);
   let draining = false;
   let taken: Socket | undefined;
-  /** How long this process was running and could read from clients, at the last check. */
+  /** The time of the last check, in ms, by a clock that runs only while this process can read from clients. */
   let nowMs = turns.ranMs();
 
   const server = createServer(SERVER_OPTIONS, (request, response) => {

@@ -105,7 +105,7 @@ export class LateConnections {
     this.#look(stall);
   }
 
-  /** Records a stall if connections that are accepted from now on may have waited since `sinceMs`. Returns undefined otherwise. */
+  /** Records a stall if connections that are accepted from now on may have waited for long. Returns undefined otherwise. */
   #begin(sinceMs: number): Stall | undefined {
     const { turns, maxWaitMs, connectSelf } = this.#deps;
     const behindMs = turns.behindMs(sinceMs);

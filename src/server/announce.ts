@@ -5,7 +5,7 @@ import type { Logger } from "../observability/logger.ts";
 import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { quickstart } from "./quickstart.ts";
 
-/** A refresh may wait in this process for a quarter of the reuse interval, but at least for 500 ms. Those are a quarter of this time. */
+/** The shortest reuse interval without a warning, in ms: four times the 500 ms for which a refresh may always wait in this process. */
 const MIN_REUSE_INTERVAL_MS = 2_000;
 /**
  * An attacker that keeps refreshing with a stolen token is detected if the victim's refreshes are at least 7 reuse intervals apart

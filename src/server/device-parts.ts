@@ -17,7 +17,7 @@ type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" |
 /** A challenge is valid for this many lives of a device cookie, because a browser keeps it from one renewal to the next. */
 const CHALLENGE_LIVES = 2;
 
-/** As many as a rate limit counts, because the refresh limit counts requests with the session's device key apart from others. */
+/** How many device keys of sessions are cached: those of all sessions that the rate limit of refreshes counts. */
 const MAX_SESSION_KEYS = 50_000;
 
 export function createDeviceBinding(

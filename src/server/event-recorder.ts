@@ -13,7 +13,7 @@ const COMMANDS_PER_STEP = 20;
 
 const ID_BYTES = 4;
 
-/** Includes the time in which this machine sleeps, because other instances may be awake then. */
+/** Returns a steady time that includes the sleep of this machine, because other instances may be awake then. */
 function steady(): number {
   steadyClock.refresh();
   return steadyClock();

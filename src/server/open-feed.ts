@@ -51,7 +51,7 @@ type Signals = {
   close(): Promise<void>;
 };
 
-/** How long a receiver may take to respond, in ms. A shorter SHUTDOWN_TIMEOUT applies as well: the process waits no longer for requests. */
+/** How long a receiver may take to respond, in ms. A shorter SHUTDOWN_TIMEOUT counts as well, since the process ends after that time. */
 const MAX_SEND_MS = 10_000;
 const MIN_SEND_MS = 1_000;
 /** How often unfinished work of killed instances is completed, and secrets under an earlier key are encrypted again, in ms. */

@@ -21,7 +21,7 @@ import {
 import { timesOf } from "../messages.ts";
 import { feedTime, shownTime, wallTime } from "../times.ts";
 
-// A value of these closed lists without an enum of the contract does not compile.
+// The types of these tables make sure that every value of the domain has a value of the contract.
 
 export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationReason } = {
   logout: RevocationReason.LOGOUT,

@@ -43,7 +43,7 @@ const CODES_WHILE_READING = new Map(FRAMEWORK_CODES);
 CODES_WHILE_READING.delete(Code.NotFound);
 CODES_WHILE_READING.delete(Code.Unimplemented);
 
-/** RFC 9110 sections 10.2.3 and 11.6.1. */
+/** The headers that responses with these codes need (RFC 9110 sections 10.2.3 and 11.6.1). */
 const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
   E001_AUTH_FAILURE: { "www-authenticate": "Bearer" },
   E429_RATE_LIMITED: { "retry-after": "1" },

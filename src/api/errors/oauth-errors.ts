@@ -22,7 +22,7 @@ export const unsupportedGrantType = () =>
 /** The error for a refused DPoP proof (RFC 9449 section 5). The session goes on, because the client may still have the right key. */
 export const badProof = () => new OAuthFailure("the DPoP proof is not valid", BAD_PROOF);
 
-/** RFC 9449 section 8. */
+/** The client has to repeat its request with the nonce of this response (RFC 9449 section 8). */
 export const nonceRequired = () => new OAuthFailure("the DPoP proof needs the nonce of this response", NONCE_REQUIRED);
 
 const of = (code: ErrorCode, error: string, status: number = ERRORS[code].http) => ({ status, error });

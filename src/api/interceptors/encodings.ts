@@ -25,7 +25,7 @@ export function refuseUnknownEncoding(context: Encoded): void {
   if (query?.get("base64") === "1") refuseBadBase64(query.get("message") ?? "");
 }
 
-/** Every protocol has a response header that lists the accepted compressions. */
+/** Returns the error for an unknown compression. The response lists the accepted ones in the header that its protocol has for them. */
 function unknownEncoding(context: Encoded): ConnectError {
   const name = compressionHeader(context).replace(/(?:content-)?encoding$/, "accept-encoding");
   context.responseHeader.set(name, ACCEPTED.join(","));

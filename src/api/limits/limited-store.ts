@@ -37,7 +37,7 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
 const BUSY = new StoreBusy("too many commands wait for the store");
 const STALLED = new StoreUnavailable("the process was stalled: the request may be too old");
 
-/** The methods that take a refresh token. The rules of rotation only hold if it was sent recently. */
+/** The methods that take a refresh token. The rules of rotation only hold for requests that were sent recently. */
 const ROTATIONS: ReadonlySet<string> = new Set<keyof SessionStore>(["rotate", "registerKey"]);
 
 type AnyVerb = (...given: never[]) => Promise<unknown>;

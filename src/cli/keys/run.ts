@@ -96,7 +96,7 @@ function algOf(ring: Ring): SigningAlg {
 const keysOf = (ring: Ring, times: RingTimes) =>
   KEY_KINDS.flatMap((kind) => ring[kind].map((key) => ({ ...key, kind, next: nextStep(kind, key, times) })));
 
-export function ringAsTable(ring: Ring, now: number, times: RingTimes): string {
+function ringAsTable(ring: Ring, now: number, times: RingTimes): string {
   const rows = keysOf(ring, times).map(({ kind, kid, alg, state, since, next }) => {
     const what = next === undefined ? "rotate replaces it" : `may ${next.step}`;
     const when = next === undefined ? "" : now >= next.from ? " now" : ` from ${new Date(next.from).toISOString()}`;
@@ -105,7 +105,7 @@ export function ringAsTable(ring: Ring, now: number, times: RingTimes): string {
   return table([["kind", "kid", "alg", "state", "for", "next"], ...rows]);
 }
 
-export function ringAsJson(ring: Ring, _now: number, times: RingTimes): string {
+function ringAsJson(ring: Ring, _now: number, times: RingTimes): string {
   const keys = keysOf(ring, times).map(({ kind, kid, alg, state, since, next }) => ({
     ...{ kind, kid, alg, state, since: new Date(since).toISOString() },
     ...(next !== undefined && { next: { step: next.step, from: new Date(next.from).toISOString() } }),

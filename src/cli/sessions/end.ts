@@ -35,7 +35,7 @@ export async function endSessions(
   reportRest(context, items, options, outcome, `ended ${ended} of ${items.all.length} sessions`);
 }
 
-export type EndAllOptions = CallOptions &
+type EndAllOptions = CallOptions &
   WorkOptions & {
     readonly subject?: string;
     readonly except?: string;

@@ -86,7 +86,7 @@ const PAGE_SIZE = 100;
 type Page = { readonly pageSize: number; readonly pageToken: string };
 
 /** Reads a list page by page. @returns at most `limit` entries, and whether these are all */
-export async function readPages<Entry>(
+async function readPages<Entry>(
   limit: number,
   read: (page: Page) => Promise<readonly [entries: readonly Entry[], nextPageToken: string]>,
 ): Promise<{ readonly entries: readonly Entry[]; readonly isWhole: boolean }> {

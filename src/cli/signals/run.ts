@@ -95,7 +95,7 @@ export const KINDS = {
   ssf_push: SubscriptionKind.SSF_PUSH,
 } as const;
 
-export const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
+const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
 
 /** The names of all kinds. Only a receiver can create a stream that it polls, so the command line does not offer that. */
 const KIND_NAMES = Object.entries({ ...KINDS, ssf_poll: SubscriptionKind.SSF_POLL });
@@ -105,7 +105,7 @@ const nameOfKind = (kind: SubscriptionKind) => KIND_NAMES.find(([, known]) => kn
 
 const stateOf = ({ pausedBecause }: Subscription) => (pausedBecause === "" ? "active" : `paused: ${pausedBecause}`);
 
-export function subscriptionTable(subscriptions: readonly Subscription[], nowMs: number): string {
+function subscriptionTable(subscriptions: readonly Subscription[], nowMs: number): string {
   const rows = subscriptions.map((one) => [
     one.subscriptionId,
     nameOfKind(one.kind),
@@ -122,7 +122,7 @@ export function subscriptionTable(subscriptions: readonly Subscription[], nowMs:
 }
 
 /** Returns the fields of a subscription for people. @param secret the secret of a new webhook; empty otherwise */
-export function subscriptionFields(subscription: Subscription, nowMs: number, secret = ""): string {
+function subscriptionFields(subscription: Subscription, nowMs: number, secret = ""): string {
   const { filter, lastError, lastErrorTime } = subscription;
   const when = (time: Timestamp | undefined) => shownAt(time, (ms) => moment(ms, nowMs));
   return fields([
