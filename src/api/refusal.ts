@@ -1,6 +1,6 @@
 /** Refuses callers with a bad credential: with 401, and with 429 after their address has presented too many. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
-import type { Audit, AuditEvent } from "../session/audit.ts";
+import type { Audit, AuditEvent, Requester } from "../session/audit.ts";
 import { UNCOUNTED_REFUSALS } from "../session/errors.ts";
 import type { RateLimit } from "../session/ports.ts";
 import { rateLimited } from "./errors/connect-errors.ts";
@@ -17,16 +17,21 @@ export type RefusalDeps = {
  * limit. @param unauthenticated the error below the limit
  */
 export function refusal(
-  { audit, failureLimit }: RefusalDeps,
+  deps: RefusalDeps,
   event: Extract<AuditEvent, { event: "authn_failed" }>,
   context: Pick<HandlerContext, "values">,
   unauthenticated: ConnectError,
 ): ConnectError {
   const requester = requestContextOf(context);
-  audit(event, requester);
+  deps.audit(event, requester);
   if (UNCOUNTED_REFUSALS.has(event.reason)) return unauthenticated;
+  return countFailure(deps, requester) ?? unauthenticated;
+}
+
+/** Counts a failure of an address. Returns the error for its caller if the address has had too many. */
+export function countFailure({ audit, failureLimit }: RefusalDeps, requester: Requester): ConnectError | undefined {
   const retryAfterMs = failureLimit.take(requester.address() ?? "");
-  if (retryAfterMs === undefined) return unauthenticated;
+  if (retryAfterMs === undefined) return undefined;
   audit({ event: "rate_limited", limit: "failures" }, requester);
   return rateLimited(retryAfterMs);
 }

@@ -21,9 +21,8 @@ import {
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { errorCodeOf, type FailureReports, faultOfCaller, toConnectError } from "./connect-errors.ts";
-import { failedCall, only } from "./failed-calls.ts";
 import { isReading } from "./reading.ts";
-import { refusedCall } from "./refused-calls.ts";
+import { failedCall, only, refusedCall } from "./refused-calls.ts";
 
 type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
 type OnBug = FailureReports["onBug"];

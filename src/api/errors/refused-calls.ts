@@ -1,12 +1,22 @@
-/** Gives a body to responses in which Connect refuses a call with only a status: an error of docs/errors.md in the call's protocol. */
+/** Responses to calls that fail before a handler runs: errors of docs/errors.md in the form of the call's protocol. */
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import {
+  encodeEnvelope,
+  type UniversalHandler,
+  type UniversalServerRequest,
+  type UniversalServerResponse,
+} from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  endStreamToJson,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
 import { toConnectError } from "./connect-errors.ts";
-import { only } from "./failed-calls.ts";
 
 const CODES: Readonly<Record<number, ErrorCode>> = {
   405: "E405_METHOD_NOT_ALLOWED",
@@ -56,4 +66,31 @@ export function unknownGrpcMethod(method = "", contentType = ""): Readonly<Recor
   const [type] = GRPC.exec(contentType) ?? [];
   if (type === undefined || method !== "POST") return undefined;
   return Object.fromEntries(setTrailerStatus(new Headers({ "content-type": type.toLowerCase() }), UNKNOWN_METHOD));
+}
+
+/** Returns the response to a call that failed with `error`. @param type the content type of the request */
+export function failedCall(error: ConnectError, type: string): UniversalServerResponse {
+  const response = { status: 200, header: new Headers({ "content-type": type }) };
+  if (type.startsWith("application/grpc-web")) {
+    return { ...response, body: only(encodeEnvelope(trailerFlag, trailerSerialize(trailerOf(error)))) };
+  }
+  if (type.startsWith("application/grpc"))
+    return { ...response, body: only(new Uint8Array()), trailer: trailerOf(error) };
+  if (type.startsWith("application/connect+")) {
+    const end = Buffer.from(JSON.stringify(endStreamToJson(new Headers(), error, undefined)));
+    return { ...response, body: only(encodeEnvelope(endStreamFlag, end)) };
+  }
+  const body = errorToJsonBytes(error, undefined);
+  const header = new Headers(error.metadata);
+  header.set("content-type", "application/json");
+  header.set("content-length", String(body.byteLength));
+  return { status: codeToHttpStatus(error.code), header, body: only(body) };
+}
+
+function trailerOf(error: ConnectError): Headers {
+  return setTrailerStatus(new Headers(), error);
+}
+
+export async function* only(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+  yield bytes;
 }

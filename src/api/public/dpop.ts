@@ -8,9 +8,9 @@ import { toWallClock } from "../../session/time.ts";
 import { type ProofExpectation, type ProofResult, refuseProof } from "../../verifier/dpop/proof.ts";
 import { proofUrl } from "../../verifier/dpop/proof-url.ts";
 import type { Replays } from "../../verifier/dpop/replays.ts";
-import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { badProof, nonceRequired } from "../errors/oauth-errors.ts";
-import type { RefusalDeps } from "../refusal.ts";
+import { countFailure, type RefusalDeps } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 
 export type DpopParts = {
@@ -56,12 +56,13 @@ export function provenKey(
 }
 
 function verify(
-  { dpop, store, audit, failureLimit }: DpopDeps,
+  deps: DpopDeps,
   context: HandlerContext,
   text: string,
   sid: SessionId,
   accessToken: string | undefined,
 ): KeyProof {
+  const { dpop, store } = deps;
   const { nonces, requiresNonce } = dpop;
   const now = store.now(sid);
   const issueNonce = () => context.responseHeader.set(NONCE, nonces.issue(sid, now));
@@ -85,13 +86,8 @@ function verify(
     throw accessToken === undefined ? nonceRequired() : SHARED_ERRORS.nonceRequired;
   }
   const requester = requestContextOf(context);
-  audit({ event: "device_proof_refused", sid, operation: context.method.name, reason }, requester);
-  const retryAfterMs = failureLimit.take(requester.address() ?? "");
-  if (retryAfterMs !== undefined) {
-    audit({ event: "rate_limited", limit: "failures" }, requester);
-    throw rateLimited(retryAfterMs);
-  }
-  throw accessToken === undefined ? badProof() : SHARED_ERRORS.badProof;
+  deps.audit({ event: "device_proof_refused", sid, operation: context.method.name, reason }, requester);
+  throw countFailure(deps, requester) ?? (accessToken === undefined ? badProof() : SHARED_ERRORS.badProof);
 }
 
 /** Returns the URLs by which the client may know this request. Behind a proxy, the request may have another host and a shorter path. */
