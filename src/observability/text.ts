@@ -5,7 +5,6 @@
 
 /** The greatest length of a field, in UTF-16 code units. An access token's `sid`, an address or a subject of 255 bytes fits. */
 export const MAX_FIELD_LENGTH = 512;
-/** The greatest number of lines of a stack trace. */
 const MAX_STACK_LINES = 16;
 
 /** Matches C0, DEL and C1, line and paragraph separators, bidirectional marks, embeddings, overrides and isolates, and the BOM. */

@@ -17,7 +17,6 @@ export type Scope = (typeof SCOPES)[number];
 /** A caller of the admin API. The name is for the audit. */
 export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope> };
 
-/** The credentials that are valid now. */
 export interface AdminAccess {
   byToken(token: string): Admin | undefined;
   /** Returns whether the credential of an admin that was found earlier is still valid. This costs less than finding the admin again. */

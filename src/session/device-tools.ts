@@ -43,7 +43,6 @@ export type PresentedDevice = {
 /** The time of issue in every mark, the device cookie that is never fresh (device.ts). It is far from any real time of the store. */
 export const NEVER_FRESH = storeMs(0);
 
-/** Returns what a refresh presents to the rules of device binding. */
 export function devicePresentation(
   { cookies, lifeMs }: DeviceTools,
   presented: PresentedDevice,
@@ -72,7 +71,6 @@ export function refreshLimitKey(
   return cookie !== undefined && Math.abs(now(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
 }
 
-/** Remembers the key of a session, if the session has one. */
 export function noteSessionKey({ sessionKeys }: DeviceTools, { sid, device }: Session): void {
   if (device === undefined) return;
   const thumbprint = thumbprintOf(device);

@@ -59,7 +59,6 @@ function common(requester: Requester, { clock }: Keeping) {
   return { time: clock(), ...callerOf(requester) };
 }
 
-/** Returns the event to keep for a due record. */
 export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, "shiftMs">): EventRecord {
   const { time, revokedUntil, ...rest } = event;
   const shift = shiftMs(rest.sid === undefined ? undefined : { sid: rest.sid });
@@ -81,7 +80,6 @@ export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
   return [{ event: "authn_token_reuse", sid, subject, ...(cause && { cause }), happenedAt }, ended];
 }
 
-/** Returns the requester that a due record describes. */
 export function requesterOf({ event, ids }: DueRecord): Requester {
   const { requestId, traceId } = ids;
   return {

@@ -25,7 +25,6 @@ export type ErrorCode = keyof typeof ERRORS;
 export type FieldViolation = {
   /** The path of the field by the names of the contract, such as `client.user_agent`; empty for the request as a whole. */
   readonly field: string;
-  /** A description of the fault, for people. */
   readonly description: string;
   /** The rule, as the contract's rules are named; empty for a rule that only code can check. */
   readonly ruleId: string;

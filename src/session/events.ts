@@ -82,7 +82,6 @@ export type DueRecord = {
 
 /** The due records in one part of the store, such as a node of Redis. A part is available or unavailable as a whole. */
 export type DueRecords = {
-  /** The name of the part of the store. */
   readonly part: string;
   /** When the records were read. */
   readonly now: StoreMs;

@@ -85,7 +85,6 @@ export class FeedBatches {
     this.#instance = instance;
   }
 
-  /** Returns the batch that follows a position. */
   after(position: number, facts: FeedFacts): NextBatch {
     this.#dropOld(facts);
     let next = this.#shared.get(position);

@@ -4,7 +4,6 @@ import type { StoreMs } from "./time.ts";
 
 /** A session matches if it meets every condition that is given. */
 export type SessionFilter = {
-  /** The text that the subject starts with. */
   readonly subjectPrefix?: string;
   readonly clientId?: string;
   /** A text that the user agent or the display name contains; case does not matter. */

@@ -38,7 +38,6 @@ export type Authentication = {
 /** How a refresh token is presented: in a cookie, or in the body of a request to the token endpoint. */
 export type Transport = "cookie" | "token";
 
-/** The values that a session is created with. */
 export type NewSession = {
   readonly sid: SessionId;
   readonly subject: string;
@@ -59,7 +58,6 @@ export type NewSession = {
   readonly dpopJkt?: string;
 };
 
-/** A session as the store keeps it. */
 export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly createdAt: StoreMs;
   readonly lastRefreshedAt: StoreMs;

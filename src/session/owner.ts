@@ -16,7 +16,6 @@ type Credentials = {
   readonly audiences: ReadonlySet<string>;
 };
 
-/** How a request presents its access token. */
 export type PresentedAccessToken = {
   /** Undefined if the request has no access token. */
   readonly token: string | undefined;

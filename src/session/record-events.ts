@@ -159,7 +159,6 @@ export class EventRecorder {
     return this.#look;
   }
 
-  /** Takes over due records, until there are no more. */
   async #takeOver(): Promise<void> {
     try {
       let claimed = Number.POSITIVE_INFINITY;

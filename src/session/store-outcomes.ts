@@ -34,7 +34,6 @@ export type RotateOutcome =
       /** The refresh token that the client must present next. */
       readonly child: PresentedToken;
       readonly now: StoreMs;
-      /** What the refresh has proven about the session's device key. */
       readonly device: ServingVerdict;
     }
   /** The session has ended: its token was reused (`reuse`), or a client without its device key also holds a token (`two_holders`). */
@@ -76,7 +75,6 @@ export type EndAllOutcome =
   | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }
   | { readonly ok: false; readonly reason: "actor_ended" };
 
-/** A session that ended because it is past its lifetimes. */
 export type ExpiredSession = {
   readonly sid: SessionId;
   /** Absent if the store does not know the subject any more, because no instance looked for expired sessions for minutes. */

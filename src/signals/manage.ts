@@ -46,7 +46,6 @@ export type NewSubscription = {
 
 const ID_BYTES = 8;
 const SECRET_BYTES = 32;
-/** The length of a session id, in bytes. */
 const SESSION_ID_BYTES = 17;
 
 /** Creates a subscription. `generatedSecret` is empty unless a secret was made. @throws ServiceError */

@@ -32,7 +32,6 @@ export type SignalFilter = {
   readonly subject?: string;
   readonly clientId?: string;
   readonly reasons?: readonly SignalReason[];
-  /** The subjects that are excluded. */
   readonly exceptSubjects?: readonly string[];
 };
 

@@ -22,7 +22,6 @@ type Short = {
 
 type ShortClient = readonly [clientId: string, userAgent: string, address: string, name: string];
 
-/** Returns the data of a client that is kept with an event. */
 export function shortClient({ clientId = "", client }: { clientId?: string; client: ClientData }): ShortClient {
   const texts = [clientId, client.userAgent, client.ipAddress, client.displayName];
   return texts.map((text) => text.slice(0, MAX_TEXT)) as unknown as ShortClient;

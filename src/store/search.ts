@@ -19,7 +19,7 @@ export function parsePosition(text: string | undefined): PagePosition {
   return { createdAt: storeMs(Number(createdAt)), sid: parsed };
 }
 
-export function formatPosition({ createdAt, sid }: PagePosition): string {
+function formatPosition({ createdAt, sid }: PagePosition): string {
   return `${createdAt}.${sid}`;
 }
 

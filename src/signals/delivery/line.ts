@@ -34,7 +34,6 @@ export type Line = {
   more: boolean;
   /** False if another instance may be reading the partition. Results of requests are then not stored. */
   open: boolean;
-  /** Whether the cursor of the line is being stored. */
   storing: boolean;
 };
 

@@ -7,7 +7,6 @@ import type { DeliveryError, PauseReason } from "../model.ts";
 import type { SignalStore } from "../ports.ts";
 import type { Sender } from "../send/sender.ts";
 
-/** Notifications of deliveries, for the operator. */
 interface DeliveryEvents {
   /** Called after each attempt. @param lagMs the time since the end of the session */
   onAttempt(kind: PushKind, error: DeliveryError | undefined, lagMs: number): void;

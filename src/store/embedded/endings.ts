@@ -1,4 +1,3 @@
-/** The operations that end one session, or all sessions. */
 import { judgeEnd } from "../../session/device-binding.ts";
 import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";

@@ -51,7 +51,6 @@ export type LogRow = {
   readonly reason: EndReason;
 };
 
-/** Returns a new session with its creation time and expiry times. */
 export function newborn(session: NewSession, now: StoreMs): Session {
   const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {

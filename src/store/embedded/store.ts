@@ -28,7 +28,7 @@ import type { EndStep } from "./subject-steps.ts";
 import { createResumption, createSubjects, finishEndOf } from "./subjects.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
 
-export type EmbeddedStoreOptions = {
+type EmbeddedStoreOptions = {
   /** The database file, or IN_MEMORY. Its directory is created (0700) if it does not exist. */
   readonly path: string;
   readonly clock: WallClock;

@@ -1,4 +1,3 @@
-/** The operations that end one session, or all sessions. */
 import { dueKeyOf } from "../../session/events.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";

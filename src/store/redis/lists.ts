@@ -1,4 +1,3 @@
-/** Lists sessions page by page: those of a subject, or all. */
 import type { Session } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { afterPosition, type Candidate, search, type TakeCandidates } from "../search.ts";
