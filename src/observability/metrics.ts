@@ -27,7 +27,7 @@ export type Metrics = {
   stored(operation: string, replied: boolean, seconds: number): void;
   /** Adds a gauge. @param read returns its values at each exposition @param merge how the values of several workers combine (sum) */
   gauge(name: string, help: string, read: ReadSamples, merge?: Merge): void;
-  /** Returns the same metrics as objects. */
+  /** Returns all metrics as objects. */
   values(): Promise<readonly MetricValues[]>;
   /** Records that a request was not traced because the limit of traces is used up. */
   traceLimited(): void;
@@ -56,10 +56,7 @@ export type MetricValues = {
   }[];
 };
 
-/**
- * @param log the counts of the log, if they are to be exposed
- * @param options.ofProcess whether metrics of the process are included; they are observed until the process ends
- */
+/** @param log the counts of the log to expose @param options.ofProcess whether to observe the process, which goes on until it ends */
 export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metrics {
   const registry = new Registry();
   if (ofProcess) collectDefaultMetrics({ register: registry });

@@ -2,9 +2,9 @@ import type { Clock } from "./ports.ts";
 
 /** How many watchers are woken in one turn of the event loop. Requests are served between two turns. */
 const WATCHERS_PER_TURN = 50;
-/** The longest pause after a round, in ms. */
+/** The longest pause after all watchers were woken, in ms. */
 const MAX_PAUSE_MS = 25;
-/** The pause after a round is this many times its processor time. So rounds take a quarter of a busy process, or more at MAX_PAUSE_MS. */
+/** The pause is this many times the processor time of waking all watchers, which so takes a quarter of a busy process or more. */
 const PAUSE_PER_COST = 3;
 /** The smallest pause, in ms, the resolution of Node's timers. A shorter pause is skipped, so cheap rounds follow each other at once. */
 const MIN_PAUSE_MS = 1;

@@ -177,7 +177,7 @@ async function replace(
   }
 }
 
-/** Returns whether the request has a device cookie that was fresh once, and not only the mark, which never was (device.ts). */
+/** Returns whether the request has a device cookie that was once fresh, and not only the mark, the one that never was (device.ts). */
 function isStale({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }

@@ -52,7 +52,7 @@ const NEVER = storeMs(2 ** 48 - 1);
 /** A time before the issue of any token. */
 const LONG_AGO = storeMs(0);
 
-/** Returns the state of a new session: generation 0 counts as confirmed, and its child is the session's first refresh token. */
+/** Returns the state of a new session, whose first refresh token has generation 1 and has not been used yet. */
 export function firstState(childNonce: string): RotationState {
   return {
     generation: 0,

@@ -18,7 +18,7 @@ type Short = {
 export const CREATED = "created";
 export const ENDED_ALL = "revoked_all";
 
-/** Due records of sessions that ended because a token was reused. They are constants for speed; lua/rotate.lua writes them, too. */
+/** The texts for sessions that ended because a token was reused. They are constants for speed; lua/rotate.lua writes them, too. */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
 /** The text of the due record for a session that has expired. No request causes an expiry, so the text is an empty JSON object. */

@@ -19,7 +19,7 @@ const MAC_LENGTH = 32;
 /** A kind of authenticated text that the service issues for a session. Its byte and its key differ from those of every other kind. */
 type SealedKind = {
   readonly kind: number;
-  /** The length of the content, in bytes. With 61 other bytes, it must be a multiple of 3, so that the encoding has no spare bits. */
+  /** The length of the content, in bytes. The whole text, 61 bytes longer, must be a multiple of 3, so that base64url has no spare bits. */
   readonly contentLength: number;
   /** Creates the MAC of this kind from a key of the ring. */
   readonly macOf: (key: MacKey) => Mac;

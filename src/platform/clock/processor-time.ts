@@ -1,4 +1,4 @@
-/** Returns the processor time of all threads of this process, ms. The result is slightly too high while threads beside the event loop work. */
+/** Returns the processor time of this process, in ms: slightly more than that of the event loop while other threads work. */
 export function processorTime(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

@@ -1,7 +1,4 @@
-/**
- * A monotonic clock: CLOCK_MONOTONIC plus the time in which the machine was asleep, which CLOCK_MONOTONIC does not count. It counts
- * milliseconds from an arbitrary moment.
- */
+/** A monotonic clock, in ms from an arbitrary moment: CLOCK_MONOTONIC plus the time in which the machine was asleep. */
 import { uptime } from "node:os";
 
 /** The uptime and CLOCK_MONOTONIC may differ by this much without a sleep of the machine, in ms. */

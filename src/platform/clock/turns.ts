@@ -78,9 +78,7 @@ export class Turns {
     return this.#readUntilMs;
   }
 
-  /**
-   * Returns how long ago `since` was, in ms. By default, the result is how long a message that is handled now may have waited to be read.
-   */
+  /** Returns how long ago `since` was, in ms. The default: how long a message that is handled now may have waited to be read. */
   behindMs(since = this.#readUntilMs): number {
     return this.#loop.clock() - since;
   }

@@ -204,7 +204,7 @@ export class Delivery {
         if (!line.open || line.position !== after) continue;
         if (outcome.ok) lane.add(line, outcome.signals, outcome.more, subscription.filter);
         else await this.#skipLost(destination, line, outcome);
-        // If the filter has excluded signals, the line has room for more, and the partition is read again at once.
+        // If the filter has excluded signals, there is room for more, and the partition is read again at once.
         if (line.more && lane.room(line) > 0) this.#reading.set(partition, true);
         this.#dispatch.wake(destination);
       }
@@ -228,7 +228,7 @@ export class Delivery {
     await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
   }
 
-  /** Stores the cursor of a line if it has moved by at least `least` log entries since it was last stored. */
+  /** Stores a subscription's cursor in a partition, if it has moved by at least `least` log entries since it was last stored. */
   async #advance({ lane, subscription }: Destination, line: Line, least?: number): Promise<void> {
     const progress = lane.progress(line, least);
     const lease = this.#held.get(line.partition)?.lease;

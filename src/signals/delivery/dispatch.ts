@@ -22,7 +22,7 @@ const MAX_PER_TURN = 32;
 interface DispatchListener {
   /** Called when the queue of a partition (`Line`) has room for more signals. */
   onRoom(line: Line): void;
-  /** Called when nothing more is to be delivered to a subscription. The function closes the subscription's lines, and never rejects. */
+  /** Called when nothing more is to be delivered to a subscription. It ends the delivery, and never rejects. */
   onPaused(destination: Destination): Promise<void>;
 }
 

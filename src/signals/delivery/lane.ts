@@ -82,13 +82,13 @@ export class Lane {
     for (const partition of [...this.#lines.keys()]) this.close(partition);
   }
 
-  /** Returns how many more signals may be read into a line, besides those that the filter excludes. */
+  /** Returns how many more signals of a partition may be read, besides those that the filter excludes. */
   room(line: Line): number {
     if (line.ahead >= MAX_AHEAD) return 0;
     return Math.max(0, Math.min(MAX_LINE + line.tried - line.items.length, MAX_LANE - this.#held));
   }
 
-  /** Adds signals that were read after the line's position, as many as the line has room for. */
+  /** Adds signals of a partition that were read after the last ones, as many as there is room for. */
   add(line: Line, signals: readonly LoggedSignal[], more: boolean, filter: SignalFilter): void {
     for (const { signal, cursor } of signals) {
       if (this.room(line) === 0) {
@@ -149,7 +149,7 @@ export class Lane {
 
   #fail(item: Item, error: DeliveryError, now: number, fraction: number): void {
     const acceptedAt = this.#lastAcceptedAt ?? -1;
-    // While a lane is full of refused signals, no other can be accepted between two attempts: one since the first failure is enough.
+    // While the memory is full of refused signals, no other can be accepted between two attempts: one since the first failure is enough.
     const since = this.#held >= MAX_LANE ? item.firstFailedAt : item.lastFailedAt;
     if (error === "refused" && acceptedAt >= (since ?? now)) item.refusals++;
     if (item.attempts++ === 0) item.line.tried++;

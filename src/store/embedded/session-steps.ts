@@ -142,7 +142,7 @@ function rotate(
     used = { ...session, device: boundKey(session, presented, now) };
     sql.fix.run(fixedOf(used), sid);
   }
-  const after = outcome === "repeat" ? used : slid(used, now); // For the outcome `repeat`, no new refresh token was made, so the idle expiry does not move.
+  const after = outcome === "repeat" ? used : slid(used, now); // `repeat` makes no new refresh token, so the idle expiry stays.
   sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
   // If the clock was set back, the session may now expire before the time of its next examination, which is then moved forward.
   if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);

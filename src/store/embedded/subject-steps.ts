@@ -23,7 +23,7 @@ const EXAMINED_AT_ONCE = 200;
 /** How long the result of a finished logout of many sessions is kept, in ms. */
 const KEPT_MS = 60_000;
 
-/** Ends a session. A `note` that is not empty becomes the text of a due record, so that the ending is recorded (session/events.ts). */
+/** Ends a session. A `note` that is not empty is the text of its due record: an event to be recorded (session/events.ts). */
 export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
 
 export type SubjectDeps = {

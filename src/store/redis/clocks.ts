@@ -56,7 +56,7 @@ export class NodeClock {
     this.#aheadAtMost = most;
   }
 
-  /** Takes over the shift on which all instances have agreed. */
+  /** Takes over the shift (how far the clock is ahead of the store's time) on which all instances have agreed. */
   settle(shift: number): void {
     this.#shift = shift;
     this.#step = 0;

@@ -13,7 +13,7 @@ import { buffers, sessionId, text } from "./replies.ts";
 
 /** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;
-/** The longest time until a span is read again, in ms. Clocks of nodes differ, so sessions may be added to a span that was read. */
+/** The longest time until a span of sessions is read again, in ms. Clocks of nodes differ, so sessions may be added to it later. */
 const MAX_UNSEEN_MS = 3_600_000;
 /** How many partitions are examined at the same time. */
 const AT_ONCE = 4;
@@ -33,7 +33,7 @@ export class Expiry {
   readonly #markerLifeMs: number;
   readonly #instance = randomBytes(ID_BYTES).toString("base64url");
   readonly #partitions = TAGS.map((tag): Partition => ({ tag, spans: unseen(), heldUntil: 0 }));
-  /** The partitions that still have to be examined in this round. When none is left, a new round begins with all partitions. */
+  /** The partitions that this search has not examined yet. When none is left, the next search begins with all partitions. */
   #left: Partition[] = [];
   /** The number of scripts that the present call of `step` has run. */
   #scripts = 0;
@@ -90,7 +90,7 @@ export class Expiry {
     return this.#scripts >= MAX_SCRIPTS || ended.length >= MAX_ENDED;
   }
 
-  /** Examines one span. @returns where the next span begins, '' if there is none; undefined if another instance examines the partition */
+  /** Examines one span of sessions. @returns where the next begins, '' if none; undefined if another instance examines the partition */
   async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
     this.#scripts++;
     const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE];

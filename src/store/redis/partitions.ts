@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import type { Place, SessionId } from "../../session/model.ts";
 
-/** The hash tags, by partition. */
+/** The Redis hash tags of the partitions, `{00}` to `{ff}`. */
 export const TAGS: readonly string[] = Array.from(
   { length: 256 },
   (_, byte) => `{${byte.toString(16).padStart(2, "0")}}`,

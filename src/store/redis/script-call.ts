@@ -4,7 +4,7 @@ import type { Window } from "./clocks.ts";
 
 export type Argument = string | number | Buffer;
 
-/** How many arguments EVALSHA has besides those of the script: its name, the hash, the number of keys, and the window. */
+/** How many arguments EVALSHA has besides those of the script: its name, the hash, the number of keys, and the 3 numbers of `Window`. */
 const OWN_ARGUMENTS = 6;
 
 /** An encoded EVALSHA command, for single nodes: in a cluster, ioredis needs the arguments to find the node of a command. */

@@ -27,20 +27,18 @@ local function index_of(partition, subject, now)
   return false, #sids > MOST * ID
 end
 
--- Returns, for a logout of a subject that is under way, the time up to which the ended sessions were created, and the session that does not
--- end. The time is 0 if there is no such logout.
+-- Returns the time of creation up to which a logout of a subject that is under way ends its sessions; 0 if there is no such logout.
 local function horizon_of(horizons, subject)
   local at = 1
   while at <= #horizons do
-    local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
-    if whose == subject then return created_until, spared end
+    local _, created_until, _, _, _, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+    if whose == subject then return created_until end
     at = after
   end
-  return 0, ''
+  return 0
 end
 
--- Returns the lower bound of a range in the index of a subject with many sessions. The range has the sessions that were created after a
--- time.
+-- Returns the lower bound of the sessions that were created after a time, in the index of a subject with many sessions.
 local function entries_after(time)
   return '[' .. struct.pack('>I6', time + 1)
 end
