@@ -19,28 +19,40 @@ type OpenStream = {
   since: number;
   /** Since when the response has waited only for the client. */
   writtenAt: number | undefined;
+  /** Since when the client has not read that the stream was reset. */
+  resetAt: number | undefined;
 };
+
+/** How often each stream is checked within its shorter time limit, so that it exceeds no limit by more than half. */
+const CHECKS_PER_LIMIT = 4;
 
 export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: number) {
   /** How often each stream is checked, in ms. */
-  const checkMs = Math.min(requestTimeoutMs, writeTimeoutMs);
+  const checkMs = Math.min(requestTimeoutMs, writeTimeoutMs) / CHECKS_PER_LIMIT;
   const streams = new Map<ServerHttp2Stream, OpenStream>();
 
+  function reset(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
+    stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    open.resetAt = nowMs;
+  }
+
   function judge(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
-    // The stream was reset at the last check, and the client has not even read the reset.
-    if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    else if (!open.request.complete && nowMs - open.openedAt >= requestTimeoutMs)
-      stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    if (stream.closed) {
+      open.resetAt ??= nowMs;
+      if (nowMs - open.resetAt < writeTimeoutMs) return;
+      open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    } else if (!open.request.complete && nowMs - open.openedAt >= requestTimeoutMs) reset(stream, open, nowMs);
     // While the handler works, the stream may stay open for any time: a stream of messages may be long.
     else if (!open.response.writableEnded) return;
     else if (open.writtenAt === undefined) open.writtenAt = nowMs;
-    else if (nowMs - open.writtenAt >= writeTimeoutMs) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    else if (nowMs - open.writtenAt >= writeTimeoutMs) reset(stream, open, nowMs);
   }
 
   return {
     add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
       const { session } = stream;
-      streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt: undefined });
+      const [writtenAt, resetAt] = [undefined, undefined];
+      streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt, resetAt });
     },
 
     /** Removes a stream. @returns its entry */

@@ -213,9 +213,10 @@ describe.each(STORES)("on the %s store", (kind) => {
   test("a verification event is held while a stream is paused, and dropped while it is disabled", async () => {
     const stream = await polledStream();
     const { stream_id } = stream;
-    const set = (status: string) => receiver.post("status_endpoint", { stream_id, status });
+    const set = async (status: string) =>
+      expect((await receiver.post("status_endpoint", { stream_id, status })).status).toBe(200);
     const verify = (state: string) => receiver.post("verification_endpoint", { stream_id, state });
-    await verify("too late");
+    expect((await verify("too late")).status).toBe(204);
     await set("disabled");
     expect((await verify("dropped")).status).toBe(204);
     await set("paused");
