@@ -7,7 +7,7 @@
 import type { PeekableRateLimit, RateLimit } from "../../session/ports.ts";
 
 /** Allows `count` uses of a key per window. */
-export type Rate = { readonly count: number; readonly windowMs: number };
+type Rate = { readonly count: number; readonly windowMs: number };
 
 type Options = Rate & {
   /** Returns milliseconds that never step back. */
