@@ -2,9 +2,8 @@ import type { JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
 import { compressionGzip } from "@connectrpc/connect-node";
 
 /**
- * The JSON options of every protocol: empty fields are written, unknown fields are ignored.
- * Connect decodes bodies with `textDecoder`. Its default would turn bytes that are not UTF-8 into U+FFFD, so that two subjects could
- * become one.
+ * The JSON options of every protocol. Connect decodes bodies with `textDecoder`, whose default would turn all bytes that are not UTF-8 into
+ * U+FFFD, so that two subjects could become one.
  */
 export const jsonOptions: Partial<JsonReadOptions & JsonWriteOptions> & { readonly textDecoder: TextDecoder } = {
   alwaysEmitImplicit: true,

@@ -1,7 +1,4 @@
-/**
- * Converts between messages and the domain: the parts of a session that both APIs return, and the rules of requests that the contract
- * cannot express.
- */
+/** Converts the parts that messages of both APIs have in common, and checks what the contract cannot express. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type Duration, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";

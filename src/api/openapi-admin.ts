@@ -1,7 +1,4 @@
-/**
- * A buf plugin that writes gen/openapi-admin.json. It describes the unary RPCs of the admin API as Connect serves them: each is a POST of
- * JSON to a path of its own.
- */
+/** A buf plugin that writes gen/openapi-admin.json: the unary RPCs of the admin API, each as a POST of JSON to a path of its own. */
 import { readFileSync } from "node:fs";
 import { create, createFileRegistry } from "@bufbuild/protobuf";
 import {

@@ -19,10 +19,7 @@ interface RequestSource {
   /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number;
   correlation(): Correlation;
-  /**
-   * Returns an output that takes whole envelopes of a stream without Connect, after Connect has sent the first. Returns undefined if the
-   * connection has none.
-   */
+  /** Returns an output for envelopes of a stream, after Connect has sent the first; undefined if the connection has none. */
   output(): StreamOutput | undefined;
   /** Notes that the request had no authentic credential ("fruitless", listener/fruitless.ts), whatever the status of its response. */
   noteFruitless(): void;
@@ -55,10 +52,7 @@ class RequestContext implements Requester {
 
 const key = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
-/**
- * The context values of one call. The implementation of connect-es creates three functions for each call, and this class creates none. A
- * call has about five values, and a linear search through so few costs less than a map.
- */
+/** The context values of one call: about five, for which a list is faster than a map. connect-es would create three functions per call. */
 class CallValues implements ContextValues {
   readonly #ids: symbol[] = [];
   readonly #values: unknown[] = [];

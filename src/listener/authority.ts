@@ -20,10 +20,7 @@ function rememberLast(decide: (authority: string, url: string) => boolean): type
   };
 }
 
-/**
- * Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy in front may have used one of them, and
- * this process would use the other.
- */
+/** Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may have used another one. */
 export function withOneHost(next: Handler, otherwise: Handler): Handler {
   return (request, response) => (namesTwoHosts(request) ? otherwise(request, response) : next(request, response));
 }

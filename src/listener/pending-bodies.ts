@@ -1,7 +1,4 @@
-/**
- * Limits the number of requests whose bodies are still arriving, because these bodies are in memory. Above the limit the oldest such
- * request is aborted. It is hardly ever one of an honest client, whose bodies arrive fast.
- */
+/** Limits how many bodies may be arriving, since they take memory. The oldest is aborted, because bodies of honest clients arrive fast. */
 import { constants } from "node:http2";
 import type { Request } from "./exchange.ts";
 

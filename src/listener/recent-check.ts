@@ -1,10 +1,7 @@
 /** How long the outcome of a check is reused, in ms. */
 const RECENT_MS = 100;
 
-/**
- * Runs a check one at a time, and not within 100 ms after the last. Anybody can request the readiness page, with 20 bytes over HTTP/2, and
- * each check of the store costs a write.
- */
+/** Shares a check among its callers, because anybody can request the readiness page, and each check of the store costs a write. */
 export function checkAtIntervals(check: () => Promise<void>, clock = () => performance.now()): () => Promise<void> {
   let last: Promise<void> | undefined;
   let validUntil = 0;

@@ -22,10 +22,7 @@ export class NodeRequestSource {
   readonly #traceId: (() => string | undefined) | undefined;
   #requestId: string | undefined;
 
-  /**
-   * @param trustedProxies how many proxies in front of the service are trusted (`TRUST_PROXY`)
-   * @param traceId returns the trace of the current request, if there is tracing
-   */
+  /** @param trustedProxies how many proxies in front are trusted (`TRUST_PROXY`) @param traceId returns the trace of the current request */
   constructor(request: Request, trustedProxies: number, traceId?: () => string | undefined) {
     this.#request = request;
     this.#trustedProxies = trustedProxies;
@@ -111,10 +108,7 @@ export function forwardedScheme(request: Request, trustedProxies: number): "http
   return scheme === "http" || scheme === "https" ? scheme : undefined;
 }
 
-/**
- * Returns the entry of the outermost trusted proxy in a forwarding header, such as `X-Forwarded-For`. Every proxy appends an entry, so
- * entries further left may come from the client itself.
- */
+/** Returns the outermost trusted proxy's entry in a forwarding header. Entries further left may come from the client itself. */
 function forwarded(request: Request, name: string, trustedProxies: number): string | undefined {
   const header = trustedProxies > 0 ? request.headers[name] : undefined;
   if (typeof header !== "string") return undefined;

@@ -1,7 +1,4 @@
-/**
- * Makes a request to each listener before the service is ready. The first request of a process compiles and creates so much that the first
- * caller would wait ten times as long as a later one.
- */
+/** Makes a request to each listener before the service is ready, because the first request takes ten times as long as a later one. */
 import { get } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Listener } from "./listener.ts";

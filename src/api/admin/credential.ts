@@ -11,7 +11,6 @@ export type ClientCertificate = {
   readonly expiresAt: number;
 };
 
-/** A caller of the admin API with a valid credential. */
 export type AdminCaller = {
   /** The name for the audit. */
   readonly name: string;

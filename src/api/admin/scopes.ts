@@ -66,7 +66,6 @@ export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
   return TABLES.get(parent.typeName)?.[localName];
 }
 
-/** Returns whether a caller may use RPCs that require a scope. */
 export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
   const wider = INCLUDED_IN[scope];
   return may(scope) || (wider !== undefined && may(wider));

@@ -16,10 +16,7 @@ import { scopeCheckOf } from "./authentication.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { revocationMessage } from "./views.ts";
 
-/**
- * How long a batch may wait for a watcher that reads nothing, in ms. After that the call is aborted. A watcher that reads slowly gets an
- * error earlier (feed.ts).
- */
+/** How long a batch may wait for a watcher that reads nothing, in ms, before the call is aborted. Slow readers get an error earlier. */
 const WATCHER_TIMEOUT_MS = 30_000;
 
 type Deps = Pick<SessionAdminServiceDeps, "feed" | "revokedKeyIds">;

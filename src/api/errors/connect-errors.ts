@@ -69,10 +69,7 @@ function build(
 
 const SHARED = new WeakSet<ConnectError>();
 
-/**
- * Errors that any caller can cause. They are built once, because most of an error's cost is its stack trace, which is of no use here.
- * Requests share them, so they must not be changed.
- */
+/** Errors that any caller can cause, built once, because stack traces are expensive. Requests share them, so they must not be changed. */
 export const SHARED_ERRORS = {
   noCredential: shared("E001_AUTH_FAILURE"),
   /** A bearer credential was presented and is proven invalid (RFC 6750 section 3.1). */

@@ -1,7 +1,4 @@
-/**
- * Translates errors that Connect raises before any interceptor runs (a malformed message, one that is too large or in an unknown
- * encoding) to errors of docs/errors.md. Each protocol carries its errors in another part of the response.
- */
+/** Translates errors that Connect raises before any interceptor runs, such as for a malformed message, to errors of docs/errors.md. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ContextValues } from "@connectrpc/connect";
 import {

@@ -1,7 +1,4 @@
-/**
- * Refuses calls before anything of them is read. Under overload it refuses ordinary calls, but accepts probes and calls that end
- * sessions. After a stall of the process it refuses calls that may be too old.
- */
+/** Refuses calls before they are read: under overload ordinary calls, and after a stall of the process calls that may be too old. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";

@@ -1,7 +1,4 @@
-/**
- * Protects the public API against cross-site requests. Browsers report where a request comes from, and a request from elsewhere is
- * refused before any credential is read (OWASP ASVS 5.0, 3.5).
- */
+/** Refuses requests from other sites, which browsers report, before any credential is read (OWASP ASVS 5.0, 3.5). */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Correlation } from "../../session/audit.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";

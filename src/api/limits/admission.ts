@@ -130,11 +130,7 @@ export class Admission {
     return this.#turn;
   }
 
-  /**
-   * Records a reply to a command that is not counted as waiting. After an outage such a reply is the first sign of the store's recovery.
-   *
-   * @param begun the value of `now` when the command began
-   */
+  /** Records a reply to a command that is not counted as waiting. After an outage such a reply is the first sign of a recovery. */
   hear(begun: number): void {
     this.#silent = false;
     this.#lastReplyTurn = this.#turn;

@@ -8,14 +8,12 @@ export type OverloadControl = {
   readonly accept: () => boolean;
   /** Returns the store with a bounded queue of commands. Requests that may be too old send none. */
   readonly limit: (store: SessionStore) => SessionStore;
-  /** Returns how many commands wait for the store. */
   readonly waiting: () => number;
   readonly close: () => void;
 };
 
 type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
   readonly reuseIntervalMs: number;
-  /** Called for each call or command that is refused under overload. */
   readonly onRefused: (cause: OverloadCause) => void;
   readonly onReply?: LimitEvents["onReply"];
 };

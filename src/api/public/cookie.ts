@@ -25,11 +25,8 @@ function read(header: string, name: string): PresentedCookie {
 }
 
 /**
- * Creates the functions that read and write the cookie. With a prefixed name (`__Secure-refresh_token`) the plain name is read too until
- * `migrateUntilMs`, so that existing sessions survive the change of the name. After that the plain name is ignored: a sibling domain can
- * set a cookie with a plain name, and thereby replace the session by one of its own.
- *
- * @param clock ms since the epoch
+ * Until `migrateUntilMs` the plain name is read beside a prefixed one (`__Secure-refresh_token`), so that sessions survive the change of
+ * the name. Later it is ignored, because a sibling domain can set such a cookie. @param clock ms since the epoch
  */
 export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
   const { name, migrateUntilMs, hintName, accessName, previousScopes } = settings;

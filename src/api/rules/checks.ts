@@ -1,7 +1,4 @@
-/**
- * The supported rules of `buf.validate`, by their ids: how each is checked and how a violation is described, both as in protovalidate.
- * The plugin of src/protoc-gen-rules refuses all other rules.
- */
+/** The supported rules of `buf.validate`, with the descriptions of protovalidate. src/protoc-gen-rules refuses all other rules. */
 import type { Duration } from "@bufbuild/protobuf/wkt";
 
 export const CHECKS = {

@@ -58,7 +58,6 @@ export const signIn = (token: string) => own("POST", "/console/session", { token
 export const signOut = () => own("DELETE", "/console/session");
 export const live = () => own("GET", "/console/live").catch(fail) as Promise<Live>;
 
-/** Returns who is signed in; undefined if nobody is. */
 export async function whoAmI(): Promise<Me | undefined> {
   try {
     return (await own("GET", "/console/session")) as Me;
