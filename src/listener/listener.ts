@@ -76,7 +76,7 @@ export async function openListener(
     else protocols.accept(socket);
   });
   const late = new LateConnections({ maxWaitMs: limits.maxWaitMs, connectSelf: connectTo(server, sharesPort) });
-  const address = await listen(server, name, { host, port, reusePort: sharesPort });
+  const address = await listen(server, name, host, port, sharesPort);
   const scheme = tls === undefined ? "http" : "https";
   const shownHost = host.includes(":") ? `[${host}]` : host;
 
@@ -153,13 +153,10 @@ function createProtocols(
   };
 }
 
-type Place = { readonly host: string; readonly port: number; readonly reusePort: boolean };
-
-function listen(server: Server, name: string, place: Place): Promise<AddressInfo> {
-  const { host, port } = place;
+function listen(server: Server, name: string, host: string, port: number, reusePort: boolean): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(name, host, port, error)));
-    server.listen({ ...place }, () => resolve(server.address() as AddressInfo));
+    server.listen({ host, port, reusePort }, () => resolve(server.address() as AddressInfo));
   });
 }
 
