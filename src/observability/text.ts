@@ -1,7 +1,4 @@
-/**
- * Makes a text that an attacker may have written safe for a log line: no control characters, nothing that reorders what a terminal shows,
- * bounded length (ASVS 5.0, 16.4.1).
- */
+/** Makes texts that an attacker may have written safe for the log: bounded, without control or reordering characters (ASVS 5.0, 16.4.1). */
 
 /** The greatest length of a field, in UTF-16 code units. An access token's `sid`, an address or a subject of 255 bytes fits. */
 export const MAX_FIELD_LENGTH = 512;

@@ -66,7 +66,7 @@ export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, 
   return { event: { ...rest, ...until, time: toWallClock(time, shift) }, dueKey: key };
 }
 
-/** Returns the audit lines that have to be written for a due record. */
+/** Returns the audit lines to write for a due record, an event that was not recorded at once. */
 export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
   const { type, sid, subject = "", reason, revokedUntil = storeMs(0), time: happenedAt, client, clientId = "" } = event;
   if (type === "all_ended") return [{ event: "all_sessions_ended", revokedUntil, happenedAt }];

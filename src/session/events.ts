@@ -110,7 +110,6 @@ export interface SessionEventLog {
   /** Returns a bounded number of due records of each available part of the store. @throws StoreUnavailable if no part is available */
   dueRecords(): Promise<readonly DueRecords[]>;
 
-  /** Claims a record that is due for the audit log. Returns true to exactly one instance. The age of the record starts at 0 again, so that
-   * another instance can claim it if this one fails. */
+  /** Claims a due record. Returns true to one instance alone. Its age then starts at 0 again: another can claim it if this one fails. */
   claimRecord(record: DueRecord): Promise<boolean>;
 }

@@ -20,7 +20,7 @@ import { type StoreMs, storeMs } from "./time.ts";
 export type RotationState = {
   /** `g`: generation of the confirmed token, the newest that its client has used. */
   readonly generation: number;
-  /** `n`: nonce of the confirmed token; empty before the first use. */
+  /** `n`: nonce of the confirmed token, the newest that its client has used; empty before the first use. */
   readonly nonce: string;
   /** `f`: a token of the confirmed token's generation also counts as confirmed if it was issued at this time or later. */
   readonly siblingsSince: StoreMs;

@@ -20,8 +20,8 @@ export class VerdictMemory {
   }
 
   /**
-   * Runs a pass (poll-pass.ts) with the remembered verdicts, then remembers those that it left open or that arrived meanwhile. Passes of a
-   * stream run one after the other, so that no pass restores verdicts that another one has settled.
+   * Runs a pass over the log (poll-pass.ts) with the remembered verdicts, and then forgets those on signals that a cursor has passed.
+   * Passes of a stream run one after the other, so that none brings back verdicts that another one has used.
    */
   settle<T extends { readonly open: Verdicts }>(stream: string, pass: (verdicts: Verdicts) => Promise<T>): Promise<T> {
     return this.#passes(stream, async () => {

@@ -22,7 +22,7 @@ export function nonceWords(nonce: string): readonly [number, number] {
   return [high >>> 0, low >>> 0];
 }
 
-/** The offsets of the head's fields, in bytes. lua/partition.lua names the fields, and has their format: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
+/** The offsets of the fields of a record's head, in bytes. lua/partition.lua explains them, in the format '>BI4I4I4I4I4I6I6I6I6I5I5'. */
 const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
 
 /** The first byte of a record. The flags for device keys and transports are added to it. */

@@ -20,7 +20,7 @@ export type Sender = {
 /** When this many bytes (some eight refreshes) are gathered, they are written at once, so that Redis can begin to execute them. */
 const MAX_GATHERED_BYTES = 2_560;
 
-/** @param timeoutMs how long a reply is awaited, in ms. The wait may be one turn longer */
+/** @param timeoutMs how long a reply is awaited, in ms. The wait may be one turn (50 ms) longer */
 export function createSender(timeoutMs: number): Sender {
   /** `turn` has the commands of this turn that have no reply yet. `before` has those of each earlier turn. */
   let turn = new Set<Command>();

@@ -7,7 +7,7 @@ local function device_at(record)
   return #record - 40 - struct.unpack('>I2', record, #record - 2)
 end
 
--- Returns the entry of a session in the order of creation.
+-- Returns the text that stands for a session in the order of creation: its time of creation and its id.
 local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid
 end
