@@ -18,7 +18,7 @@ export const EDGES: readonly Room[] = [
     name: "browser",
     files: /^src\/browser\/.*\.ts$/,
     stages: [
-      browser("hint", "snapshot", "react/react", "simulation/schedules", "device/scripted"),
+      browser("realm", "snapshot", "react/react", "simulation/schedules", "device/scripted"),
       browser("simulation/session", "simulation/hostile"),
     ],
   },
@@ -68,7 +68,7 @@ export const EDGES: readonly Room[] = [
     files: /^src\/signals\/.*\.ts$/,
     stages: [
       signals(
-        ...["address", "dispatch", "events", "kinds", "lookup", "poll-wait", "sender", "ssf-examples", "stored"],
+        ...["dispatch", "events", "kinds", "lookup", "poll-wait", "sender", "ssf-examples", "stored", "target"],
         ...["verdict-memory", "delivery", "delivery.search"],
       ),
       signals("streams", "stream-control", "stream-events", "stream-poll", "service"),

@@ -69,7 +69,7 @@ export const HTTP: readonly Room[] = [
     name: "http2",
     files: /^src\/platform\/http2\/.*\.ts$/,
     stages: [
-      testsOf("platform/http2")("client-sessions", "session-pool", "write-between-frames"),
+      testsOf("platform/http2")("client-sessions", "session-pool"),
       testsOf("platform/http2")("end-session", "other-clients"),
       testsOf("platform/http2")("load", "holds"),
     ],

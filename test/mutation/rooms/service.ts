@@ -31,7 +31,7 @@ export const SERVICE: readonly Room[] = [
   {
     name: "device binding",
     files: /^src\/tokens\/device-.*\.ts$/,
-    stages: [tokens("device-proof", "device-challenge", "device-cookie-value"), DEVICE],
+    stages: [tokens("device-proof"), DEVICE],
   },
   {
     name: "device binding",
@@ -79,11 +79,7 @@ export const SERVICE: readonly Room[] = [
   {
     name: "tokens",
     files: /^src\/tokens\/(?:access-token|jws|refresh-token|hmac|sealed)\.ts$/,
-    stages: [
-      tokens("access-token", "refresh-token", "device-cookie-value"),
-      SERVER,
-      server("secrets", "edges", "audience"),
-    ],
+    stages: [tokens("access-token", "jws", "refresh-token", "sealed"), SERVER, server("secrets", "edges", "audience")],
   },
   {
     name: "tokens",
@@ -107,7 +103,7 @@ export const SERVICE: readonly Room[] = [
       ["test/store/embedded", "test/store/page.test.ts", "test/store/half-done.test.ts"],
       ["test/store/cursors.test.ts", "test/store/differential.test.ts", "test/session"],
       [...server("refresh", "sessions", "admin", "revoke-all", "shifted-clock", "process"), "test/cli/backup.test.ts"],
-      redis("contract", "clocks", "node-clock"),
+      redis("contract", "clocks"),
     ],
   },
   {
@@ -115,17 +111,7 @@ export const SERVICE: readonly Room[] = [
     files: /^src\/store\/redis\/.*\.(?:ts|lua)$/,
     stages: [
       redis("contract", "records", "rotate-script"),
-      redis(
-        "unfit",
-        "bounds",
-        "late",
-        "node-clock",
-        "expiry-steps",
-        "clocks",
-        "end-all",
-        "revoke-all",
-        "record-faults",
-      ),
+      redis("unfit", "bounds", "late", "expiry-steps", "clocks", "end-all", "revoke-all", "record-faults"),
       ["test/store/differential.test.ts", "test/store/cursors.test.ts", "test/store/half-done.test.ts"],
       redis("index", "memory", "replicas", "steps", "permissions", "faults"),
       ["test/server/redis.test.ts", "test/observability/operation-events.test.ts", "test/cli/doctor/examine.test.ts"],

@@ -2,17 +2,21 @@
  * How HTTP/2 connections end when the service stops: it announces the end first, so that no request is lost, and ends despite slow
  * clients.
  */
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { connect } from "node:http2";
+import { connect, createServer as createHttp2, type Http2Session } from "node:http2";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Handler, openListener, respond } from "../../../src/listener/listener.ts";
+import { writeBetweenFrames } from "../../../src/platform/http2/end-session.ts";
 import { END_HEADERS, END_STREAM, FRAME, frame, requestBlock } from "../../attacks/frames.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { dialHttp2, type Frame, type Http2Peer, isGoaway, isPing, lastStreamOf } from "../../support/http2-peer.ts";
 import { scratch, startService } from "../../support/service.ts";
 
-const GREATEST_STREAM = 2 ** 31 - 1;
+/** The greatest number of a stream, and the largest window of one. */
+const GREATEST = 2 ** 31 - 1;
 
 type Server = { readonly url: string; stop(): Promise<unknown> };
 type Start = (handler: Handler) => Promise<Server>;
@@ -61,7 +65,7 @@ describe.each(Object.entries({ ...LISTENERS, ...APIS }))("%s", (_, start) => {
     const peer = await dialHttp2(url);
     const stopped = stop();
     await acknowledgePing(peer);
-    expect(lastStreamOf(await peer.take(isGoaway))).toBe(GREATEST_STREAM);
+    expect(lastStreamOf(await peer.take(isGoaway))).toBe(GREATEST);
     // The client sends the request before it acknowledges the PING. To the server this looks as if the request and the announcement of the
     // end had crossed on the way.
     const ping = await peer.take(isPing);
@@ -94,7 +98,7 @@ describe.each(["without TLS", "with TLS"])("%s", (name) => {
 
   test("a client that reads nothing does not end the process at a stop", async () => {
     const service = await startService({ ...env(), SHUTDOWN_TIMEOUT: "2s" });
-    const peer = await dialHttp2(service.publicUrl, [4, GREATEST_STREAM]);
+    const peer = await dialHttp2(service.publicUrl, [4, GREATEST]);
     const window = Buffer.alloc(4);
     window.writeUInt32BE(2 ** 30);
     peer.send(frame(FRAME.window, 0, 0, window));
@@ -126,5 +130,53 @@ describe.each(["without TLS", "with TLS"])("%s", (name) => {
     await underLoad.promise;
     expect(await service.stop()).toEqual({ code: 0, signal: null });
     session.destroy();
+  });
+});
+
+const NOTICE = frame(FRAME.goaway, 0, 0, Buffer.from("7fffffff00000000", "hex"));
+/** The length of a body that is larger than the buffers of the system. */
+const BODY_BYTES = 32 * 1024 * 1024;
+
+async function serveByNode() {
+  const accepted = Promise.withResolvers<[Http2Session, Socket]>();
+  const http2 = createHttp2((_request, response) => response.end(Buffer.alloc(BODY_BYTES)));
+  const server = createServer((socket) => {
+    http2.once("session", (session: Http2Session) => accepted.resolve([session, socket]));
+    http2.emit("connection", socket);
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const peer = await dialHttp2(url, [4, GREATEST]);
+  const [session, socket] = await accepted.promise;
+  onTestFinished(() => void socket.destroy());
+  return { peer, session, socket };
+}
+
+/**
+ * Frames are written directly to the socket below Node's HTTP/2 session. If such a frame were written in the middle of another frame, Node
+ * would abort the process.
+ */
+describe("below Node's session", () => {
+  test("a frame reaches the client between those of Node", async () => {
+    const { peer, session, socket } = await serveByNode();
+    writeBetweenFrames(session, socket, NOTICE);
+    await peer.take(isGoaway);
+  });
+
+  test("no frame is put between bytes that wait for the client", async () => {
+    const { peer, session, socket } = await serveByNode();
+    const window = Buffer.alloc(4);
+    window.writeUInt32BE(2 ** 30);
+    peer.send(frame(FRAME.window, 0, 0, window));
+    peer.send(frame(FRAME.headers, END_HEADERS | END_STREAM, 1, requestBlock("GET", "/")));
+    await peer.take(({ type }) => type === FRAME.headers);
+    peer.pause();
+    const { _handle: handle } = socket as Socket & { readonly _handle: { readonly writeQueueSize: number } };
+    await expect.poll(() => handle.writeQueueSize).toBeGreaterThan(0);
+    writeBetweenFrames(session, socket, NOTICE);
+    peer.resume();
+    await peer.take(({ type, flags }) => type === FRAME.data && (flags & END_STREAM) !== 0);
+    expect(peer.frames.filter(isGoaway)).toEqual([]);
   });
 });
