@@ -18,7 +18,7 @@ const OPENAPI = testsOf("protoc-gen-openapi");
 export const HTTP: readonly Room[] = [
   {
     name: "gateway",
-    files: /^src\/gateway\/(?:main|arguments|readiness|request-log|open-listener)\.ts$/,
+    files: /^src\/gateway\/(?:main|arguments|request-log|open-listener)\.ts$/,
     stages: [gateway("arguments", "request-log"), gateway("command", "limits"), gateway("upstreams", "deadlines")],
   },
   {
