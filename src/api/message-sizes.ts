@@ -5,7 +5,10 @@ const MAX_EMPTY_BYTES = 512;
 /** The size limit of other small messages, in bytes. A session id, a page token or the name of a service is shorter. */
 const MAX_SMALL_BYTES = 4096;
 
-/** Limits what RPCs with small messages read. Otherwise long messages would be the cheapest way to keep the service busy. */
+/**
+ * Limits what RPCs with small messages read, compressed or not. Otherwise long messages, inflated and parsed for nothing, would be the
+ * cheapest way to keep the service busy.
+ */
 export function withSmallMessages(router: ConnectRouter, maxBodyBytes: number): ConnectRouter {
   const small: ConnectRouter = {
     handlers: router.handlers,

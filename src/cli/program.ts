@@ -1,4 +1,4 @@
-/** Defines all commands. The code of a command is loaded when it runs. */
+/** Defines all commands. What is expensive to load is loaded when a command runs. */
 import { Command } from "commander";
 import { addAdminTokenCommand } from "./admin-token.ts";
 import { addBackupCommands } from "./backup/command.ts";

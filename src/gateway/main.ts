@@ -11,7 +11,7 @@ async function run(args: readonly string[]): Promise<void> {
   const parsed = parseArguments(args);
   if (wantsSmallHeap(args)) restartWithSmallHeap();
   // The gateway is not loaded before, because a process that is replaced would have loaded it for nothing.
-  const { runGateway } = await import("./gateway.ts");
+  const { runGateway } = await import("./run.ts");
   await runGateway(parsed);
 }
 

@@ -20,7 +20,7 @@ function rememberLast(decide: (authority: string, url: string) => boolean): type
   };
 }
 
-/** Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may have used another one. */
+/** Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may have used the other. */
 export function withOneHost(next: Handler, otherwise: Handler): Handler {
   return (request, response) => (namesTwoHosts(request) ? otherwise(request, response) : next(request, response));
 }

@@ -1,6 +1,7 @@
 /**
  * Limits HTTP/2 requests of one address that have no authentic credential ("fruitless" requests). A request of 26 bytes takes up to a
- * millisecond, mostly in Node's HTTP/2, so even refusing it is expensive. HTTP/1.1 takes a tenth of that time for each byte.
+ * millisecond, mostly in Node's HTTP/2, so even refusing it is expensive. HTTP/1.1 takes a tenth of
+ * the time per byte, and needs no such limit.
  */
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";

@@ -108,7 +108,10 @@ export function forwardedScheme(request: Request, trustedProxies: number): "http
   return scheme === "http" || scheme === "https" ? scheme : undefined;
 }
 
-/** Returns the outermost trusted proxy's entry in a forwarding header. Entries further left may come from the client itself. */
+/**
+ * Returns the outermost trusted proxy's entry in a forwarding header. Every proxy appends an entry, so entries further left may come from the
+ * client itself.
+ */
 function forwarded(request: Request, name: string, trustedProxies: number): string | undefined {
   const header = trustedProxies > 0 ? request.headers[name] : undefined;
   if (typeof header !== "string") return undefined;

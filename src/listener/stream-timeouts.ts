@@ -51,8 +51,15 @@ export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: n
   return {
     add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
       const { session } = stream;
-      const [writtenAt, resetAt] = [undefined, undefined];
-      streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt, resetAt });
+      streams.set(stream, {
+        session,
+        request,
+        response,
+        openedAt: nowMs,
+        since: nowMs,
+        writtenAt: undefined,
+        resetAt: undefined,
+      });
     },
 
     /** Removes a stream. @returns its entry */

@@ -16,7 +16,7 @@ export function distinctValues(header: string | null, name: string): readonly st
  * Returns the distinct values of a cookie by its name with and without a prefix such as `__Host-`. The service reads both while a
  * deployment moves to a prefixed name (`COOKIE_MIGRATE_UNTIL`).
  */
-export function valuesForService(header: string | null, name: string): readonly string[] {
+function valuesForService(header: string | null, name: string): readonly string[] {
   const names = new Set([name, name.replace(/^__(?:host|secure)-/i, "")]);
   return [...names].flatMap((each) => distinctValues(header, each));
 }
@@ -35,4 +35,25 @@ export function withSetCookies(header: string | null, setCookies: readonly strin
   // A cookie may be set in one scope and removed from others. It then counts as set.
   const set = new Map(changes.filter(({ isRemoval }) => !isRemoval).map(({ pair }) => pair));
   return [...kept, ...set].map(([name, value]) => (name ? `${name}=${value}` : value)).join("; ");
+}
+
+/** The suffixes that make the names of the device cookies from the name of the refresh token's cookie. */
+const DEVICE = "_device";
+const MARK = "_device_mark";
+
+/** Returns the credentials in the headers of a request, or undefined if there is no refresh token. */
+export function presentedBy(headers: Pick<Headers, "get">, refreshCookie: string) {
+  const valuesOf = (name: string) => valuesForService(headers.get("cookie"), name);
+  const tokens = valuesOf(refreshCookie);
+  if (tokens.length === 0) return undefined;
+  const [proofs, marks] = [valuesOf(refreshCookie + DEVICE), valuesOf(refreshCookie + MARK)];
+  return {
+    /** A text of everything in the request that the service's decision depends on. Requests with equal texts may share one refresh. */
+    id: [tokens, proofs, marks, [headers.get("secure-session-skipped")]].map((part) => part.join(" ")).join(";"),
+    /**
+     * Whether the session may be bound to this device, but the device cookie has expired. The service then refuses the refresh as if the
+     * session had ended. Browsers renew that cookie when they call the service, but not when they load a page.
+     */
+    mustRenew: proofs.length === 0 && marks.length > 0,
+  };
 }

@@ -1,7 +1,7 @@
 /** The session of a browser, for servers that render pages. */
-import { distinctValues, withSetCookies } from "./cookies.ts";
+import { distinctValues, presentedBy, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
-import { headersForService, mayRefresh, presentedBy } from "./request-headers.ts";
+import { headersForService, mayRefresh } from "./request-headers.ts";
 
 /** The claims of a verified access token. */
 export type Claims = {

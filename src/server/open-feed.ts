@@ -54,7 +54,10 @@ type Signals = {
 /** How long a receiver may take to respond, in ms. A shorter SHUTDOWN_TIMEOUT counts as well, since the process ends after that time. */
 const MAX_SEND_MS = 10_000;
 const MIN_SEND_MS = 1_000;
-/** How often unfinished work of killed instances is completed, and secrets under an earlier key are encrypted again, in ms. */
+/**
+ * How often unfinished work of killed instances is completed, and secrets under an earlier key are encrypted again, in ms. This is frequent
+ * compared with the life of a retired key.
+ */
 const MAINTENANCE_MS = 60_000;
 
 /** Returns undefined if SIGNALS is off. */

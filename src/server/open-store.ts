@@ -10,7 +10,10 @@ import { systemClock } from "../session/time.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
-/** How long an ended session is remembered after its last access token has expired, in ms: clocks of verifiers may be slow. */
+/**
+ * How long an ended session is remembered after its last access token has expired, in ms: clocks of verifiers may be slow, and a
+ * response with an access token may have been on its way.
+ */
 const MARKER_SLACK_MS = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: StoreWithSignals };

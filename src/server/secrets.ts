@@ -3,7 +3,7 @@ import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { protectionFault } from "../platform/files/protection.ts";
 import { systemClock } from "../session/time.ts";
-import { holdsSessions } from "../store/embedded/check.ts";
+import { holdsSessions } from "../store/embedded/holds-sessions.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
 import { AdminTokensFault } from "../tokens/admin-entries.ts";
 import { type EventKeyFile, loadEventKeys } from "../tokens/event-keys.ts";

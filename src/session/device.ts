@@ -80,7 +80,13 @@ export async function registerDevice(
   return grant(tools, session, key.thumbprint, now);
 }
 
-/** Renews the device cookie of a refresh token's session. @param sessionId the session that the browser names @throws StoreUnavailable */
+/**
+ * Renews the device cookie of a refresh token's session.
+ *
+ * @param presented a refusal is no error: a browser without a valid token has nothing to renew
+ * @param sessionId the session that the browser names
+ * @throws StoreUnavailable
+ */
 export async function renewDevice(
   deps: Deps<"find">,
   tools: DeviceTools,

@@ -4,7 +4,10 @@ import type { Clock } from "./ports.ts";
 const WATCHERS_PER_TURN = 50;
 /** The longest pause after all watchers were woken, in ms. */
 const MAX_PAUSE_MS = 25;
-/** The pause is this many times the processor time of waking all watchers, which so takes a quarter of a busy process or more. */
+/**
+ * The pause is this many times as long as the processor time of waking all watchers. So waking takes a quarter of the time of a busy
+ * process; more if it takes over 8 ms, because the pause is limited.
+ */
 const PAUSE_PER_COST = 3;
 /** The smallest pause, in ms, the resolution of Node's timers. A shorter pause is skipped, so cheap rounds follow each other at once. */
 const MIN_PAUSE_MS = 1;

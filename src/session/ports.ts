@@ -1,4 +1,7 @@
-/** The interfaces that the domain needs from outside. Each method of the store is one atomic step: one script or one transaction. */
+/**
+ * The interfaces that the domain needs from outside. Each method of the store is one atomic step, one script or one transaction: nothing is
+ * read through this port in order to be written back.
+ */
 import type { DevicePresentation } from "./device-binding.ts";
 import type { DeviceKey, KeyProof } from "./device-key.ts";
 import type { Origin, SessionEventLog } from "./events.ts";
@@ -90,11 +93,16 @@ export interface SessionStore extends SessionEventLog {
   /** Ends the session `target` on behalf of the live session `actor` of the same subject. */
   endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
-  /** Ends all present sessions of a subject, except `except`. If the option `actor` names a session, nothing ends unless that is live. */
+  /**
+   * Ends all sessions that a subject has at this moment, except `except`. A session that is created later stays. If the option `actor` names
+   * a session, nothing ends unless that is live.
+   */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
 
   /**
-   * Ends every session that was created before `createdBefore`, or all that exist now. Returns the time of creation up to which they ended.
+   * Ends every session that was created before `createdBefore`, or all that exist now; one that is created after this began stays. Returns
+   * the time of creation up to which they ended.
+   *
    * This is not one atomic step: if it throws, some sessions may have ended; they are recorded, and the call can be repeated.
    */
   revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs>;

@@ -75,7 +75,10 @@ export interface SignalLog {
   /** Returns the stored cursors of one subscription, by partition. They are empty if the subscription does not exist. */
   positions(subscription: string): Promise<readonly Cursor[]>;
 
-  /** Works as `advance`, but without a lease, because several instances serve polls. Returns false if the cursor is not at `from`. */
+  /**
+   * Works as `advance`, but without a lease, because several instances serve polls. Returns false if the cursor is not at `from`, or if the
+   * store has lost it.
+   */
   pass(partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts): Promise<boolean>;
 }
 
@@ -84,7 +87,10 @@ export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt">;
 export type DeliveryCounts = { readonly delivered: number; readonly deadLetters: number };
 
 export interface SubscriptionStore {
-  /** Adds a subscription at the present end of the log. Returns false if it exists already, or if there are as many as are allowed. */
+  /**
+   * Adds a subscription at the present end of the log: endings that are acknowledged after this call resolves are delivered. Returns false if
+   * it exists already, or if there are as many as are allowed.
+   */
   create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean>;
 
   get(id: string): Promise<Subscription | undefined>;

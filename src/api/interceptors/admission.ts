@@ -1,4 +1,7 @@
-/** Refuses calls before they are read: under overload ordinary calls, and after a stall of the process calls that may be too old. */
+/**
+ * Refuses calls before they are read: under overload all but probes and calls that end sessions, and after a stall of the process calls that
+ * may be too old.
+ */
 import type { HandlerContext } from "@connectrpc/connect";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";

@@ -10,7 +10,7 @@ const MAX_VIOLATIONS = 20;
 
 export type ValidatedService = { readonly service: DescService; readonly rules: Rules };
 
-/** Rejects requests that break a rule of their message with `E400_INVALID_REQUEST` and their violations. */
+/** Rejects requests that break a rule of their message with `E400_INVALID_REQUEST` and at most 20 violations. */
 export function requestValidation(services: readonly ValidatedService[]): Interceptor {
   const checked = new Map(services.flatMap(({ service, rules }) => [...prepareRules(rules, service, MAX_VIOLATIONS)]));
   return (next) => (request) => {

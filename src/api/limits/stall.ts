@@ -18,7 +18,8 @@ type Tolerances = {
 
 /**
  * A refresh may wait in this process for a quarter of the reuse interval, so that its request may spend another quarter on the network. The
- * minimum is 500 ms, so the service warns at its start of a reuse interval below 2 s. If the interval is 0, no late refresh is refused.
+ * minimum is 500 ms, so the service warns at its start of a reuse interval below 2 s. If the interval is 0,
+ * a late refresh breaks no promise, so none is refused.
  */
 export function stallTolerances(reuseIntervalMs: number): Tolerances {
   const rotationMs = reuseIntervalMs === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseIntervalMs / 4, MIN_TOLERANCE_MS);

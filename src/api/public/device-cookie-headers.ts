@@ -13,9 +13,12 @@ const MARK = "_device_mark";
 /** How many values of device cookies are read from a request. An attacker has set any further ones. */
 const MAX_VALUES = 4;
 
-/** A device cookie expires in the browser before the service stops accepting it, because a request takes time to arrive. */
-const MAX_MARGIN_MS = 30_000;
+/**
+ * A device cookie expires in the browser by this share of its life before the service stops accepting it, because a request takes time to
+ * arrive.
+ */
 const MARGIN_SHARE = 0.1;
+const MAX_MARGIN_MS = 30_000;
 
 export type DeviceCookie = {
   readonly name: string;

@@ -7,7 +7,10 @@ signals with it.
 
 `;
 
-const KIND_NAMES = ["webhook", "backchannel", "ssf_push"] satisfies (keyof typeof import("./run.ts").KINDS)[];
+type Kinds = typeof import("./run.ts")["KINDS"];
+
+/** The names of the kinds of subscriptions that the command creates. */
+const KIND_NAMES = Object.keys({ webhook: 1, backchannel: 1, ssf_push: 1 } satisfies Record<keyof Kinds, 1>);
 
 export function addSignalsCommand(program: Command, context: Context): void {
   const signals = program

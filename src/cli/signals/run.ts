@@ -98,10 +98,10 @@ export const KINDS = {
 const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
 
 /** The names of all kinds. Only a receiver can create a stream that it polls, so the command line does not offer that. */
-const KIND_NAMES = Object.entries({ ...KINDS, ssf_poll: SubscriptionKind.SSF_POLL });
+const ALL_KINDS = Object.entries({ ...KINDS, ssf_poll: SubscriptionKind.SSF_POLL });
 
 /** Returns the name of a kind; for a kind that this version does not know, its number. */
-const nameOfKind = (kind: SubscriptionKind) => KIND_NAMES.find(([, known]) => known === kind)?.[0] ?? String(kind);
+const nameOfKind = (kind: SubscriptionKind) => ALL_KINDS.find(([, known]) => known === kind)?.[0] ?? String(kind);
 
 const stateOf = ({ pausedBecause }: Subscription) => (pausedBecause === "" ? "active" : `paused: ${pausedBecause}`);
 

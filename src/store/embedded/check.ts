@@ -1,13 +1,14 @@
-/** Examines database files that this process does not use as its store. */
+/** Examines a database file without changing it. */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import type { Clock } from "../../session/ports.ts";
-import type { WallClock } from "../../session/time.ts";
-import { CLOCK_TABLE, createStoreClock } from "./clock.ts";
-import { MIGRATIONS, openDatabase, whenUnlocked } from "./schema.ts";
-import { guarded } from "./transactions.ts";
+import { CLOCK_TABLE } from "./clock.ts";
+import { MIGRATIONS } from "./schema.ts";
 
-/** Returns why the file is incomplete; `absent` if there is no file; undefined if there is no fault. @throws errors of SQLite */
+/**
+ * Reads the whole file. Returns why it is incomplete; `absent` if there is no file; undefined if there is no fault.
+ *
+ * @throws errors of SQLite
+ */
 export function checkDatabase(path: string): string | undefined {
   if (!existsSync(path)) return "absent";
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });
@@ -58,18 +59,4 @@ function definitions(db: DatabaseSync): ReadonlyMap<string, string> {
         .replaceAll(/ +/g, " "),
     ]),
   );
-}
-
-/** Returns whether the file exists and has live sessions, by the store's time. @throws StoreUnavailable if it is no readable database */
-export function holdsSessions(path: string, clock: WallClock, steady?: Clock): boolean {
-  if (!existsSync(path)) return false;
-  return guarded(() => {
-    const db = whenUnlocked(() => openDatabase(path, (opened) => opened));
-    try {
-      const now = createStoreClock(db, clock, steady).now();
-      return db.prepare("SELECT 1 FROM sessions WHERE idle_expires_at > ? LIMIT 1").get(now) !== undefined;
-    } finally {
-      db.close();
-    }
-  });
 }

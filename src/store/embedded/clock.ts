@@ -22,7 +22,10 @@ const BOOT = LINUX
   ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
   : `process ${process.pid} ${performance.timeOrigin}`;
 
-/** The table of the store's clock is not part of the versioned schema: it is created if it does not exist. */
+/**
+ * The table of the store's clock is not part of the versioned schema: it is created if it does not exist. Its comments may change, because
+ * check.ts compares tables without them.
+ */
 export const CLOCK_TABLE = `
   CREATE TABLE IF NOT EXISTS clock (
     shift INTEGER NOT NULL,  -- how far the wall clock is ahead of the store's time, in ms

@@ -1,13 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { Redis } from "ioredis";
 import { InvalidCursor, type SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
-import { createWakers, type Wakers } from "../wakers.ts";
-import { type Client, connectSubscriber, disconnect } from "./connection.ts";
 import type { Link } from "./link.ts";
 import { isEndings, parseEntries, pieceOf, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
 import { slicesOf, TAGS } from "./partitions.ts";
-import { CHANNEL } from "./permissions.ts";
 import { buffers, text } from "./replies.ts";
 
 /** If the log was read less than this long ago, in ms, it is assumed to have few new entries. */
@@ -99,36 +95,3 @@ function createResumption(finish: (tag: string) => Promise<void>): (endings: rea
 function requireCursor(cursor: string): void {
   if (!/^r\.[\w-]{16}\.\d{1,15}$/.test(cursor)) throw new InvalidCursor("not a cursor of the Redis store");
 }
-
-/** Receives what the scripts publish when they append to the revocation log. It subscribes only while there are listeners. */
-export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void } {
-  let subscriber: Client | undefined;
-  // The client of a cluster opens a separate connection for subscriptions, and moves it when its node disappears.
-  const open = () => {
-    subscriber = client instanceof Redis ? connectSubscriber(client) : client;
-    subscriber.on("error", ignore); // Errors are ignored here, because the main connection reports them.
-    subscriber.on("message", onMessage);
-    subscriber.on("ready", listen);
-    if (subscriber.status === "ready") listen();
-  };
-  const listen = () => {
-    // Messages that were published before the subscription are missed, so every listener is called, and reads the log.
-    subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
-  };
-  const onMessage = (channel: string, message: string) => {
-    if (channel === CHANNEL) wakers.wake(parseEntries(message.split("\n")));
-  };
-  const shut = () => {
-    if (subscriber instanceof Redis) {
-      disconnect(subscriber);
-    } else if (subscriber !== undefined) {
-      subscriber.off("message", onMessage).off("ready", listen).off("error", ignore);
-      subscriber.unsubscribe(CHANNEL).catch(ignore);
-    }
-    subscriber = undefined;
-  };
-  const wakers = createWakers(open, shut);
-  return { add: wakers.add, close: shut };
-}
-
-function ignore(): void {}

@@ -48,7 +48,7 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       return outcome;
     },
 
-    registerKey(sid, { generation }, key) {
+    async registerKey(sid, { generation }, key) {
       const { bytes, thumbprint } = key;
       const args = [generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), reuseIntervalMs];
       return change("register_key", sid, args, registerKeyOutcome);
@@ -56,7 +56,7 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
 
     unbind: (sid) => change("unbind", sid, [], unbindOutcome),
 
-    elevate: (sid, authentication) =>
+    elevate: async (sid, authentication) =>
       change("elevate", sid, [authentication.time, encodeAuthentication(authentication)], elevateOutcome),
   };
 }

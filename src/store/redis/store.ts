@@ -11,11 +11,12 @@ import { createEvents } from "./events.ts";
 import { Expiry } from "./expiry.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
-import { createLogReader, subscribe } from "./log-reader.ts";
+import { createLogReader } from "./log-reader.ts";
 import { FIRST_TAG, tagOf, tagOfSession } from "./partitions.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import { createSessionSteps } from "./session-steps.ts";
 import { createSignalLog } from "./signal-log.ts";
+import { subscribe } from "./subscription.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 
 export type RedisStoreOptions = LinkOptions & {

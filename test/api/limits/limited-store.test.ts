@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Admission, PROBES } from "../../../src/api/limits/admission.ts";
-import { limitStore } from "../../../src/api/limits/overload.ts";
+import { limitStore } from "../../../src/api/limits/limited-store.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreBusy, StoreUnavailable } from "../../../src/session/ports.ts";
 

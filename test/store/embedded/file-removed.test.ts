@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { storeMs, wallMs } from "../../../src/session/time.ts";
-import { holdsSessions } from "../../../src/store/embedded/check.ts";
+import { holdsSessions } from "../../../src/store/embedded/holds-sessions.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import {
   IDLE,
