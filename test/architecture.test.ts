@@ -1,4 +1,4 @@
-/** Which folders of `src/` (rooms) may import which, and the sizes of files and functions. */
+/** Tests which folders of `src/` (rooms) may import from which others, and that no file and no function is too long. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { parseSync } from "rolldown/utils";
@@ -8,8 +8,9 @@ const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
 
 /**
- * What a folder of `src/` may import, besides its own files and packages. The innermost folder that is named here counts for a file, and a
- * wall lets in no folder that is named by itself: `observability` does not open `observability/telemetry`. `server` and `main` may import all.
+ * Maps each folder of `src/` to the folders and files that its files may import, besides their own folder and packages. If several of these
+ * folders contain a file, the innermost one counts. A permission for a folder does not cover a subfolder that has its own entry:
+ * `observability` does not cover `observability/telemetry`. `server` and `main` may import everything.
  */
 const WALLS: Record<string, readonly string[]> = {
   session: [],
@@ -59,7 +60,7 @@ const WALLS: Record<string, readonly string[]> = {
     ...["http/handler.ts", "http/options.ts"],
   ],
   "http/fetch": ["http/routes", "http/codec", "http/call", "http/response", "http/handler.ts", "http/options.ts"],
-  // The gateway serves the HTTP layer on the same listener as the service, so that only one implementation of a server exists.
+  // The gateway serves HTTP by means of the service's own `listener`, so that the project has only one implementation of an HTTP server.
   gateway: [
     ...["connect-http-routes", "listener", "platform/http2", "gen/grpc", "gen/google/rpc"],
     ...["observability/line-limit.ts", "observability/line-sink.ts"],
@@ -99,7 +100,7 @@ const KEEPERS: Record<string, readonly string[]> = {
   ioredis: ["store"],
   "node:sqlite": ["store"],
   "@bufbuild/protoplugin": ["api", "protoc-gen-http", "protoc-gen-openapi", "protoc-gen-rules"],
-  // Only tests import it, to compare the rules in gen/ with an independent implementation.
+  // Only tests import protovalidate, to compare the rules in gen/ with an independent implementation.
   "@bufbuild/protovalidate": [],
   // Only the verifier imports jose, for runtimes without node:crypto. Tests use jose as an independent implementation.
   jose: ["verifier"],
@@ -134,7 +135,10 @@ const target = (file: string, specifier: string) =>
     ? specifier
     : relative(ROOT, join(dirname(join(SRC, file)), specifier)).replace(/^src\//, "");
 
-/** The HTTP layer is a separate package, so the other rooms import it by its package name, as its users do. */
+/**
+ * Returns whether an import is one of the project's own files: a relative path, or a file of the HTTP layer, which is a separate package
+ * and is imported by its package name.
+ */
 const isOwn = (specifier: string) => /^(\.|connect-http-routes(\/|$))/.test(specifier);
 
 const roomOf = (file: string) => (file.includes("/") ? (file.split("/")[0] as string) : "");
@@ -147,7 +151,7 @@ const FOLDERS = Object.keys(WALLS);
 
 const isIn = (file: string, folder: string) => file.startsWith(`${folder}/`);
 
-/** Reports whether a wall lets an imported file through. */
+/** Returns whether the permission to import `wall`, a folder or a file, covers the file `inside`. */
 const opens = (wall: string, inside: string) =>
   inside === wall || (isIn(inside, wall) && !isIn(folderOf(inside), wall));
 
@@ -249,8 +253,8 @@ test("no source file is too long", () => {
 });
 
 /**
- * Functions that may exceed the limit. `createRenewal` does all input and output of the browser kit: locks, messages, requests and
- * timers. Splitting it would add 250 compressed bytes to every page, whose limit is 3,300 (test/browser/size.test.ts).
+ * Functions that may have more lines than the limit. `createRenewal` does all input and output of the browser kit: locks, messages,
+ * requests and timers. Splitting it would add 250 compressed bytes to every page, whose limit is 3,300 (test/browser/size.test.ts).
  */
 const LONG_FACTORIES = ["browser/renewal.ts: createRenewal"];
 

@@ -1,4 +1,4 @@
-/** gen/ is up to date with the contracts, and another team can generate code from the contracts. */
+/** The code in gen/ is up to date with the .proto files, and another team can generate code from these files. */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";

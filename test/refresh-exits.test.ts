@@ -1,4 +1,4 @@
-/** The table of the exits of a refresh in docs/architecture.md has exactly the errors and reasons that exist. */
+/** A table in docs/architecture.md lists how a refresh can fail. It has exactly the errors and reasons that exist in the code. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

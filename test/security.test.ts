@@ -1,4 +1,7 @@
-/** The table of docs/security.md has every item of the ASVS chapters that it claims to cover, with an existing test or a reason. */
+/**
+ * The table of docs/security.md has every item of the ASVS chapters that it claims to cover. Each item has an existing test, or the reason
+ * why it has none.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -10,13 +10,16 @@ const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, KiB: 1024, MiB: 1024 ** 2, MB: 1, "": 1 };
 
-/** Parses a value of the page, such as `30 s`, `64 KiB` or `1,000`, into the unit of its constant. */
+/** Converts a value in docs/limits.md, such as `30 s`, `64 KiB` or `1,000`, to a number in the unit of the constant that it documents. */
 function numberOf(text: string): number {
   const [, digits = "", unit = ""] = /^([\d,]+) ?(\w*)$/.exec(text) ?? [];
   return Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? Number.NaN);
 }
 
-/** Returns the value of a constant or an option in a file. In files of the configuration it is the default of a variable. */
+/**
+ * Returns the value of a constant or an option in a file. For a file in src/config/, this value is the default of the environment variable
+ * `name`.
+ */
 function definedIn(file: string, name: string): number | undefined {
   if (file.startsWith("src/config/"))
     return read(file).includes(`"${name}"`) ? Number(configVariables().get(name)) : undefined;
@@ -42,7 +45,7 @@ test("the events and metrics in which a bound is seen are documented", () => {
   expect(seen.filter((name) => !events.includes(`| \`${name}\` |`))).toEqual([]);
 });
 
-/** The page must list every file with a constant that delays a slow reader or closes its connection. */
+/** The page docs/limits.md must list every file with a constant that delays a slow reader or closes its connection. */
 test("no file has a time limit for readers that the page leaves out", () => {
   const listed = new Set(ROWS.map(({ file, constant }) => `${file} ${constant}`));
   for (const file of ["src/listener/limits.ts", "src/session/feed.ts", "src/api/admin/watch-revocations.ts"]) {

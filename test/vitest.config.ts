@@ -21,11 +21,12 @@ const SHARED = [
     ...["protoc-gen-openapi", "protoc-gen-rules", "session", "signals", "store", "tokens", "verifier"],
     "browser/simulation",
   ].map((room) => `test/${room}/**/*.test.ts`),
-  // In the process of other files, the clients of this test are too slow beside busy programs.
+  // This pattern leaves out overload.test.ts. In a process that is shared with other test files, its clients are too slow while busy
+  // programs run beside them.
   "test/server/**/!(overload).test.ts",
 ];
 
-/** The tests of what the Redis store and the doctor need of a server. They also run on Valkey. */
+/** Tests of what the Redis store and the command `doctor` need from a Redis server. They run on Redis and again on Valkey. */
 const ON_VALKEY = [
   ...["contract", "cluster-f", "memory", "permissions", "replicas", "rotate-script", "schema", "sentinel", "unfit"].map(
     (name) => `test/store/redis/${name}*.test.ts`,
@@ -34,7 +35,9 @@ const ON_VALKEY = [
   "test/cli/redis-acl.test.ts",
 ];
 
-/** Prepares the search for credentials in everything that the services of all tests emit, and the bundle of the program. */
+/**
+ * Modules that prepare a run: one collects what the services under test emit, to search it for credentials; the other bundles the program.
+ */
 const globalSetup = ["test/support/emissions/collect.ts", "test/support/bundle.ts"];
 
 export default defineConfig({

@@ -242,7 +242,7 @@ function build(folder: string, out: string): void {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }
 
-/** Returns an entry point as it is published. */
+/** Returns an entry point as the published manifest names it: with compiled files in place of sources. */
 function publishedEntry(entry: Entry): Readonly<Record<string, string>> {
   const modules = Object.entries(conditionsOf(entry)).map(([condition, source]) => [
     condition,
@@ -251,7 +251,7 @@ function publishedEntry(entry: Entry): Readonly<Record<string, string>> {
   return { types: compiled(typedSource(entry), ".d.ts"), ...Object.fromEntries(modules) };
 }
 
-/** Returns the published fields of a manifest. A workspace is private, and has scripts, for its developers only. */
+/** Returns the published fields of a manifest. Left out are `private` and `scripts`, which are only for developers in this tree. */
 function publishedFields(manifest: object): object {
   const { private: _, scripts: __, ...fields } = manifest as { readonly private?: boolean; readonly scripts?: object };
   return { ...fields, version: root.version, license: root.license, type: "module", sideEffects: false };

@@ -33,7 +33,7 @@ export function productionSbom(sbom: Sbom, names: readonly string[]): Sbom {
   };
 }
 
-/** npm names workspaces, and the root, after their directories. */
+/** Names a component by its reference, because npm names workspaces, and the root, after their directories. */
 const named = (component: Component): Component => ({ ...component, name: nameOf(component["bom-ref"]) });
 
 /** Returns the name in a reference such as `@bufbuild/protobuf@2.17.0`. */

@@ -20,11 +20,11 @@ core.register_action("session_check", { "http-req" }, function(txn)
       end
     end
   end
-  -- These headers describe the request, with which a DPoP proof is compared.
+  -- These headers describe the client's request. The check compares a DPoP proof with them.
   headers["x-forwarded-method"] = { txn.f:method() }
   headers["x-forwarded-host"] = { given["host"] and given["host"][0] or "" }
   headers["x-forwarded-uri"] = { txn.f:pathq() }
-  -- The timeout, in ms, applies to each of four attempts.
+  -- HAProxy calls the check up to four times if it does not respond. The timeout, in ms, applies to each of these calls.
   local response = core.httpclient():get({ url = CHECK, headers = headers, timeout = 2000 })
   -- If the check does not respond, the client gets 503.
   txn:set_var("txn.checked", (response and response.status) or 503)

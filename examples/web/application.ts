@@ -1,6 +1,6 @@
 /** The server of the example: pages, a login of its own, and an API that takes access tokens. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-// In your project: "@session-service/verifier".
+// In your project, import from "@session-service/verifier".
 import { createVerifier } from "../../src/verifier/index.ts";
 import { buildPage } from "./assets.ts";
 import { signIn } from "./login.ts";

@@ -1,4 +1,4 @@
-/** The page's files. In your project a bundler of your choice does this. */
+/** Bundles the script of the page and reads its other files. In your project, use a bundler of your choice instead. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { rolldown } from "rolldown";

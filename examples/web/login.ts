@@ -30,8 +30,8 @@ const accounts = Promise.all([
 ]).then(([alice, nobody]) => ({ byEmail: new Map([["alice@example.com", alice]]), nobody }));
 
 /**
- * Limits attempts to guess a password: few for an account and address, more for an address. If several processes serve logins, they need a
- * common store.
+ * Limits attempts to guess a password: few for one account from one address, and more for all accounts from one address. The counts are in
+ * memory. If several processes serve logins, they need a common store for the counts.
  */
 const byAccount = new RateLimiterMemory({ points: 5, duration: 300 });
 const byAddress = new RateLimiterMemory({ points: 50, duration: 300 });
@@ -61,7 +61,7 @@ export async function signIn(
     headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
     body: JSON.stringify({
       subject: found.id,
-      // The page displays the name. Everybody who has the token can read its claims.
+      // The claims are for the page, which displays the name. Put no secrets here: everybody who has the token can read its claims.
       claims: { name: found.name },
       client: { userAgent, ipAddress: address, displayName: deviceName(userAgent) },
     }),

@@ -22,7 +22,7 @@ export function passOn(publicUrl: string, request: IncomingMessage, response: Se
     // Ends both streams when one of them ends early, so that half a response is not passed off as a whole one.
     pipeline(reply, response, () => {});
   });
-  // The browser kit treats this response as an outage and not as a logout.
+  // If the service cannot be reached, the response is 502. The browser kit treats 502 as an outage and not as a logout.
   upstream.on("error", () => {
     if (response.headersSent) response.destroy();
     else respond(response, 502, { error: "the session service cannot be reached" });

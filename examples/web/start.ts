@@ -19,7 +19,7 @@ function fail(message: string): never {
   process.exit(1);
 }
 
-// The port is opened first, because the example usually fails to start when the port is in use.
+// The port is opened before anything else is started, because a port in use is the most frequent fault and is thus reported at once.
 let application: RequestListener | undefined;
 const server = createServer((request, response) => {
   if (application) application(request, response);

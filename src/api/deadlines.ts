@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { parseTimeout as parseConnectTimeout } from "@connectrpc/connect/protocol-connect";
 import { parseTimeout as parseGrpcTimeout } from "@connectrpc/connect/protocol-grpc";
 
-/** Timers hold at most 31 bits: 24 days. */
+/** The longest delay of a timer in ms, a number of 31 bits: 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 const PARSERS = [

@@ -54,7 +54,7 @@ const proof = {
   ...deviceHeader("The proof: a JWS (`dbsc+jwt`) of the challenge by the device key."),
 };
 
-/** The response to a request without a usable proof has the challenge for the next one. */
+/** The response to a request without a usable proof. It contains the challenge that the next proof must sign. */
 const proofRequired = {
   $ref: null, // null removes the reference to the general response that all operations have by default.
   ...failure("E403_FORBIDDEN"),

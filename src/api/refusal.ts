@@ -14,7 +14,7 @@ export type RefusalDeps = {
 
 /**
  * Reports a refused credential, and returns the error for its caller. A valid credential is never refused, even if its address is over the
- * limit. @param unauthenticated the error below the limit
+ * limit. @param unauthenticated the error while the address is below the limit
  */
 export function refusal(
   deps: RefusalDeps,

@@ -4,7 +4,7 @@ import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
 interface StreamOutput {
-  /** Writes bytes. @returns false if the client must read first (`drained`) */
+  /** Writes bytes. @returns false if the caller has to wait for `drained` before the next write, because the client reads too slowly */
   write(bytes: Uint8Array): boolean;
   /** Resolves when the client has caught up, or the response is over. */
   drained(): Promise<void>;
@@ -19,7 +19,7 @@ interface RequestSource {
   /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number;
   correlation(): Correlation;
-  /** Returns an output for envelopes of a stream, after Connect has sent the first; undefined if the connection has none. */
+  /** Returns an output for messages of a stream, once Connect has sent the first; undefined if the connection allows no direct writes. */
   output(): StreamOutput | undefined;
   /** Notes that the request had no authentic credential ("fruitless", listener/fruitless.ts), whatever the status of its response. */
   noteFruitless(): void;
@@ -27,7 +27,7 @@ interface RequestSource {
   abort(): void;
 }
 
-/** The context of a request. Use cases take it as the requester that the audit records. */
+/** The context of a request. The functions of the domain take it as their `Requester`: who makes the request, for the audit log. */
 class RequestContext implements Requester {
   readonly source: RequestSource;
   /** The caller of an admin RPC, once it is authenticated. */

@@ -9,7 +9,7 @@ export function wallTime(time: WallMs): Timestamp {
   return timestampFromMs(time);
 }
 
-/** Returns a time of the store by the wall clock, as the APIs return it. */
+/** Converts a time of the store's clock to the wall clock, by which the APIs return times. */
 export function shownTime(time: StoreMs, shiftMs: number): Timestamp {
   return wallTime(toWallClock(time, shiftMs));
 }

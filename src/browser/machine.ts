@@ -10,15 +10,15 @@ import { MAX_RETRY_AFTER_MS } from "./waits.ts";
 export type Known = {
   readonly state: SessionState;
   readonly token?: HeldToken | undefined;
-  /** Counts new tokens, ends and sign-ins. Each of them invalidates the requests that are under way. */
+  /** Counts new tokens, ends of sessions, and sign-ins. After each of them, the response to a request that was under way is outdated. */
   readonly version: number;
   /** The session that has ended. Tokens of it are no longer accepted from other tabs. */
   readonly endedSid?: string | undefined;
   /** Whether the state may be outdated. The tab then checks it soon, even if the tab is hidden, and repeats that until it is known. */
   readonly doubtful?: boolean;
-  /** How many attempts in a row have failed. */
+  /** How many attempts to get a token have failed in a row. */
   readonly failures: number;
-  /** How long the next attempt is delayed, in ms. */
+  /** How long the next attempt to get a token is delayed, in ms. */
   readonly waitMs: number;
 };
 
@@ -47,7 +47,7 @@ export const begin = (known: Known): Known => become(known, "unknown");
 /** The service has reported that the session has ended. */
 export const end = (known: Known): Known => become(known, "ended", undefined, sidOf(known) ?? known.endedSid);
 
-/** An attempt of this tab or of another one has failed. */
+/** An attempt to get a token has failed, in this tab or in another one. */
 export const fail = (known: Known, waitMs: number): Known => ({
   ...known,
   state: known.state === "ended" ? "ended" : "offline",
@@ -55,7 +55,7 @@ export const fail = (known: Known, waitMs: number): Known => ({
   waitMs: Math.min(waitMs, MAX_RETRY_AFTER_MS),
 });
 
-/** Messages of other tabs may have been missed, or a message was received whose information is incomplete. */
+/** Marks the state as possibly outdated: messages of other tabs may have been missed, or a message had incomplete information. */
 export const doubt = (known: Known): Known => ({ ...known, doubtful: true });
 
 /** The page has read the hint cookie, because other pages may have changed it. */
@@ -69,7 +69,7 @@ export const receive = (known: Known, token: HeldToken): Known =>
     ? { ...known, endedSid: undefined }
     : become(known, "active", token);
 
-/** Another tab has sent a token that is still valid. It is used unless this tab's own token is better. */
+/** Another tab has sent a token that is still valid. This tab uses it, unless its own token of that session is newer. */
 export const take = (known: Known, other: HeldToken, hint: string | undefined): Known => {
   const { sid, iat } = other.claims;
   const isWorse = known.token && sidOf(known) === sid && iat < known.token.claims.iat;

@@ -46,7 +46,7 @@ export function createRenewal(
     // Back online, the next attempt need not wait any longer.
     if (type === "online") backoffMs = countdown(realm, 0);
     look();
-    // Messages may have been missed, unless the hint cookie shows the current session anyway.
+    // This tab may have missed messages of other tabs while it was frozen. If it can read the hint cookie, that shows the session anyway.
     if ((type === "resume" || persisted) && !hint()) learn(doubt(known));
     plan();
   });
@@ -200,7 +200,7 @@ export function createRenewal(
       const { version, token } = known;
       const url = `${baseUrl}/v1/auth/logout`;
       let outcome = await send(realm, url, closed);
-      // The service found no session by the cookie, but the session of the access token may still exist.
+      // The service found no session by the cookie, but the session of the access token may still exist, so that one is ended as well.
       if (outcome.ended && token?.text)
         outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(token.text) });
       if (outcome.cause) throw unavailable(outcome.cause);

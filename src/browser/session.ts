@@ -17,7 +17,7 @@ export type SessionOptions = {
   readonly minValidityMs?: number;
   /**
    * The value of `SESSION_HINT_COOKIE` of the service. If the cookie is absent, nobody is signed in, and no request is made. The service
-   * sets the cookie with each refresh, so set this option only after all sessions have been refreshed with it.
+   * sets the cookie with each refresh. So set this option only when every session has been refreshed since the variable was set.
    */
   readonly hintCookie?: string;
   /**

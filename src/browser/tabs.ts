@@ -51,7 +51,10 @@ export function messageOf({ leftMs, ...token }: HeldToken, realm: Realm): TokenM
   return { ...token, type: "token", atMs: realm.Date.now() - token.lifeMs + leftMs() };
 }
 
-/** Runs `request` while no other tab runs its own, unless waiting for that would take too long. @param settled if aborted, it is not run */
+/**
+ * Runs `request` when no other tab runs its own request, or after the longest wait for that.
+ * @param settled if it is aborted during the wait, `request` is not run
+ */
 export async function exclusively<T>(
   realm: Realm,
   name: string,

@@ -67,5 +67,8 @@ export function countdown(realm: Realm, durationMs: number): () => number {
   return () => Math.min(monotonicEnd - realm.performance.now(), wallEnd - realm.Date.now());
 }
 
-/** Returns the time since `atMs` of the wall clock, which is the same in all tabs: a frozen tab receives messages late. */
+/**
+ * Returns how long ago the time `atMs` of the wall clock is. Messages between tabs contain such times, because a frozen tab receives a
+ * message late, and all tabs have the same wall clock.
+ */
 export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);

@@ -60,10 +60,10 @@ async function showConfig({ env, print, note, setExitCode }: Context, options: O
   setExitCode(EXIT.failed);
 }
 
-/** Matches variables whose text is a secret by their names, including names that do not exist yet. */
+/** Matches the names of variables whose text is a secret, including variables that may be added later. */
 const SECRET = /(?:^|_)(?:PASSWORD|SECRET|TOKENS?|HEADERS|KEY)$/;
 
-/** Matches variables whose text is a URL. Some collectors take keys in the query of a URL. */
+/** Matches the names of variables whose text is a URL. Its query is hidden too, because some collectors take keys there. */
 const IS_URL = /^ISSUER$|_(?:URL|ENDPOINT)$/;
 
 /** Returns the text of a variable without secrets. Any text may contain a URL with credentials, not only that of a URL variable. */
@@ -112,7 +112,7 @@ const DERIVED: Readonly<Record<string, string>> = {
   MAX_CONNECTIONS_PER_ADDRESS: "(three quarters of MAX_CONNECTIONS)",
 };
 
-/** Formats a default, in which durations are in ms. */
+/** Formats the default of a variable for display. If the default is a duration, `value` is in ms. */
 export function shownDefault(name: string, value: unknown): string {
   const derived = DERIVED[name];
   if (derived !== undefined) return derived;
@@ -124,7 +124,7 @@ export function shownDefault(name: string, value: unknown): string {
 const isRate = (value: unknown): value is { readonly count: number; readonly windowMs: number } =>
   typeof value === "object" && value !== null && "windowMs" in value;
 
-/** Variables of OpenTelemetry are numbers of milliseconds, without a unit. */
+/** Returns whether a variable is a duration with a unit. Durations of OpenTelemetry (`OTEL_…`) are plain numbers of milliseconds. */
 const isDuration = (name: string) =>
   !name.startsWith("OTEL_") && /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
 

@@ -7,7 +7,7 @@ export type Context = {
   readonly print: (text: string) => void;
   /** Writes lines to standard error: remarks that are not part of the result. */
   readonly note: (text: string) => void;
-  /** Sets the exit code of a command that has not failed but found something. */
+  /** Sets the exit code of a command that has worked, but whose result needs one, such as a fault that it has found. */
   readonly setExitCode: (code: ExitCode) => void;
   readonly serve: () => Promise<void>;
 };

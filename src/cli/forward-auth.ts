@@ -41,7 +41,10 @@ type ForwardAuthOptions = ConnectionOptions & {
   readonly refuse?: boolean;
 };
 
-/** The revocation feed may be this old, in ms, before tokens need another check. It is the default of the verifier. */
+/**
+ * How old the last message of the revocation feed may be, in ms. If it is older, the feed alone no longer decides whether tokens are
+ * accepted. The value is the default of the verifier.
+ */
 const MAX_STALENESS_MS = 5_000;
 
 async function forwardAuth(context: Context, options: ForwardAuthOptions): Promise<void> {
@@ -62,7 +65,7 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
     report: log,
   });
   try {
-    // The gateway may start earlier. Until the verifier is ready, requests that it cannot decide get 503.
+    // The gateway may send requests before the verifier is ready. Until then, requests that the verifier cannot decide get 503.
     verifier.ready.catch((error: unknown) => {
       // If this process stops before the service could be reached, that is not logged as a refusal.
       if (!(error instanceof VerifierClosedError)) log({ event: "refused_by_service", error });

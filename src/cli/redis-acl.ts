@@ -69,7 +69,7 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
     note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
 }
 
-/** Returns the password in REDIS_URL if that URL has the same user. */
+/** Returns the password in REDIS_URL if the user in that URL is `user`. */
 const configured = (redis: RedisTarget | undefined, user: string) =>
   redis?.username === user ? redis.password : undefined;
 

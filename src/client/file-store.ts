@@ -62,7 +62,7 @@ async function load(path: string): Promise<StoredTokens | undefined> {
 async function write(path: string, tokens: StoredTokens, replacing: string | undefined): Promise<void> {
   const temporary = await writeTemporary(path, tokens);
   try {
-    // The file is checked last: only the rename comes between the check and the replacement.
+    // The stored token is compared as late as possible, so that another process has hardly any time to replace the file before the rename.
     const isCurrent = replacing === undefined || (await load(path))?.refreshToken === replacing;
     if (isCurrent) {
       await rename(temporary, path);
@@ -115,7 +115,10 @@ async function removeLeftovers(path: string): Promise<void> {
   }
 }
 
-/** Returns the current time of the file system, in ms. By a wrong clock, files that are just being written would seem old. */
+/**
+ * Returns the current time of the file system, in ms. The clock of this process is not used: if it were ahead of that of the file system,
+ * files that other processes are just writing would seem old.
+ */
 async function fileTime(path: string): Promise<number> {
   const probe = `${path}.${randomUUID()}.tmp`;
   const file = await open(probe, "wx", MODE);
@@ -132,7 +135,7 @@ function parse(text: string, path: string): StoredTokens {
   try {
     const value = JSON.parse(text) as Partial<StoredTokens> | null;
     const { access, ...rest } = value ?? {};
-    // If the access token is unusable, the next call refreshes.
+    // An access token that is not a text is left out. The next call then refreshes the tokens.
     if (typeof rest.refreshToken === "string")
       return (typeof access?.token === "string" ? value : rest) as StoredTokens;
   } catch {

@@ -23,7 +23,7 @@ export type TokenSessionOptions = {
   readonly requestTimeoutMs?: number;
   /** The function that sends requests. Default: that of the platform. */
   readonly fetch?: (url: string | Request, init?: RequestInit) => Promise<Response>;
-  /** Returns the time in ms since the epoch. Default: that of the platform. */
+  /** Returns the time in ms since the epoch. Default: the clock of the platform. */
   readonly now?: () => number;
 };
 

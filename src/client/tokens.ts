@@ -28,7 +28,7 @@ export async function loadTokens({ store }: Pick<Deps, "store">): Promise<Stored
 /** Returns the stored access token if it is valid for a while and is not the refused one. */
 export function freshToken({ access }: StoredTokens, timeMs: number, refused?: string): string | undefined {
   if (access === undefined || access.token === refused) return undefined;
-  // If the clock was set back, the age of the token is not known.
+  // A token that was obtained in the future is not used: the clock was set back, so the age of the token is not known.
   return access.obtainedAtMs <= timeMs && timeMs < access.refreshAtMs ? access.token : undefined;
 }
 
@@ -58,7 +58,7 @@ async function presentTokens(deps: Deps, refused: string | undefined): Promise<s
   const { endpoints, now, keyOf } = deps;
   let presented: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    // Another process may have refreshed the tokens before this call, or while its token was refused.
+    // The stored tokens are read again, because another process may have replaced them since this call got the token that was refused.
     const stored = await loadTokens(deps);
     const fresh = freshToken(stored, now(), refused);
     if (fresh !== undefined) return fresh;

@@ -3,7 +3,7 @@
  *
  *     redis://[user:password@]host[:port][/db]                     one node; rediss:// the same over TLS
  *     redis://[user:password@]host[:port],host[:port],…            a cluster, by some of its nodes
- *     redis+sentinel://[user:password@]host[:port],…/master[/db]   Sentinel (rediss+sentinel:// over TLS, to both)
+ *     redis+sentinel://[user:password@]host[:port],…/master[/db]   Sentinel (rediss+sentinel:// over TLS, to Sentinels and Redis)
  *
  * The credentials are those of Redis itself, percent-encoded. The Sentinels' credentials are variables of their own. A list may
  * also repeat the scheme: `redis://a,redis://b`.

@@ -28,7 +28,10 @@ export function configWarnings(env: Environment, config?: Config): string[] {
   ];
 }
 
-/** Chromium and Firefox let a page of a sibling domain set a `__Secure-` cookie for the parent domain, as measurements show. */
+/**
+ * Warns of the prefix `__Secure-`, which does not protect the cookie: measurements show that Chromium and Firefox let a page of a sibling
+ * domain set such a cookie for the parent domain.
+ */
 function uselessPrefix({ cookie }: Config): string[] {
   if (!/^__Secure-/i.test(cookie.name)) return [];
   return [
@@ -64,7 +67,8 @@ function misspeltVariables(env: Environment): string[] {
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
     if (known.has(name) || FOREIGN.has(name) || !env[name]) return [];
-    // The commands read ADMIN_TOKEN. With ADMIN_TOKENS_FILE, it is not a misspelt ADMIN_TOKENS, which the service does not need then.
+    // ADMIN_TOKEN is a variable of the commands. It may be a misspelt ADMIN_TOKENS, but not beside ADMIN_TOKENS_FILE: the service then has
+    // its tokens from that file.
     if (name === "ADMIN_TOKEN" && env.ADMIN_TOKENS_FILE) return [];
     const meant = mostLike(name.toUpperCase(), unset);
     if (meant === undefined) return [];

@@ -2,8 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type Context, context } from "@opentelemetry/api";
 
 /**
- * Passes on the messages, each awaited in the context `own`. When the stream ends, fails, is aborted or its reader stops, it calls `onEnd`
- * once, with the error or undefined.
+ * Passes on the messages of a stream, and awaits each in the context `own`. When the stream ends, fails, is aborted or its reader stops,
+ * `onEnd` is called once, with the error or undefined.
  */
 export function observed<T>(
   messages: AsyncIterable<T>,

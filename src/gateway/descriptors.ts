@@ -73,7 +73,7 @@ async function readDescriptors(file: string): Promise<FileRegistry> {
 
 async function readConfig(file: string) {
   const text = await readFile(file, "utf8");
-  // Most gateways need no YAML.
+  // The parser is loaded only when it is used, because most gateways have no service config.
   const { parse } = await import("yaml");
   try {
     return parseServiceConfig(parse(text) as JsonValue);

@@ -1,4 +1,4 @@
-/** The HTTP layer in front of a remote server, with the listener of the session service and all of its limits. */
+/** Serves the RPCs of a remote server as JSON over HTTP, with the listener of the session service and all of its limits. */
 import type { Transport } from "@connectrpc/connect";
 import { createHttpHandler, type NodeHandler, protobufCodec } from "connect-http-routes";
 import { withOneHost } from "../listener/authority.ts";

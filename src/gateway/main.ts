@@ -10,7 +10,7 @@ async function run(args: readonly string[]): Promise<void> {
   }
   const parsed = parseArguments(args);
   if (wantsSmallHeap(args)) restartWithSmallHeap();
-  // The gateway is not loaded before, because a process that is replaced would have loaded it for nothing.
+  // The gateway is loaded only now, because a process that `restartWithSmallHeap` replaces would have loaded it for nothing.
   const { runGateway } = await import("./run.ts");
   await runGateway(parsed);
 }

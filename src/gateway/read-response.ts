@@ -80,7 +80,7 @@ function onEnd(this: ReadStream): void {
   const reading = this[READING];
   if (reading === undefined) return;
   const { header, trailer, chunks } = reading;
-  // Node emits `end` even if the server or the connection has cut the response.
+  // Node emits `end` even if the response was cut. A response without a gRPC status is not complete, so it is not evaluated here.
   if (trailer === undefined && header["grpc-status"] === undefined) return;
   try {
     const message = messageOf(header, trailer ?? header, chunks);

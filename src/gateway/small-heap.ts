@@ -25,6 +25,6 @@ export function restartWithSmallHeap(): void {
     // The later one of two flags counts, so those that the user has given to Node take precedence.
     process.execve?.(execPath, [execPath, ...FLAGS, ...execArgv, ...argv.slice(1)]);
   } catch {
-    // Windows and Node's permission model refuse it. The command works without the flags.
+    // `execve` does not exist on Windows, and Node's permission model refuses it. The command then runs without the flags.
   }
 }

@@ -11,7 +11,8 @@ export interface BoundsOptions {
    */
   readonly maxPendingBodyBytes?: number;
   /**
-   * How long a body, or a message of a request stream, may take to arrive, in milliseconds. A later one fails with 408. Default: 60,000.
+   * How long a body, or a message of a request stream, may take to arrive, in milliseconds. If it takes longer, the request fails with 408.
+   * Default: 60,000.
    */
   readonly bodyTimeoutMs?: number;
 }
@@ -22,7 +23,7 @@ const DEFAULT_BODY_TIMEOUT_MS = 60_000;
 
 /** Up to this length, in bytes, a body usually arrives together with its head. */
 const SMALL_BODY_BYTES = 4096;
-/** The longest interval between two checks for late bodies, in ms. It is shorter if that is needed for `CHECKS_PER_TIMEOUT` checks. */
+/** The longest interval between two checks for late bodies, in ms. It is shorter if four checks would not fit into `bodyTimeoutMs`. */
 const MAX_CHECK_MS = 1_000;
 const CHECKS_PER_TIMEOUT = 4;
 
@@ -45,7 +46,7 @@ export class Bounds {
     this.#maxTicks = bodyTimeoutMs / this.#checkMs;
   }
 
-  /** @throws FailureError `overloaded` */
+  /** Counts a call until it ends. @throws FailureError `overloaded` if `maxCalls` calls are in flight */
   begin(): CallInFlight {
     if (this.#calls >= this.#maxCalls) throw new FailureError(failures.overloaded("too many calls are in flight"));
     this.#calls++;

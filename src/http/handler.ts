@@ -67,7 +67,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         shutdownSignal: rpc.options.shutdownSignal,
         contextValues: contextValuesOf(exchange, options),
       });
-      // Node calls this as soon as it has parsed a head. One tick later it has also parsed a small body that arrived with the head.
+      // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
       await undefined;
       const gated = gate(options, rpc, call);
       const refused = gated instanceof Promise ? await gated : gated;
@@ -93,7 +93,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       const reason = incoming?.failure()?.reason ?? error;
       call?.end(reason);
       incoming?.close();
-      // Node's parser reads the rest of the request before this function continues. If it is malformed, the parser's refusal comes first.
+      // During this wait Node's parser reads the rest of the request. If that is malformed, the client gets the parser's refusal instead.
       await undefined;
       responses.fail(exchange, endpoint, call, reason);
     } finally {
@@ -153,7 +153,7 @@ function implementationOf<Source>(options: HandlerOptions<Source>, tables: reado
   return forwardTo(options.transport, new Set(tables.map(({ service }) => service)), options.forward);
 }
 
-/** How long the head of a forwarded stream waits for the upstream's, in ms, so that an early failure gets its own HTTP status. */
+/** How long the head of a forwarded response stream waits for the upstream, in ms, so that an early failure gets its own HTTP status. */
 const REMOTE_HEAD_WAIT_MS = 500;
 
 function withHeadWait<Source>(options: HandlerOptions<Source>): ResponseOptions<Source> {
@@ -176,7 +176,7 @@ function streamsIn(kind: string): boolean {
   return kind === "client_streaming" || kind === "bidi_streaming";
 }
 
-/** Yields the messages of a response. If reading the request has failed, throws that failure, which may have caused the response's own. */
+/** Yields the messages of a response. If reading the request has failed too, throws the error of the request, which is the likely cause. */
 async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
   try {
     yield* messages;

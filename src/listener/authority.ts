@@ -11,7 +11,7 @@ export function withAuthority(next: Handler, otherwise: Handler): Handler {
   };
 }
 
-/** Remembers the last decision. Nearly every call has the host and path of the one before, and parsing them takes 1 % of a gRPC call. */
+/** Reuses the last decision for the same host and path: nearly every call repeats them, and parsing them takes 1 % of a gRPC call. */
 function rememberLast(decide: (authority: string, url: string) => boolean): typeof decide {
   let last = { authority: "", url: "", isUsable: decide("", "") };
   return (authority, url) => {
@@ -20,13 +20,13 @@ function rememberLast(decide: (authority: string, url: string) => boolean): type
   };
 }
 
-/** Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may have used the other. */
+/** Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may use one, this service the other. */
 export function withOneHost(next: Handler, otherwise: Handler): Handler {
   return (request, response) => (namesTwoHosts(request) ? otherwise(request, response) : next(request, response));
 }
 
 function namesTwoHosts(request: Request): boolean {
-  // nghttp2 itself refuses a second field with the same name.
+  // On HTTP/2 nghttp2 refuses a second `Host` or `:authority`, so only a difference between the two is looked for.
   if ("stream" in request) return request.headers.host !== undefined && request.headers.host !== request.authority;
   const { rawHeaders } = request;
   let hosts = 0;

@@ -6,7 +6,7 @@ export type PeerCertificate = {
   readonly verified: boolean;
   /** The subject's common name, and the DNS names and URIs of the subject alternative name (RFC 5280 section 4.2.1.6). */
   readonly names: readonly string[];
-  /** In ms since the epoch. */
+  /** When the certificate expires, in ms since the epoch. */
   readonly expiresAt: number;
 };
 

@@ -5,7 +5,10 @@
 import type { Socket } from "node:net";
 import { subnetOf } from "../platform/net/subnet.ts";
 
-/** Why a connection is refused. `requests`: its address has made too many HTTP/2 requests without an authentic credential. */
+/**
+ * Why a connection is refused. `full`: the listener has too many connections. `address`: the client's address has too many. `requests`: the
+ * address has made too many HTTP/2 requests without an authentic credential.
+ */
 export type Refusal = "full" | "address" | "requests";
 
 type Limits = { readonly maxConnections: number; readonly maxConnectionsPerAddress: number };
@@ -15,7 +18,7 @@ export class Connections {
   readonly #limits: Limits;
   readonly #holdings = new Map<string, Holding>();
   #count = 0;
-  /** The address that held the most connections at the last search, and how many it held then. */
+  /** The address that had the most connections when the addresses were last compared, and how many it had then. */
   #largest: { readonly holding: Holding; readonly size: number } | undefined;
 
   constructor(limits: Limits) {
@@ -50,8 +53,8 @@ export class Connections {
   }
 
   #makePlace(share: number): boolean {
-    // The search is repeated only after half of the connections of the address that it found have closed. Otherwise a flood from many
-    // addresses would cost a search for each connection.
+    // The address with the most connections is searched again only after half of the connections of the one found before have closed.
+    // Otherwise a flood from many addresses would cost a search for each connection.
     if (this.#largest === undefined || this.#largest.holding.sockets.size * 2 <= this.#largest.size)
       this.#findLargest();
     const holding = this.#largest?.holding;

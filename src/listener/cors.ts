@@ -10,7 +10,7 @@ const PREFLIGHT = {
   ),
   "access-control-max-age": "7200",
 };
-/** The response headers of device binding. */
+/** The response headers by which browsers bind a session to a device (Device Bound Session Credentials). */
 const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
 /** The response headers that scripts may read. Nonces: RFC 9449 section 8. */
 const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", "DPoP-Nonce", ...OF_DEVICES].join(", ");

@@ -6,7 +6,7 @@ const HTTP2_PREFACE = "PRI";
 
 type ProtocolDetector = {
   detect(socket: Socket): void;
-  /** Closes the connections that have not sent enough bytes yet. */
+  /** Closes the connections that have not sent enough bytes to tell HTTP/1.1 from HTTP/2. */
   closeSilent(): void;
 };
 

@@ -8,10 +8,10 @@ import type { Socket } from "node:net";
 import { subnetOf } from "../platform/net/subnet.ts";
 import type { Request } from "./exchange.ts";
 
-/** How many fruitless requests an address may make in a burst. */
+/** How many HTTP/2 requests without an authentic credential ("fruitless" requests) an address may make in a burst. */
 export const MAX_FRUITLESS = 200;
 export const FRUITLESS_PER_SECOND = 200;
-/** How long an address that has made too many fruitless requests may not open HTTP/2 connections, in ms. */
+/** How long an address with too many requests without an authentic credential may not open HTTP/2 connections, in ms. */
 export const CALM_MS = 5_000;
 /** How many addresses are counted at the same time; each takes some 130 bytes. */
 const MAX_ADDRESSES = 50_000;
@@ -19,7 +19,7 @@ const MAX_ADDRESSES = 50_000;
 /** Addresses of this machine are not limited: a proxy on it sends the requests of many clients. */
 const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
-/** Requests without an authentic credential whose responses have a status that does not show it. */
+/** Requests that had no authentic credential, although the status of their responses is that of a success. */
 const fruitless = new WeakSet<object>();
 
 export function noteFruitless(request: Request): void {
@@ -28,7 +28,7 @@ export function noteFruitless(request: Request): void {
 
 type Exchange = { readonly request: Http2ServerRequest; readonly response: Http2ServerResponse };
 
-/** A leaky bucket that counts the recent requests of an address. It leaks from `atMs` on. */
+/** A leaky bucket that counts the recent requests of an address. `level` is the count at the time `atMs`, and decreases from then on. */
 type Bucket = { level: number; atMs: number };
 
 export class Fruitless {
@@ -47,18 +47,18 @@ export class Fruitless {
     if (THIS_MACHINE.has(address)) return false;
     const bucket = this.#bucketOf(subnetOf(address));
     const now = this.#clock();
-    // While the address may not connect, requests on its older connections do not extend the pause.
+    // The address is blocked until `atMs`. Requests on its older connections do not prolong that.
     if (bucket.atMs > now) return true;
     bucket.level = Math.max(0, bucket.level - ((now - bucket.atMs) / 1000) * FRUITLESS_PER_SECOND) + 1;
     bucket.atMs = now;
     if (bucket.level <= MAX_FRUITLESS) return false;
     bucket.level = MAX_FRUITLESS;
-    // The bucket begins to leak when the address may connect again.
+    // The address may not connect until this time, and its count does not decrease before.
     bucket.atMs = now + CALM_MS;
     return true;
   }
 
-  /** Counts a finished request, if it was fruitless. @returns whether its connection must end */
+  /** Counts a finished request if it had no authentic credential. @returns whether its connection must end */
   isTooMuch({ request, response }: Exchange, { remoteAddress = "" }: Socket): boolean {
     return this.#isFruitless(request, response) && this.count(remoteAddress);
   }
@@ -74,12 +74,12 @@ export class Fruitless {
     return (this.#buckets.get(subnetOf(address))?.atMs ?? 0) > this.#clock();
   }
 
-  /** Plain pages ignore credentials, so a request for one counts as fruitless even if it has a credential. */
+  /** Whether a request counts as one without an authentic credential. Any request for a plain page does, because pages check none. */
   #isFruitless(request: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
     const { method, url } = request;
     if (!this.#needsCredential(url) || method === "OPTIONS" || fruitless.has(request)) return true;
     const grpcStatus = grpcStatusOf(stream);
-    // An outage is not the fault of the callers.
+    // A response that reports an outage says nothing about the credential, so the request is not counted.
     if (statusCode === 503 || grpcStatus === UNAVAILABLE) return false;
     return statusCode >= 400 || grpcStatus !== OK;
   }

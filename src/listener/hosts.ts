@@ -10,7 +10,7 @@ const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal|svc|consul|home\.arpa|tes
 /** Matches an IP address in a URL. DNS rebinding needs a name, so an address is always accepted. */
 const ADDRESS = /^(?:\d+\.\d+\.\d+\.\d+|\[.*\])$/;
 
-/** @param allowed further names in lower case; `*.example.com` allows all names below it, `*` allows any */
+/** @param allowed names besides IP addresses and private names, in lower case; `*.example.com` allows all names below it, `*` any */
 export function acceptsHost(allowed: readonly string[]): (authority: string) => boolean {
   const names = new Set(allowed);
   const suffixes = allowed.flatMap((name) => (name.startsWith("*.") ? [name.slice(1)] : []));
@@ -27,7 +27,7 @@ export function acceptsHost(allowed: readonly string[]): (authority: string) => 
 /** Health probes may request these paths under any name. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 
-/** Refuses requests under other names. A request without a host does not come from a browser and is accepted. */
+/** Refuses requests whose host is not accepted. A request without a host does not come from a browser and is served. */
 export function withHosts(accepts: (authority: string) => boolean, next: Handler, otherwise: Handler): Handler {
   return (request, response) => {
     const authority = authorityOf(request);

@@ -21,7 +21,7 @@ type Connection = {
   current: ServerResponse | undefined;
   /** The pipelined requests that wait for this response. */
   readonly waiting: Set<IncomingMessage>;
-  /** How many bytes the socket had received when it was taken over. */
+  /** How many bytes the client had sent before HTTP/1.1 began on this connection, such as a TLS handshake. */
   readonly sentBefore: number;
 };
 

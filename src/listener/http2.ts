@@ -77,7 +77,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     if (open === undefined || known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
-    // nghttp2 counts resets too, but acts on them only after it has handed over everything that was read at once.
+    // Resets are counted here, because nghttp2's own limit takes effect only after all frames of one read have been handled.
     if (this.aborted && session !== undefined) countFrame(session, known);
     if (fruitless?.isTooMuch(open, known.socket)) calm(session as Http2Session);
   }
@@ -131,7 +131,8 @@ function everyMs(ms: number, look: () => void): () => void {
 function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs: number): void {
   const count = () => countFrame(session, known);
   session.on("ping", count).on("remoteSettings", count);
-  // The client may be dead. The first timeout closes the session, which counts as activity and lets streams finish. The second destroys it.
+  // If nothing is sent or received for this time, the client may be dead. Then the session is closed, which lets its streams finish. After
+  // the same time without activity it is destroyed.
   session.setTimeout(keepAliveTimeoutMs, () =>
     session.closed ? session.destroy() : endSession(session, known.socket),
   );

@@ -64,11 +64,11 @@ const NO_PROTOCOL = Buffer.from("\0\r\n\r\n");
 
 type Waited = {
   readonly sinceMs: number;
-  /** The latest time at which the client may have sent a request that waited together with its connection. */
+  /** A request that is read after this time counts as sent later, not as one that waited together with its connection. */
   untilMs: number;
 };
 
-/** A time in which each accepted connection may have waited since `sinceMs`. It ends when this process accepts its own connection. */
+/** A stall of this process. Until it accepts its connection to itself, each accepted connection may have waited since `sinceMs`. */
 type Stall = {
   readonly sinceMs: number;
   readonly accepted: Set<string>;
@@ -129,11 +129,12 @@ export class LateConnections {
   #look(stall: Stall): void {
     if (stall !== this.#stall || stall.own === undefined || !stall.accepted.has(stall.own)) return;
     this.#endOwn();
-    // The connections accepted later were made after this process connected to itself. There may have been another stall since then.
+    // Connections that are accepted from now on were made after this process had connected to itself. If it did not run for long since
+    // that time, they may have waited as well.
     this.#begin(stall.ownAtMs);
   }
 
-  /** Records an unread connection. @param sinceMs since when it may have waited, by the clock of the event loop's turns */
+  /** Records a connection whose first bytes have not been read. @param sinceMs since when it may have waited, by the event loop's clock */
   note(socket: Socket, sinceMs: number): void {
     const { turns, maxWaitMs, afterPoll } = this.#deps;
     const client = clientOf(socket);

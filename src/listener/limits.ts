@@ -37,8 +37,8 @@ export type ListenerLimits = {
   /** The number of open connections of one IPv4 address or one IPv6 /64. */
   readonly maxConnectionsPerAddress: number;
   /**
-   * Returns whether requests to a path are refused without an authentic credential. Other HTTP/2 requests, and refused ones, are limited by
-   * address (fruitless.ts). Undefined switches this limit off, because all clients behind a proxy share its address.
+   * Returns whether requests to a path are refused without an authentic credential. HTTP/2 requests to other paths, and refused requests,
+   * are limited by address (fruitless.ts). Undefined switches this limit off, because all clients behind a proxy share its address.
    */
   readonly needsCredential: ((path: string) => boolean) | undefined;
   /** The number of requests whose bodies are still arriving. */

@@ -21,7 +21,7 @@ export function outputOf(request: Request): Output | undefined {
   return outputs.get(request);
 }
 
-/** A write that fails destroys the response, which ends the stream. */
+/** The callback of writes. It ignores a failure, because a failed write also destroys the response, and that ends the stream. */
 const ignoreFailure = () => {};
 
 function outputTo(response: Response): Output {

@@ -8,7 +8,7 @@ import type { SecurityHeaders } from "./security-headers.ts";
 export type Page = {
   readonly status: number;
   readonly type: string;
-  /** All responses may share one buffer. */
+  /** The content. Several responses may use the same buffer, so it must not be changed. */
   readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   /** Called when the response has been sent, or cannot be sent. */
@@ -110,7 +110,7 @@ function cut(response: Response): void {
   else response.destroy();
 }
 
-/** How old a page may be to be shared, in ms. */
+/** For how long after it was rendered a page is also sent to further callers (`shareWhileSent`), in ms. */
 const SHARED_AGE_MS = 1_000;
 
 /** Shares one copy of a page among all callers while it is being sent. Otherwise many slow readers would keep as many copies in memory. */

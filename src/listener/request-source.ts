@@ -15,7 +15,7 @@ const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
 /** Matches the header `traceparent` (W3C Trace Context, section 3.2.2). Its trace-id is not all zeros. */
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-|$)/;
 
-/** Each fact is determined when it is needed, because most requests need none. */
+/** The source of a request. The address, the origin and the ids are determined only when they are asked for: most requests need none. */
 export class NodeRequestSource {
   readonly #request: Request;
   readonly #trustedProxies: number;
@@ -69,7 +69,7 @@ export class NodeRequestSource {
     return outputOf(this.#request);
   }
 
-  /** Notes that the request is fruitless (fruitless.ts), whatever the status of its response. */
+  /** Notes that the request had no authentic credential, so that it counts for the limit in fruitless.ts even if its response succeeds. */
   noteFruitless(): void {
     noteFruitless(this.#request);
   }

@@ -11,7 +11,7 @@ export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
 
 type SecureSide = {
   take(socket: Socket): void;
-  /** Applies to later handshakes. @throws Error if the certificate and its key do not belong together */
+  /** Uses another certificate for all later handshakes. @throws Error if the certificate and its key do not belong together */
   replace(tls: Tls): void;
 };
 

@@ -23,7 +23,7 @@ type OpenStream = {
   resetAt: number | undefined;
 };
 
-/** How often each stream is checked within its shorter time limit, so that it exceeds no limit by more than half. */
+/** How often a stream is checked within the shorter one of the two time limits. With four checks it exceeds no limit by more than half. */
 const CHECKS_PER_LIMIT = 4;
 
 export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: number) {
@@ -73,7 +73,7 @@ export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: n
       for (const [stream, open] of streams) {
         if (nowMs - open.since < checkMs) return;
         judge(stream, open, nowMs);
-        // The entry moves to the end of the list.
+        // The stream was checked now, so its entry moves to the end of the list, which is ordered by the time of the last check.
         open.since = nowMs;
         if (streams.delete(stream)) streams.set(stream, open);
       }

@@ -3,10 +3,10 @@ import { get } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Listener } from "./listener.ts";
 
-/** After this time in ms the start continues. */
+/** How long the start of the service waits for the responses to its own first requests, in ms. Then it continues without them. */
 const TIMEOUT_MS = 1_000;
 
-/** Never rejects. Listeners with TLS are left out, because they may require a client certificate. */
+/** Requests a page of each listener; never rejects. Listeners with TLS are left out, because they may require a client certificate. */
 export async function warmUp(listeners: readonly Pick<Listener, "url" | "scheme">[]): Promise<void> {
   await Promise.all(listeners.filter(({ scheme }) => scheme === "http").map(({ url }) => ask(`${url}/healthz`)));
   // The listeners notice the end of these connections one turn of the event loop later, and count them as open until then.

@@ -5,7 +5,7 @@
 
 /** How many lines of one kind are written in one second. */
 export const LINES_PER_SECOND = 10;
-/** How many kinds have a separate budget. All further kinds share one. */
+/** How many kinds of log lines each have a limit of their own. All further kinds share one limit. */
 const MAX_KINDS = 256;
 const OVERFLOW = "other";
 

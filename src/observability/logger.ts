@@ -153,7 +153,7 @@ const MAX_KINDS = 256;
 /** A kind of log lines, with the level and the fields from which it was determined. */
 type Kind = { readonly event: string; readonly kind: string; readonly level: Level; readonly fields: Fields };
 
-/** Returns a function that determines the kind of a line. It keeps the last one for each reason or limit, because finding it is slow. */
+/** Returns a function that determines the kind of a line. As this is slow, it caches the last kind for each `reason` or `limit`. */
 function rememberKinds(): (level: Level, fields: Fields) => Kind {
   const known = new Map<unknown, Kind>();
   return (level, { event: given, reason, limit, admin }) => {

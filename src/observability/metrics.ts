@@ -19,7 +19,7 @@ export type Metrics = {
   connectionRefused(listener: string, reason: string): void;
   /** Records a call that was refused under overload. */
   refused(cause: "store" | "event_loop"): void;
-  /** Records an attempt to send a signal. @param lagSeconds the time since the end of the session */
+  /** Records an attempt to tell a receiver that a session has ended (a signal). @param lagSeconds the time since that end */
   signalSent(kind: string, outcome: string, lagSeconds: number): void;
   /** @param count returns how many commands wait for the store; called at each exposition */
   watchWaiting(count: () => number): void;
@@ -56,7 +56,7 @@ export type MetricValues = {
   }[];
 };
 
-/** @param log the counts of the log to expose @param options.ofProcess whether to observe the process, which goes on until it ends */
+/** @param log counts of log lines, to be exposed @param options.ofProcess whether to collect memory, CPU, … until the process ends */
 export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metrics {
   const registry = new Registry();
   if (ofProcess) collectDefaultMetrics({ register: registry });

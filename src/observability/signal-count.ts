@@ -1,10 +1,10 @@
 import { Counter, type Registry } from "prom-client";
 import { FastHistogram, type Series } from "./fast-histogram.ts";
 
-/** The bounds of the buckets in seconds. Signals that are accepted after an outage of their receiver are hours late. */
+/** The bounds of the buckets in seconds. A receiver that was unavailable accepts its reports of ended sessions hours late. */
 const LAG_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 60, 600, 3600, 86_400];
 
-/** Counts attempts to send a signal, and measures the delay of accepted ones. */
+/** Counts attempts to tell a receiver that a session has ended (a signal), and measures how late the accepted signals are. */
 export function createSignalCount(registry: Registry): (kind: string, outcome: string, lagSeconds: number) => void {
   const sent = new Counter({
     name: "session_signals_sent_total",

@@ -1,4 +1,4 @@
-/** Reports the delivery of signals to the log and the metrics. */
+/** Reports to the log and the metrics how signals, which tell receivers that a session has ended, are delivered. */
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 

@@ -18,7 +18,7 @@ export type StateSources = {
 
 /** For how long a count of all sessions is reused, in ms. Sessions are counted only when the metrics are read. */
 const COUNT_LIFE_MS = 60_000;
-/** How long an exposition waits for the count, in ms, so that a stalled store does not delay all other metrics. */
+/** How long a request for the metrics waits for the number of sessions, in ms, so that a stalled store does not delay all others. */
 const COUNT_WAIT_MS = 250;
 
 export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {

@@ -14,7 +14,7 @@ function isBinary(mediaType: string): boolean {
   return mediaType.includes("protobuf");
 }
 
-/** Describes the content of one value. @param isForm whether a form can carry it, as only the whole message of a request can be */
+/** Describes the content of one value. @param isForm whether a form can carry the value: only if it is the whole message of a request */
 export function contentOf(schema: Schema, others: MediaTypes, isForm = false): JsonObject {
   const content: Record<string, JsonObject> = { "application/json": { schema } };
   for (const mediaType of others) {

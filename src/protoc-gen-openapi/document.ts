@@ -71,7 +71,7 @@ export function describeServices(
   return isObject(patched) ? patched : document;
 }
 
-/** Methods outside OpenAPI 3.1 go into an extension named like the field of OpenAPI 3.2. */
+/** Adds an operation. An HTTP method that OpenAPI 3.1 lacks goes into an extension, named after `additionalOperations` of OpenAPI 3.2. */
 function put(item: Record<string, Json>, method: string, operation: Json): void {
   if (METHODS.includes(method)) {
     item[method.toLowerCase()] = operation;

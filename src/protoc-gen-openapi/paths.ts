@@ -1,7 +1,10 @@
 import type { Route, Variable } from "connect-http-routes";
 import { unique } from "./unique.ts";
 
-/** A wildcard of a path template, which becomes a parameter, because the value of a path parameter in OpenAPI has no slashes. */
+/**
+ * The parameter for one wildcard of a path template. The value of an OpenAPI path parameter has no slashes, so a variable with several
+ * wildcards becomes several parameters.
+ */
 export interface PathParameter {
   readonly name: string;
   /** Whether the wildcard takes any number of segments, which OpenAPI 3.1 cannot express. */

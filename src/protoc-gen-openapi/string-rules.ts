@@ -62,7 +62,7 @@ function patternsOf({ pattern, prefix, suffix, contains }: StringRules): string[
   return patterns;
 }
 
-/** Spells out control characters, `\p{Cc}`, because Python's regular expressions have no Unicode classes. Classes in brackets stay. */
+/** Replaces `\p{Cc}` by the control characters: Python's patterns have no Unicode classes. A pattern with brackets stays as it is. */
 function portable(pattern: string): string {
   if (pattern.includes("[")) return pattern;
   return pattern.replace(/\\(?:([pP])\{Cc\}|.)/gs, (found, kind?: string) => {

@@ -1,4 +1,4 @@
-/** Maps the options of values to the ids and arguments of src/api/rules/checks.ts. */
+/** Converts the `buf.validate` options of a value to checks: the ids and arguments of functions in src/api/rules/checks.ts. */
 import { type DescField, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { type FieldRules as FieldOption, FieldRulesSchema, Ignore } from "../../gen/buf/validate/validate_pb.ts";

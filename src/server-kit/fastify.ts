@@ -29,7 +29,7 @@ export function sessionHook(sessions: ServerSessions, options?: GateOptions) {
   return async (request: Request, reply: Reply): Promise<unknown> => {
     const { authentication, response } = await gate(pageRequestOf(request.raw), request.raw.socket.remoteAddress);
     for (const [name, value] of response?.headers ?? authentication.responseHeaders) {
-      // Fastify appends cookies, and replaces all other headers.
+      // Fastify replaces an earlier value of every header except `Set-Cookie`, so the new `Vary` must contain the earlier one.
       const earlier = name === "vary" ? reply.getHeader(name) : undefined;
       reply.header(name, earlier ? `${earlier}, ${value}` : value);
     }

@@ -15,7 +15,8 @@ export type GateOptions = {
    */
   readonly isProtected?: (path: string) => boolean;
   /**
-   * Other origins whose pages may send requests with effects. With `false`, the application checks that (`isSameOrigin`). Default: none.
+   * Other origins whose pages may send requests that change something. With `false`, the gate does not check where requests come from, and
+   * the application must (`isSameOrigin`). Default: none.
    */
   readonly origins?: readonly string[] | false;
 };
@@ -27,8 +28,9 @@ export type Passage = {
 };
 
 /**
- * Checks a request: whether it may change something, who is signed in, and whether the path requires a user. If the kit cannot determine
- * who is signed in, the request passes, and the application shows that the state is `unavailable`.
+ * Checks a request: a request that may change something must not come from a page of a foreign origin, and a protected path needs a user
+ * who is signed in. If the kit cannot determine who is signed in, the request passes, and the application shows that the state is
+ * `unavailable`.
  * @param isPage whether the browser displays the response as a page, so that a redirect makes sense
  */
 export function createGate(
@@ -85,7 +87,7 @@ export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }:
  * of a fetched response cannot be changed.
  */
 export function withResponseHeaders(response: Response, authentication: Authentication): Response {
-  // The response to the handshake of a WebSocket cannot be copied. If a renewal is lost with it, the next request renews again.
+  // The response to the handshake of a WebSocket cannot be copied. If this loses new cookies, the next request renews them again.
   if (response.status < 200) return response;
   const own = new Response(response.body, response);
   addResponseHeaders(own.headers, authentication);

@@ -26,7 +26,8 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
     context.set("user", authentication.user);
     await next();
     const own = withResponseHeaders(context.res, authentication);
-    // The old response is removed first. Otherwise Hono would add its headers to the new one, and replace the kit's cookies by its own.
+    // The old response is removed first. Otherwise Hono would copy the old headers to the new response, and the old cookies would replace
+    // those of the kit.
     (context as { res: Response | undefined }).res = undefined;
     context.res = own;
     return undefined;

@@ -10,8 +10,9 @@ export type Initial = {
 };
 
 /**
- * Returns the state with which a user's page begins; undefined if nobody is known to be signed in, which the page then checks itself.
- * @param withToken whether the page gets the access token. Otherwise its first call that needs a token causes a refresh
+ * Returns the state with which a user's page begins. Returns undefined if nobody is known to be signed in: the page then checks by itself
+ * whether somebody is.
+ * @param withToken whether the page gets the access token. Without it, the page's first call that needs a token causes a refresh
  * @param nowMs the wall clock, in ms since the epoch
  */
 export function initialOf(user: User, withToken = false, nowMs = Date.now()): Initial | undefined {

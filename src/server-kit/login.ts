@@ -9,12 +9,12 @@ const BASE = "http://application.invalid";
  * @param wanted the parameter, which an attacker may have written. Frameworks return one that occurs twice as a list or an object
  */
 export function returnPath(wanted: unknown, login: string, fallback = "/"): string {
-  // A browser removes tabs and line breaks from a URL, and reads a backslash as a slash.
+  // A browser removes tabs and line breaks from a URL, and reads a backslash as a slash, so that `/\other.example` leads to another site.
   if (typeof wanted !== "string" || !wanted.startsWith("/") || /[\\\t\r\n]/.test(wanted)) return fallback;
   const url = URL.parse(wanted, BASE);
   if (url?.origin !== BASE || isLogin(url.pathname, login)) return fallback;
   const path = url.pathname + url.search + url.hash;
-  // A path such as `/.//other.example` is normalized to `//other.example`.
+  // A path such as `/.//other.example` is normalized to `//other.example`, which would lead to another site.
   return path.startsWith("//") ? fallback : path;
 }
 

@@ -27,7 +27,7 @@ export const getUser = (request: object): User => users.get(request) ?? { state:
 export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeRequestLike, originalUrl = url): PageRequest {
   const own = new Headers();
   for (const [name, value] of Object.entries(headers)) {
-    // In HTTP/2 the headers include pseudo-headers such as `:path`.
+    // In HTTP/2, Node lists pseudo-headers such as `:path` among the headers. They are left out.
     if (value !== undefined && !name.startsWith(":")) own.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   const authority = headers[":authority"];
@@ -37,8 +37,8 @@ export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeReques
 }
 
 /**
- * Keeps the cookies of a renewal in the response, whatever the application sets later: its cookies are added, and no cache may store the
- * response. Node.js calls `writeHead` for each response, even if the application does not.
+ * Keeps the cookies of a refreshed session in the response, whatever headers the application sets later: cookies of the application are
+ * added to them, and no cache may store the response. Node.js calls `writeHead` for each response, even if the application does not.
  */
 export function keepRenewal(
   { setCookies }: Passage["authentication"],

@@ -26,7 +26,7 @@ const CHANGES: readonly ((path: string) => string)[] = [
   decodeRepeatedly,
   // `decodeURI` leaves `#$&+,:;=?@/` encoded. Nuxt and React Router decode all of these but the slash.
   (path) => path.replaceAll(/%(?:2[346bc]|3[abdf]|40)/gi, decodeURIComponent),
-  // Nuxt decodes the path before it separates the query. An authority may also be followed directly by a query.
+  // Nuxt decodes the path before it separates the query, so an encoded `?` ends the path. An authority may have a query and no path.
   (path) => path.replace(/[?#].*/s, "") || "/",
   // Some frameworks call `new URL("//host/account", base)`, which takes `host` for an authority, and reads a backslash as a slash.
   (path) => path.replace(/^[/\\]{2,}[^/\\]*/, "") || "/",

@@ -34,7 +34,7 @@ export async function call(
     });
     return { response, body: (await response.json()) as Body };
   } catch {
-    // The cause is the network, the time limit, or a page of a proxy in place of the service's response.
+    // The service has not responded: the network failed, the time was up, or a proxy responded with a page of its own.
     return undefined;
   }
 }

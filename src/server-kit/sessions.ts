@@ -37,7 +37,7 @@ export type ServerSessionsOptions = {
   readonly accessCookie?: string;
   /** The `COOKIE_NAME` of the service. Default: `refresh_token`. */
   readonly refreshCookie?: string;
-  /** The `REUSE_INTERVAL` of the service, in ms. Default: 10 s. Requests share a call for a quarter of it. */
+  /** The `REUSE_INTERVAL` of the service, in ms. Default: 10 s. For a quarter of it, requests with the same token share one refresh. */
   readonly reuseIntervalMs?: number;
   /** A token that expires sooner than this is renewed, in ms. Default: 10 s. */
   readonly minValidityMs?: number;
@@ -161,9 +161,9 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
 }
 
 /**
- * Builds the result.
+ * Builds the result of `authenticate` or `signOut`.
  * @param from the headers of the service's response
- * @param known the cookies as they will be, for the code that renders the page
+ * @param known the cookies that the code that renders the page sees in place of those of the request
  * @param setCookies the cookies that this response sets in the browser
  */
 function outcome(

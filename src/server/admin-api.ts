@@ -109,7 +109,7 @@ function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
   };
 }
 
-/** Refuses requests under unknown hosts. With TLS, browsers compare the name with the certificate, so the check is optional. */
+/** Refuses requests whose host is not a name of this listener (DNS rebinding). With TLS, browsers check the name, so this is optional. */
 function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handler): Handler {
   const { adminAllowedHosts, adminHost, tlsCertFile } = config;
   if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;

@@ -20,7 +20,7 @@ type Ready = {
   readonly docsKey: string | undefined;
 };
 
-/** Writes one line of JSON. On the embedded store with its own admin token, a text with commands to try out follows. */
+/** Writes one line of JSON. If the service has the embedded store and made its admin token, a text with commands to try out follows. */
 export function reportReady(out: (text: string) => void, config: Config, ready: Ready): void {
   const { publicUrl, adminUrl, store, docsKey } = ready;
   out(`${JSON.stringify({ event: "ready", public: publicUrl, admin: adminUrl, store })}\n`);

@@ -160,7 +160,7 @@ function notFound({ notFound: otherwise }: ApiParts) {
   return (request: Pick<Request, "method" | "headers">, response: WritableResponse & Pick<Response, "setHeader">) => {
     const unknown = unknownGrpcMethod(request.method, request.headers["content-type"]);
     if (unknown === undefined) return otherwise(request, response);
-    // gRPC requires a response that consists of trailers alone. Node sends such a response only if `writeHead` is not called.
+    // For an unknown method, gRPC requires a response that has trailers alone. Node sends such a response only without `writeHead`.
     for (const name in unknown) response.setHeader(name, unknown[name] ?? "");
     response.end();
   };
@@ -219,7 +219,7 @@ function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts
   };
 }
 
-/** The HTTP layer needs no limits of its own: overload control decides which calls are accepted, and the listener times bodies. */
+/** Switches the limits of the HTTP layer off: overload control limits the number of calls, and the listener limits the time for a body. */
 const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
 
 /** Serves the JSON routes of an API, which the contract's annotations define, and passes all other requests to `rpc`. */
@@ -239,7 +239,7 @@ function jsonRoutes(
     tables,
     failureEncoder: apiErrorEncoder(options.onBug),
     // These headers are set together with the others of the response, which costs almost nothing. Set before the handler runs, they would
-    // cost a thirtieth of a refresh.
+    // cost a thirtieth of the processor time of a refresh.
     onResponse: (headers, { request }) => setHeaders(headers, headersFor(request)),
     fallback: rpc,
   });

@@ -10,8 +10,8 @@ const KEY_RING_GONE =
   "without the file would log everybody out";
 
 /**
- * Follows the files and logs their changes and faults. When a key is revoked or an admin credential is withdrawn, watchers of the
- * revocation feed get a batch at once. @returns a function that stops following
+ * Follows the files of the keys and of the admin credentials, and logs their changes and faults. When a key is revoked or an admin
+ * credential is withdrawn, watchers of the revocation feed get a batch at once. @returns a function that stops following
  */
 export function followSecrets(
   ring: KeyRing,

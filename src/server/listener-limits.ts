@@ -49,7 +49,7 @@ export function listenerLimits(
       maxConnectionsPerAddress: config.maxConnectionsPerAddress ?? Math.ceil(others * share),
       needsCredential: config.trustProxy > 0 ? undefined : needsCredential,
     },
-    // Internal services come from few addresses, and authenticate.
+    // One address may have all connections of the admin API: internal services come from few addresses, and must authenticate.
     admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin, needsCredential: undefined },
   };
 }

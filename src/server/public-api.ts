@@ -71,7 +71,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     allowedOrigins,
     reflection: config.reflection,
     gate(context) {
-      // A token in a body comes from the caller itself, because a page of another site cannot make a browser send it.
+      // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.
       if (context.method.parent === OAuthService) return undefined;
       refuseCrossSite(context);
       return authenticate(context);

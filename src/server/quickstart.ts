@@ -2,7 +2,7 @@ import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
 
-/** Returns whether the service was started only to try it out: on the embedded store, for this machine, and not as in a deployment. */
+/** Returns whether the service was started only to try it out: on the embedded store, on loopback, and without settings of a deployment. */
 export function mayOfferSignIn(config: Config): boolean {
   const { redis, docs, host, tlsCertFile, trustProxy, issuer, audiences, allowedOrigins, cookie } = config;
   const isDeployed =
@@ -22,7 +22,7 @@ function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Replaces the wildcard address, to which clients cannot connect. */
+/** Replaces the wildcard address in a URL by the loopback address, because clients cannot connect to a wildcard address. */
 function near(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }

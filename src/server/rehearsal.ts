@@ -27,7 +27,7 @@ type Deps = {
 
 const ADMIN = "/auth.admin.v1.SessionAdminService";
 
-/** The rehearsal must succeed, so it has no limits that could refuse a valid request. */
+/** The settings for the requests that the service sends to itself. These requests must succeed, so no limit may refuse them. */
 const UNLIMITED = {
   rateLimits: { refresh: undefined, failures: undefined, create: undefined },
   overload: { maxWaiting: 0, maxLoopDelayMs: 0 },

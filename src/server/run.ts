@@ -38,7 +38,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
       const manner = first === undefined && signal === "SIGTERM" ? "drain" : "now";
       first ??= { signal, atMs: nowMs };
       log.info({ event: "stopping", signal, manner }, "stopping");
-      // Before the service is ready, no requests are in flight that could be completed.
+      // If the service is not ready yet, no requests are in flight, so the process ends at once.
       Promise.resolve(service?.stop(manner)).then(
         () => output.flush().finally(() => process.exit(0)),
         (error: unknown) => fail(error, env, output),
@@ -72,7 +72,7 @@ function serveSignIns(): (call: unknown) => unknown {
   return (call) => records(call as RecordsCall);
 }
 
-/** Ends the process with code 1, after everything that was logged and then the faults for the operator have been written. */
+/** Writes what was logged, then the faults for the operator, and ends the process with code 1. */
 async function fail(error: unknown, env: Environment, output?: Log): Promise<never> {
   await output?.flush();
   const exit = () => process.exit(1);

@@ -56,7 +56,7 @@ async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {
   return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token };
 }
 
-/** @param Complete the class of errors whose text names the file already, so that the variable is left out */
+/** Makes a StartError that names the environment variable. @param Complete errors of this class name the file, and need no variable */
 const refusing =
   (variable: string, Complete?: abstract new (...given: never[]) => Error) =>
   (error: unknown): never => {

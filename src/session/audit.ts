@@ -24,7 +24,7 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject?: string | undefined;
       readonly reason: EndReason;
-      /** The time at which the store ran the operation. Present if the event is recorded later, from a due record (events.ts). */
+      /** When the store ran the operation. Present only if the event could not be recorded at once, and is recorded later. */
       readonly happenedAt?: StoreMs;
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */

@@ -25,7 +25,7 @@ export type Created = {
   readonly secondsLeft: number;
 };
 
-/** Creates a session with its first tokens, and ends the session `replaces`. Beyond the cap, the subject's oldest sessions end. */
+/** Creates a session with its first tokens, and ends the session `replaces`. If the subject then has too many, its oldest end. */
 export async function create(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,

@@ -23,7 +23,7 @@ export type DevicePresentation = {
   readonly proof?: KeyProof;
   /** How the refresh token was presented. Absent means in a cookie. */
   readonly transport?: Transport;
-  /** The client that presents the refresh token at the token endpoint. No key is bound if it is not the session's client. */
+  /** The client that presents the refresh token at the token endpoint. Only the session's own client can bind a key to the session. */
   readonly clientId?: string;
 };
 
@@ -101,7 +101,7 @@ export function judgeDevice(
     return isBound ? "proven" : "first_use";
   }
   if (!isBound) return isGraceOver ? "required" : "unproven";
-  // The request was sent before the browser had its first device cookie, or its token was returned to a request that was.
+  // For a short time after the key was bound, requests without a device cookie pass: the browser may have sent them before it had one.
   const inFlightMs = 2 * reuseIntervalMs;
   if (Math.abs(now - device.since) <= inFlightMs) return "unproven";
   return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing";
@@ -134,7 +134,7 @@ export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseInterval
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }
 
-/** Returns whether a refresh token may register a key. Every browser that legitimately had an older token has a newer one by now. */
+/** Returns whether a refresh token is new enough to register a key. A browser that rightly had an older token has a newer one by now. */
 export function mayRegister(
   token: Pick<PresentedToken, "generation">,
   state: { readonly generation: number },
@@ -146,7 +146,7 @@ export function isSameThumbprint(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
 
-/** Returns what a refresh has proven. A first proof binds its key only if a new token is made: others may hold the current one. */
+/** Returns what a refresh has proven. A first proof binds its key only if a new token is made: others may hold the current token. */
 export function shownBy(
   verdict: ServingVerdict | "held" | "first_proof",
   outcome: Exclude<RotationOutcome, "reuse">,

@@ -77,7 +77,7 @@ export function noteSessionKey({ sessionKeys }: DeviceTools, { sid, device }: Se
   if (sessionKeys.get(sid) !== thumbprint) sessionKeys.set(sid, thumbprint);
 }
 
-/** Returns a challenge for the registration of a key, if the refreshed session should have one. @param at the time of the refresh */
+/** Returns a challenge for the registration of a key, if the refreshed session should have a key. @param at the time of the refresh */
 export function registrationOffer(
   { offers, challenges, reuseIntervalMs, now }: DeviceTools,
   { sid, device }: Pick<Session, "sid" | "device">,

@@ -83,7 +83,7 @@ export async function registerDevice(
 /**
  * Renews the device cookie of a refresh token's session.
  *
- * @param presented a refusal is no error: a browser without a valid token has nothing to renew
+ * @param presented the request's refresh tokens, or why they were refused: a browser without a valid token has nothing to renew
  * @param sessionId the session that the browser names
  * @throws StoreUnavailable
  */

@@ -1,10 +1,10 @@
-/** Converts audit events, and due records that any instance has left (events.ts), to the events that the store keeps. */
+/** Converts audit events to the events that the store keeps. Events that were left unrecorded (due records) also become audit lines. */
 import type { AuditEvent, Requester } from "./audit.ts";
 import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./events.ts";
 import type { SessionStore } from "./ports.ts";
 import { storeMs, toWallClock, type WallClock } from "./time.ts";
 
-/** Returns the part of a due record that describes the request. The operation that creates or ends a session stores this part. */
+/** Describes the request. An operation that creates or ends a session stores this description, in case the event is recorded later. */
 export function originOf(requester: Requester): Origin {
   return { ...callerOf(requester), ...requester.correlation?.() };
 }
@@ -16,7 +16,7 @@ function callerOf(requester: Requester): Pick<Origin, "address" | "admin"> {
   return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }) };
 }
 
-/** The wall clock, whose time kept events have, and the shift that converts the store's times to it. */
+/** What gives the events that the store keeps their times: the wall clock, and its difference from the store's time (`shiftMs`). */
 export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStore["shiftMs"] };
 
 /** Returns the event to keep for an audit event, or undefined if that kind is not kept. It runs in every refresh. */

@@ -15,7 +15,7 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 /** An event as it is kept and returned: its times are the wall clock's. In a due record the times are the store's. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
-  /** When the event happened, by the clock of the instance that recorded it; if that was later, it is the time at which the store acted. */
+  /** When the event happened: by the clock of the instance that recorded it at once, or else when the store ran the operation. */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent for a logout of everyone. */
@@ -52,7 +52,10 @@ export type Origin = Partial<Correlation> & {
   readonly subject?: string;
 };
 
-/** Names a due record. It is unique: a session is created and ends once, and one logout of everyone covers the sessions up to a time. */
+/**
+ * The unique name of a due record (the note that an event is still to be recorded): a session is created and ends only once, and a logout
+ * of everyone is named by the time of creation up to which it ended sessions.
+ */
 type DueKey = string;
 
 /** Returns the name of the due record that belongs to an event, or undefined for events that have none. */
@@ -80,7 +83,7 @@ export type DueRecord = {
   readonly cause?: "two_holders";
 };
 
-/** The due records in one part of the store, such as a node of Redis. A part is available or unavailable as a whole. */
+/** The events still to be recorded (due records) in a part of the store, such as a node of Redis. A part is available or not as a whole. */
 export type DueRecords = {
   readonly part: string;
   /** When the records were read. */
@@ -98,7 +101,8 @@ export type EventRecord = {
 
 export interface SessionEventLog {
   /**
-   * Keeps events for `retentionMs` (0: not at all), and deletes their due records. An event whose due record is gone is recorded already.
+   * Keeps events for `retentionMs` (0: not at all), and deletes the notes that they were still to be recorded (due records). An event whose
+   * due record is gone is recorded already, and is not written again.
    *
    * @returns the events that the store did not accept, or may not have accepted; they are to be written again
    */
@@ -107,9 +111,9 @@ export interface SessionEventLog {
   /** Returns the selected events in no particular order, and the logouts of everyone. */
   events(of: EventsOf): Promise<readonly SessionEvent[]>;
 
-  /** Returns a bounded number of due records of each available part of the store. @throws StoreUnavailable if no part is available */
+  /** Returns some of the events still to be recorded, of each available part of the store. @throws StoreUnavailable if there is none */
   dueRecords(): Promise<readonly DueRecords[]>;
 
-  /** Claims a due record. Returns true to one instance alone. Its age then starts at 0 again: another can claim it if this one fails. */
+  /** Claims an unrecorded event. One instance alone gets true, and may record it. If it fails, another can claim the event later. */
   claimRecord(record: DueRecord): Promise<boolean>;
 }

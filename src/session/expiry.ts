@@ -7,7 +7,7 @@ import type { SessionStore } from "./ports.ts";
 
 /** How often expired sessions are looked for, in ms. If an instance dies while it looks, another one can look there after 30 s. */
 const LOOK_FOR_EXPIRED_MS = 10_000;
-/** The pause between two calls of the store while expired sessions are left, in ms. The endings of the first call are recorded in it. */
+/** The pause between two calls of the store while expired sessions are left, in ms. The endings are recorded meanwhile. */
 const PAUSE_MS = 50;
 
 type Deps = {

@@ -4,10 +4,10 @@ import type { FeedWakes } from "./feed-wakes.ts";
 /** Sends a batch to a watcher. Returns a promise if the next batch must wait for it. An error that it throws ends the watch. */
 export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
 
-/** A watcher's position in the log, and whether a batch is due for it. */
+/** A watcher's position in the revocation log, and whether a batch is to be sent to the watcher at once. */
 export type Place = { readonly position: number; readonly isBehind: boolean };
 
-/** The state in which `pushAtOnce` stops: `taking` must be awaited, more batches are due, or the watch ends. */
+/** The state in which `pushAtOnce` stops: `taking` must be awaited, more batches are to be sent, or the watch ends. */
 type HeldUp = Pick<NextBatch, "position" | "isComplete"> & {
   readonly wakeCount: number;
   readonly taking: Promise<void> | undefined;

@@ -2,30 +2,31 @@ import type { Clock } from "./ports.ts";
 
 /** How many watchers are woken in one turn of the event loop. Requests are served between two turns. */
 const WATCHERS_PER_TURN = 50;
-/** The longest pause after all watchers were woken, in ms. */
+/** The longest pause, in ms, between waking all watchers of the feed and waking them again for new revocations. */
 const MAX_PAUSE_MS = 25;
 /**
- * The pause is this many times as long as the processor time of waking all watchers. So waking takes a quarter of the time of a busy
- * process; more if it takes over 8 ms, because the pause is limited.
+ * After all watchers were woken, the pause is this many times as long as the processor time that waking them took. So waking takes a
+ * quarter of a busy process's time; more if waking all watchers takes over 8 ms, because the pause is limited.
  */
 const PAUSE_PER_COST = 3;
-/** The smallest pause, in ms, the resolution of Node's timers. A shorter pause is skipped, so cheap rounds follow each other at once. */
+/** The shortest pause between two times of waking all watchers, in ms: the resolution of Node's timers. A shorter pause is skipped. */
 const MIN_PAUSE_MS = 1;
 
 /**
- * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. A round that delivers revocations is followed
- * by a pause in proportion to the round's cost, and revocations that arrive during the pause are delivered together.
+ * Wakes the watchers of the feed in rounds; each round wakes all of them. When the feed is idle, a round begins at once. A round that
+ * delivers revocations is followed by a pause in proportion to the processor time of the round, and revocations that arrive during the
+ * pause are delivered together.
  */
 export class FeedWakes {
   readonly #cpuMs: Clock;
   readonly #waiting = new Set<() => void>();
   #count = 0;
   #isBusy = false;
-  /** What must be delivered in the next round, which begins after this round and its pause: a heartbeat, or new revocations. */
+  /** What watchers are woken for next, after the present waking of all watchers and the pause that follows: a heartbeat, or revocations. */
   #wanted: "nothing" | "beat" | "news" = "nothing";
   #hasNews = false;
 
-  /** @param cpuMs the processor time of this process: by elapsed time, a cheap round on a busy machine would delay new revocations */
+  /** @param cpuMs the processor time of this process. Elapsed time would make the pauses too long on a machine that is busy otherwise */
   constructor(cpuMs: Clock) {
     this.#cpuMs = cpuMs;
   }
@@ -86,9 +87,9 @@ export class FeedWakes {
 
   #wakeFrom(round: readonly (() => void)[], at: number, beganAtMs: number): void {
     const end = at + WATCHERS_PER_TURN;
-    // A watcher may have left since the round began.
+    // A watcher may have left after the list of watchers to wake was made.
     for (const wake of round.slice(at, end)) if (this.#waiting.has(wake)) wake();
-    // Node sends the bytes that the watchers wrote before the next turn of the event loop, so the cost of the round includes that.
+    // Before the next turn of the event loop, Node sends the bytes that the watchers wrote. So the measured cost includes the sending.
     setImmediate(() => (end < round.length ? this.#wakeFrom(round, end, beganAtMs) : this.#pause(beganAtMs)));
   }
 

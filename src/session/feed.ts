@@ -18,8 +18,8 @@ import { latest, storeMs } from "./time.ts";
 /** How often the log is read and a batch is sent, in ms, even without a notification from the store: half of the promised heartbeat. */
 const HEARTBEAT_INTERVAL_MS = 500;
 /**
- * The greatest age of the last reading of the log, in ms, at which batches are marked as complete. A new watcher cannot know how old its
- * first batch is, so its data may be older by this time. Verifiers reconnect after a longer silence (3 s).
+ * The greatest age of the last reading of the log, in ms, at which batches are marked as complete. A new watcher takes its first batch for
+ * new, although the batch may be this old. Verifiers reconnect only after a longer silence (3 s).
  */
 const MAX_READING_AGE_MS = 2000;
 /** How long a watcher may take to accept a batch, in ms. After that the watch ends, and the watcher can resume at its cursor. */

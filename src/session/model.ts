@@ -52,7 +52,7 @@ export type NewSession = {
   readonly authentication?: Authentication;
   /** Present if the session must be bound to a device key. */
   readonly deviceRequired?: true;
-  /** The only way in which its refresh token may be presented; absent if both are allowed. */
+  /** The only way in which the session's refresh token may be presented; absent if both ways are allowed. */
   readonly transport?: Transport;
   /** The thumbprint of the key that each request must prove (RFC 9449 section 10), base64url; absent if the session has none yet. */
   readonly dpopJkt?: string;
@@ -61,7 +61,7 @@ export type NewSession = {
 export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly createdAt: StoreMs;
   readonly lastRefreshedAt: StoreMs;
-  /** Never later than `absoluteExpiresAt`. */
+  /** When the session ends unless it is refreshed before; never later than `absoluteExpiresAt`. */
   readonly idleExpiresAt: StoreMs;
   readonly absoluteExpiresAt: StoreMs;
   /** Absent if the session has no key. */

@@ -87,21 +87,24 @@ export interface SessionStore extends SessionEventLog {
   /** Returns how many sessions are live. The number is an estimate if an exact count would cost too much. */
   count(): Promise<number>;
 
-  /** Ends a session: deletes, marks and logs it. @param holder if present, the session ends only if judgeEnd (device-binding.ts) allows it */
+  /**
+   * Ends a session: deletes it, keeps a marker that it has ended, and adds an entry to the revocation log.
+   * @param holder if present, the session ends only if judgeEnd (device-binding.ts) allows it
+   */
   end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome>;
 
   /** Ends the session `target` on behalf of the live session `actor` of the same subject. */
   endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
   /**
-   * Ends all sessions that a subject has at this moment, except `except`. A session that is created later stays. If the option `actor` names
-   * a session, nothing ends unless that is live.
+   * Ends all sessions that a subject has at this moment, except `except`. A session that is created later stays. If the option `actor`
+   * names a session, nothing ends unless that session is live.
    */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
 
   /**
-   * Ends every session that was created before `createdBefore`, or all that exist now; one that is created after this began stays. Returns
-   * the time of creation up to which they ended.
+   * Ends every session that was created before `createdBefore`, or all that exist if that is undefined. A session that is created after
+   * the call began stays. Returns the time of creation up to which sessions have ended.
    *
    * This is not one atomic step: if it throws, some sessions may have ended; they are recorded, and the call can be repeated.
    */

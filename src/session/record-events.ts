@@ -2,9 +2,10 @@
  * Records what happens to sessions: an audit line at once, and an event that the store keeps. Operations never wait for the recording.
  * Creations and endings are recorded exactly once, even if the responses to their callers are lost (events.ts).
  *
- * This module also finds due records that other instances have left behind. It takes over a due record when the record is old enough and
- * its part of the store has been readable for all that time: a live instance has deleted its due record by then. So an event is recorded
- * twice only if an instance dies, or loses a store that others reach, in the some 20 ms between writing the line and writing the event.
+ * This module also finds due records (notes of events that are still to be recorded) that other instances have left behind. It takes over a
+ * due record when the record is old enough and its part of the store has been readable for all that time: a live instance has deleted its
+ * due record by then. So an event is recorded twice only if an instance dies, or loses a store that others reach, in the some 20 ms between
+ * writing the line and writing the event.
  */
 import type { Audit } from "./audit.ts";
 import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";
@@ -18,13 +19,16 @@ const GATHER_MS = 20;
 const RETRY_MS = 2_000;
 /** How many events may wait in memory. Further ones are lost. */
 const MAX_WAITING = 5_000;
-/** How often due records are looked for, in ms; and the longest pause between readings that still count as continuous. */
+/**
+ * How often this module looks for events that are still to be recorded (due records), in ms. If more than MAX_GAP_MS passes between two
+ * readings of a part of the store, the part counts as unreadable in between.
+ */
 const LOOK_MS = 5_000;
 const MAX_GAP_MS = 3 * LOOK_MS;
-/** How often this process checks whether it was suspended, in ms. A gap of this length counts as a suspension. */
+/** How often this process checks whether it was suspended, in ms. More than MAX_STALL_MS between two checks counts as a suspension. */
 const TICK_MS = 1_000;
 const MAX_STALL_MS = 5_000;
-/** How much older than the longest operation of the store a due record must be to be taken over, in ms, to allow for stalls. */
+/** An event that another instance has left unrecorded is taken over after the longest operation of the store and this time, in ms. */
 const PATIENCE_MS = 20_000;
 
 type Deps = {
@@ -151,7 +155,7 @@ export class EventRecorder {
     return now < this.#doubtfulUntil;
   }
 
-  /** Looks for due records and takes over those that are overdue. It runs every five seconds; tests call it when they move the clock. */
+  /** Records events that other instances left unrecorded for too long. It runs every 5 s; tests call it when they move the clock. */
   lookForDue(): Promise<void> {
     this.#look ??= this.#takeOver().finally(() => {
       this.#look = undefined;

@@ -108,7 +108,7 @@ export async function refresh(
   try {
     rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
   } catch (error) {
-    // Without a reply the attempt does not count: otherwise tabs that retry during an outage would be over the limit after it.
+    // If the store did not reply, the attempt does not count. Otherwise tabs that retry during an outage would be over the limit after it.
     deps.refreshLimit.giveBack(limitKey);
     throw error;
   }
@@ -133,13 +133,13 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // One of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
+    // Of several parallel requests, only one gets a challenge: a browser makes a key for each, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }
 
 /**
- * Refuses a refresh before its message is read, if its session has used up its limit, at the cost of refusing a bad token. Nothing is
+ * Refuses a refresh before its message is read if its session has used up its rate limit, so that the refusal costs little. Nothing is
  * counted. @param presentsDevice whether the request may prove a key: such requests have a limit of their own, which `refresh` checks
  */
 export function refuseOverLimit(

@@ -18,7 +18,7 @@ export async function revokeToken(
 ): Promise<{ readonly ok: true } | Refused> {
   const parsed = deps.refreshTokens.parse(text);
   if (parsed.ok) return logoutByCookie(deps, [parsed.token], requester, proof);
-  // An access token is `malformed` as a refresh token. Any other reason means that the text is a refresh token, and refused.
+  // `malformed` means that the text is no refresh token, so it may be an access token. Any other reason refuses a refresh token.
   if (parsed.reason !== "malformed") return parsed;
   const authenticated = authenticate(deps, { token: text, proof });
   if (!authenticated.ok) return authenticated;

@@ -9,10 +9,10 @@
  * whose requests take up to R/2 would be logged out; if one were longer, two holders of one token would never be detected.
  *
  * What distinguishes an attacker from another tab: a browser has one cookie jar, so that what it may still present follows from when
- * responses were sent. It can use a child (the token that replaces the presented one) until 2 R after that child was made, while its
- * other requests get further children, and not later. Once no child of a token has been returned for R, the first child to be used is the
- * only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. For this reason `repeat`
- * changes the state, too: two sequences of requests may differ only in the time of the last response.
+ * responses were sent. While other requests of the browser get further children (tokens that replace the presented one), it can still use
+ * a child until 2 R after that child was made, but not later. Once no child of a token has been returned for R, the first child to be used
+ * is the only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. For this reason
+ * `repeat` changes the state, too: two sequences of requests may differ only in the time of the last response.
  */
 import { type StoreMs, storeMs } from "./time.ts";
 
@@ -89,10 +89,10 @@ export function decide(
   const confirmed =
     // The token may be any earlier one if the request proves the session's key, because the holder of the key may still have old tokens.
     (ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince)) || (isHeld && ahead <= 0);
-  // The request was sent before its tab received the token that is confirmed now.
+  // The token was replaced only recently, so its tab may have sent the request before it received the newer token.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
 
-  // Rule 1: the token was presented by another tab, by a command that was sent again, or by a slow request.
+  // Rule 1: a token that was replaced a moment ago gets the same new token again. Another tab or a repeated or slow request presents it.
   if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late)) {
     return { outcome: "repeat", next: { ...state, childServedAt: now } };
   }
@@ -100,16 +100,16 @@ export function decide(
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
   const { generation, nonce } = token;
   if (child) {
-    // Rule 2: a child is used for the first time. The browser may hold the current child although another child was used first.
+    // Rule 2: a new token is used for the first time. Another one that was returned recently stays valid: the browser may hold that one.
     const since = within(childServedAt, reuseIntervalMs) ? childMintedAt : NEVER;
     return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
   }
   if (ahead > 1) {
-    // Rule 3: the store lost its last writes. The MAC proves that this service minted the token.
+    // Rule 3: the token is newer than the stored state, so the store has lost its last writes. The MAC proves that the token is genuine.
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the response to an earlier refresh with this token was lost, however long ago that was.
+  // Rule 4: the newest used token is presented again and replaced again, because the response to its refresh was lost, however long ago.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // Rule 5: the token was used before.

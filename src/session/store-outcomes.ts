@@ -43,9 +43,9 @@ export type RotateOutcome =
   /** Refused, and nothing was changed: the session is bound to a key, and the request proves no key or another key. */
   | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
   /**
-   * - `revoked`: the session has been ended and its marker is still there.
+   * - `revoked`: the session has been ended, and the store still keeps a marker of that.
    * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
-   * - `unknown`: there is no session of that id, and no marker.
+   * - `unknown`: there is no session of that id, and no marker of one that has ended.
    * - `wrong_transport`: its refresh token may not be presented in this way. Nothing was changed.
    * - `wrong_client`: the client is not that of the session, and would have bound the session to a key. Nothing was changed.
    */
@@ -56,8 +56,8 @@ export type RotateOutcome =
 
 /**
  * `wasLive`: a live session has ended. If false, there was no session, but its access tokens may still be valid because the store lost
- * its last writes: the marker and the log entry are written nevertheless. `already_ended`: the marker existed. `proof_missing`,
- * `other_key`: nothing was changed, because the session is bound to a key that its client must prove.
+ * its last writes: the ending is marked and logged nevertheless. `already_ended`: the session was marked as ended before.
+ * `proof_missing`, `other_key`: nothing was changed, because the session is bound to a key that its client must prove.
  */
 export type EndOutcome =
   | { readonly ok: true; readonly wasLive: true; readonly subject: string }
@@ -70,7 +70,7 @@ export type EndOwnedOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
 
-/** `count` sessions have ended. The caller records those in `ended`, oldest first. The others have due records (events.ts). */
+/** `count` sessions have ended. The caller records the endings in `ended`, oldest first. The others are recorded later (events.ts). */
 export type EndAllOutcome =
   | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }
   | { readonly ok: false; readonly reason: "actor_ended" };
@@ -100,12 +100,12 @@ export type Found =
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
-  /** All sessions created at this time or before have ended; 0 if there was no such logout, or an earlier batch has its time. */
+  /** A logout of everyone ended all sessions created up to this time. 0 if there was none, or if an earlier batch contained its time. */
   readonly revokedUntil: StoreMs;
   /** The cursor to resume after this batch. The domain does not interpret it, and every instance on the same store accepts it. */
   readonly cursor: string;
   /** When the batch was read. If several nodes were read, it is the earliest of their times. */
   readonly now: StoreMs;
-  /** False if the batch lacks revocations of that time, for example because a relay has received only some. Absent means true. */
+  /** False if the batch may lack revocations, for example because a relay has received only some of them. Absent means true. */
   readonly isComplete?: boolean;
 };

@@ -3,7 +3,7 @@ import { type Handler, type Listener, respond } from "../listener/listener.ts";
 
 /** How long requests in flight may take when a sidecar stops, in ms. */
 const GRACE_MS = 5_000;
-/** How long idle connections stay open then, in ms, so that clients can close them first. `/readyz` already responds 503. */
+/** How long idle connections stay open when a sidecar stops, in ms, so that clients can close them first; `/readyz` responds 503. */
 const LINGER_MS = 1_000;
 
 type Sidecar = {

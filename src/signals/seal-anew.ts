@@ -21,7 +21,7 @@ export async function sealAnew(
     const secret = opened(open, sealedSecret);
     if (secret === undefined) continue;
     const before = definitionOf(subscription);
-    // If the definition is changed at the same time, that change is kept: the next round encrypts its secret.
+    // If another request changes the definition at the same time, `define` does nothing, and the next call of `sealAnew` tries again.
     await subscriptions.define(id, { ...before, sealedSecret: seal(secret) }, before);
   }
 }

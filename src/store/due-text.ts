@@ -14,17 +14,20 @@ type Short = {
   readonly h?: 1 | undefined;
 };
 
-/** The kind of a due record for a created session. For an ended session the kind is the reason. */
+/** The kind of the event that a session was created, while it waits to be recorded. For an ended session, the kind is the reason. */
 export const CREATED = "created";
 export const ENDED_ALL = "revoked_all";
 
-/** The texts for sessions that ended because a token was reused. They are constants for speed; lua/rotate.lua writes them, too. */
+/** The event texts for sessions that ended because a token was reused. They are constants for speed; lua/rotate.lua has them, too. */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
 /** The text of the due record for a session that has expired. No request causes an expiry, so the text is an empty JSON object. */
 export const EXPIRED_NOTE = "{}";
 
-/** Returns the text of a due record: the origin of a request, and the session that the request creates. It is '' without an origin. */
+/**
+ * Returns the text that is stored until the event of a session is recorded: the origin of the request that causes the event, and data of
+ * the session if the request creates one. Without an origin, returns ''.
+ */
 export function noteOf(origin: Origin | undefined, created?: NewSession): string {
   if (origin === undefined) return "";
   const { address: a, admin: b, requestId: q, traceId: t } = origin;
@@ -32,7 +35,10 @@ export function noteOf(origin: Origin | undefined, created?: NewSession): string
   return JSON.stringify(short);
 }
 
-/** If ending sessions takes longer than this, in ms, the caller records no events of it, because other instances may already do so. */
+/**
+ * If a logout of many sessions takes longer than this, in ms, the instance that runs it does not record the events of the ended sessions,
+ * because other instances may already be recording them.
+ */
 export const RECORDED_WITHIN_MS = 5_000;
 
 export type DueText = {

@@ -1,4 +1,7 @@
-/** The RSA keys of SIGNALS_RSA_KEY_FILE, which sign security event tokens with RS256 (RFC 7518 section 3.3). The file is followed. */
+/**
+ * The RSA keys of SIGNALS_RSA_KEY_FILE, which sign security event tokens with RS256 (RFC 7518 section 3.3). If the file changes while the
+ * service runs, the new keys are used.
+ */
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { promisify } from "node:util";
 import { type Followed, loadFollowed } from "../platform/files/follow.ts";

@@ -5,7 +5,7 @@ import { type Keys, readyKeys } from "./keys.ts";
 import { KeyRingFault, parseRing } from "./ring.ts";
 import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
-/** The key ring in use. It follows its file after `watch` has been called. */
+/** The key ring in use. After `watch` has been called, changes of the ring's file take effect. */
 export interface KeyRing extends Followed<Keys, KeyRingFault> {
   /** Whether the file was missing in two readings. Unless it is restored, tokens issued now become invalid when this process ends. */
   readonly lost: boolean;

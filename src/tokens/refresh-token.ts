@@ -38,7 +38,7 @@ export const MALFORMED = { ok: false, reason: "malformed" } as const;
 export const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 export const FORGED = { ok: false, reason: "forged" } as const;
 
-/** Encodes and decodes refresh tokens. Only `mint` can throw, on impossible input. Both share a buffer, since they are synchronous. */
+/** Encodes (`mint`) and decodes (`parse`) refresh tokens. Only `mint` can throw, on impossible input. Both functions share one buffer. */
 export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   const token = Buffer.alloc(LENGTH);
   const body = token.subarray(0, MAC_AT);

@@ -24,7 +24,12 @@ export async function readKeys<Key extends PublishedKey>(
   return keys;
 }
 
-/** Returns the body of a response. @param what names it in errors @throws Error if it is longer than `maxBytes`, or is not UTF-8 */
+/**
+ * Returns the body of a response.
+ *
+ * @param what the name of the body in messages of errors
+ * @throws Error if the body is longer than `maxBytes`, or is not UTF-8
+ */
 export async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
   const bytes = await readBytes(response.body ?? new Blob().stream(), maxBytes, what);
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

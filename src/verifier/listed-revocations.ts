@@ -38,9 +38,12 @@ type Kept = {
   etag: string | undefined;
   /** When the last successful request for the list was sent, by the monotonic clock. */
   confirmedAtMs: number;
-  /** When the last request for the list was sent, by the monotonic clock. */
+  /** When the last request for the list ended, or was sent if it is still under way, by the monotonic clock. */
   triedAtMs: number;
-  /** Whether the last request failed. Then only tokens that cannot be decided without the list wait for the next request. */
+  /**
+   * Whether the last request for the list failed. In that case a token waits for the next request only if the kept list cannot decide about
+   * it.
+   */
   hasFailed: boolean;
 };
 
@@ -52,7 +55,9 @@ export class ListedRevocations {
   readonly #deps: Deps;
   readonly #origin: string;
   readonly #lists = new RecentlyUsed<Kept>(MAX_LISTS);
-  /** The lists for tokens that are being verified now. The cache may drop them in the meantime. */
+  /**
+   * The list of each token that is being verified now. It is held here because the cache may drop the list before the verification ends.
+   */
   readonly #awaited = new WeakMap<Claims, Kept>();
   #last: StatusList | undefined;
   /** Whether the last read of a list succeeded; undefined until the first read has ended. */
@@ -63,7 +68,10 @@ export class ListedRevocations {
     this.#origin = new URL(deps.issuer).origin;
   }
 
-  /** Reads the list of a token if it is due, or waits for a read under way. Returns undefined if it is not due. It never rejects. */
+  /**
+   * Reads the list of a token if the list is due to be read again, or waits for a read under way. Returns undefined if there is nothing to
+   * wait for. It never rejects.
+   */
   read(claims: Claims): Promise<void> | undefined {
     const place = placeOf(claims);
     const kept = place && (this.#lists.get(place.uri) ?? this.#begin(place.uri));
@@ -98,7 +106,10 @@ export class ListedRevocations {
     return Math.max(0, this.#deps.clock() - issuedAtMs);
   }
 
-  /** Starts to keep a list if its URL has the issuer's own origin. Returns undefined for any other list. */
+  /**
+   * Adds an entry for a list that has not been read yet. Returns undefined, and adds nothing, if the URL of the list has another origin
+   * than the issuer.
+   */
   #begin(uri: string): Kept | undefined {
     if (URL.parse(uri)?.origin !== this.#origin) return undefined;
     const never = Number.NEGATIVE_INFINITY;

@@ -3,7 +3,7 @@ import { takeTurns } from "./one-at-a-time.ts";
 import { type FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 
 const TIMEOUT_MS = 5000;
-/** How long to wait after a failed poll, in ms, or for the interval if that is shorter. */
+/** How long to wait after a failed poll before the next one, in ms. If `pollIntervalMs` is shorter, that is the wait. */
 const COOLDOWN_MS = 1000;
 
 type PolledRevocationsDeps = FeedDeps & {

@@ -12,9 +12,11 @@ const FIRST_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
 
 type RevocationsDeps = FeedDeps & {
-  /** Also receives the batches, for a relay that passes them on to other verifiers. */
+  /** Receives each batch of the feed after this object has applied it. A relay uses this to pass the batches on to other verifiers. */
   readonly onward?: Onward;
-  /** A stream whose last complete batch is delayed by more than this is replaced, in ms. Default: 3000. */
+  /**
+   * The greatest accepted delay of the last complete batch of a stream, in ms; if it is exceeded, a new stream is opened. Default: 3000.
+   */
   readonly maxDelayMs?: number;
 };
 
@@ -89,7 +91,8 @@ export class Revocations extends RevokedSessions {
         this.#receive(batch);
         onward?.onBatch(batch, isFirst);
         isFirst = false;
-        // While this process was suspended, batches were waiting for it. The newest of them decides whether the feed is late.
+        // While this process was suspended, batches may have queued up. All of them are read before the newest one decides whether the feed
+        // is late.
         if (this.#freshness.late) afterReading(() => this.#freshness.late && giveUp("late"));
         else if (batch.caughtUp) onComplete();
       }

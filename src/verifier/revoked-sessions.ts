@@ -6,7 +6,9 @@ import type { Report } from "./report.ts";
 
 const SWEEP_INTERVAL_MS = 10_000;
 
-/** The reason of sessions that have expired. Their access tokens have expired as well. */
+/**
+ * The `reason` in the feed for a session that has expired. It is ignored, because the access tokens of such a session have expired as well.
+ */
 const EXPIRED = "expired";
 
 /** The errors that no retry can fix, with the text for the log. */

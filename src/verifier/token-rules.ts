@@ -4,7 +4,7 @@ import type { KeySet } from "./key-set.ts";
 import { parseObject } from "./strict-json.ts";
 import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 
-/** A longer text is not an access token of the service. */
+/** The greatest length of a token, in characters. No access token of the service is longer. */
 export const MAX_LENGTH = 16_384;
 
 /** All accepted algorithms have signatures of 64 bytes, which are 86 characters. */

@@ -169,14 +169,15 @@ class VerifierCore {
     const { lists, revocations, polls } = this.#deps;
     if (lists !== undefined) return this.#judgeByList(lists, token, entry);
     if (revocations === undefined || this.#isFresh(revocations)) return entry.accepted;
-    // If this process was suspended, batches may have arrived that it has not read yet.
+    // If this process was suspended, batches may have arrived that it has not read yet. It reads them before it decides.
     if (revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     const decide = () => (this.#isFresh(revocations) ? this.#judge(token, entry) : this.#introspect(token, entry));
-    // After an outage, a poll that another request has begun may be about to deliver the revocations that this request needs.
+    // After an outage, another request may already have begun a poll for the missing revocations. This request waits for that poll before
+    // it decides.
     return polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
   }
 
-  /** Decides by the status list of the token. The list is read first if it is due. */
+  /** Decides by the status list that the token refers to. If the list is due to be read again, it is read first. */
   #judgeByList(lists: ListedRevocations, token: string, entry: Entry): Promise<Verdict> {
     const decide = () => {
       const status = lists.statusOf(entry.claims);
@@ -212,7 +213,7 @@ class VerifierCore {
     const { introspect, settings } = this.#deps;
     if (introspect === undefined) return REFUSED.unavailable;
     const verdict = await introspect(token, entry.accepted, settings.monotonic());
-    // While the call was under way, the feed may have delivered something that the service did not know when it responded.
+    // While the introspection call was under way, the feed may have delivered a revocation that the service did not know when it responded.
     return (verdict.ok && (await this.#judgeChanges(token, entry))) || verdict;
   }
 

@@ -4,7 +4,7 @@ import type { Metrics } from "../observability/metrics.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 
 export type WorkerParts = {
-  /** Sends the text that a single process would print, once the worker is ready. */
+  /** Reports to the supervisor that the worker is ready, with the text that a single process would print at that time. */
   readonly out: (text: string) => void;
   /** Whether other workers serve the same ports already. This worker then opens its listeners only when the store responds. */
   readonly joinsOthers: boolean;

@@ -1,6 +1,7 @@
 /**
  * Runs several processes (workers) on the same ports. Each is a whole instance with its own listeners, and the system distributes the
- * connections (SO_REUSEPORT). The supervisor takes no connections. It replaces a worker that ends without an order.
+ * connections (SO_REUSEPORT). The supervisor takes no connections. If a worker ends without an order to stop, the supervisor starts another
+ * one.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Logger } from "../observability/logger.ts";
@@ -19,7 +20,7 @@ type Deps = {
   readonly env: NodeJS.ProcessEnv;
   /** Handles a call of a worker to the supervisor. */
   readonly serveCall: (call: unknown) => unknown;
-  /** Receives the workers before the first one starts: they may have to be stopped before all are ready. */
+  /** Receives the object that stops all workers, before the first worker starts: an order to stop may come before all workers are ready. */
   readonly onStart: (workers: Stoppable) => void;
   /** Starts a process with an environment. Default: this command again. */
   readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;
@@ -145,13 +146,17 @@ class Supervisor implements Stoppable {
     setTimeout(() => this.#replace(), replacedInMs);
   }
 
-  /** If the new worker does not start, its own log has the reason, and its end is handled like any other. */
+  /**
+   * Starts a worker in place of one that has ended. If the new worker does not start, this is handled like the end of any worker; the
+   * reason is in the log of the new worker.
+   */
   #replace(): void {
     if (!this.#isStopping) this.start("next").catch(() => {});
   }
 
   async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
-    // Messages of a worker may arrive after it has ended. Its metrics have been taken over then.
+    // A message of a worker may arrive after the worker has ended. It is ignored, because the last metrics of that worker are already
+    // counted.
     if (!this.#running.has(worker)) return;
     if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
     if (message.type === "call")

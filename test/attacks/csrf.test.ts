@@ -101,8 +101,8 @@ describe.each(SETTINGS)("%j", (settings) => {
     const own = service.publicUrl;
     const violations: string[] = [];
     let asked = 0;
-    // The short form of this test sends a cookie that holds no token. The cookie of a refused request must not be read, so a refusal
-    // because of the token is a fault.
+    // The short form of this test sends a cookie with an invalid token. A cross-site request must be refused before its cookie is read, so
+    // the test fails if the reason for the refusal is the token.
     const user = LONG ? await logIn(service) : undefined;
     const cookie = `refresh_token=${user?.refreshToken ?? "none"}`;
     for (const origin of ORIGINS(own)) {

@@ -227,7 +227,7 @@ test(`${REQUESTS} requests at random get no failure of ours`, { timeout: 3_600_0
       Array.from({ length: WORKERS }, async (_, worker) => {
         const url = worker % 4 === 3 ? service.adminUrl : service.publicUrl;
         const ask = worker % 2 === 0 ? overHttp1(url) : overHttp2(url);
-        // The requests are sent in portions, because a whole portion is kept in memory.
+        // The requests are generated in portions of at most 500, because all requests of a portion are in memory at once.
         for (let done = 0, portion = 0; done < REQUESTS / WORKERS; portion++) {
           const numRuns = Math.min(500, REQUESTS / WORKERS - done);
           for (const one of fc.sample(fuzzed, { numRuns, seed: seed + worker * 100_000 + portion })) {

@@ -77,7 +77,10 @@ function spoil(data: Buffer, at: number): Buffer {
   return data;
 }
 
-/** Functions from the length of an envelope's data to the length in its prefix. Some of them are wrong on purpose. */
+/**
+ * Functions that compute the length field of a message's prefix in gRPC and Connect streams from the actual length. Some return a wrong
+ * length on purpose.
+ */
 const LENGTHS: readonly ((length: number) => number)[] = [
   ...[(length: number) => length, (length: number) => length, (length: number) => length],
   ...[(length: number) => length + 1, (length: number) => Math.max(0, length - 1)],

@@ -5,14 +5,14 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 export type Candidate = {
   readonly method: string;
   readonly path: string;
-  /** In each request, `NUMBER` in a value is replaced by a different number with as many characters. */
+  /** The header fields. Each time the request is sent, `NUMBER` in a value is replaced by a different number with as many characters. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 };
 
 export const NUMBER = "nnnnnnnn";
 
-/** Returns the request as it is sent the `at`th time. */
+/** Returns a copy of the request in which the number `at` replaces `NUMBER` in the header fields. */
 export function numbered(candidate: Candidate, at: number): Candidate {
   const number = String(at).padStart(NUMBER.length, "0");
   const headers = Object.entries(candidate.headers).map(([name, value]) => [name, value.replace(NUMBER, number)]);

@@ -24,7 +24,10 @@ export type Row = {
   readonly failedBystanders: number;
   readonly rssGrowthMib: number;
   readonly p99Ms: number;
-  /** The 99th percentile of a service that is not attacked, measured at the same time. It shows how busy the machine is. */
+  /**
+   * The 99th percentile of the response times of a second service, which is not attacked, measured at the same time. It shows how busy the
+   * machine is.
+   */
   readonly controlP99Ms: number;
 };
 
@@ -53,7 +56,7 @@ async function startVictim(env: Readonly<Record<string, string>> = {}): Promise<
   return service;
 }
 
-/** Starts a victim, and a service beside it that is not under attack. */
+/** Starts a service for the attack, the victim, and a second one that is not attacked, for comparison. */
 export async function startVictimAndControl(env: Readonly<Record<string, string>> = {}) {
   const [victim, control] = await Promise.all([startVictim(env), startVictim(env)]);
   controls.set(victim.pid, control);

@@ -48,7 +48,7 @@ const protocols = [
   ["HTTP/2", overHttp2],
 ] as const;
 
-/** Measures the costs of candidates over both protocols. Returns them with the most expensive first. */
+/** Measures what each candidate request costs the service over HTTP/1.1 and over HTTP/2. Returns the costs, the highest per byte first. */
 async function search(which: readonly Candidate[], times: number): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
   for (const [protocol, open] of protocols) {

@@ -28,8 +28,9 @@ export type Machine = {
 };
 
 /**
- * A script with the arguments root, user, directory and command. The shell stays as process 1, so that it and all other processes end
- * when `unshare` ends. A process that has changed its user would not end with its parent (prctl(2), PR_SET_PDEATHSIG).
+ * A script that runs a command on the machine, with the arguments root, user, directory and command. The shell stays as process 1, so that
+ * it and all other processes end when `unshare` ends. A process that has changed its user would not end with its parent (prctl(2),
+ * PR_SET_PDEATHSIG).
  */
 const ENTER = `set -eu
 /bin/mount --bind "$1" "$1"
@@ -51,7 +52,7 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
   await mkdir(home, { recursive: true });
   await chown(home, ORDINARY.id, ORDINARY.id);
   const network = await joinNetwork(root);
-  // Packages that were downloaded before are taken from the cache.
+  // This machine's npm cache, from which the bare machine takes packages; undefined if the bare machine must download everything.
   const cache = archive ? undefined : join(await npmConfig("cache"), "_cacache");
   return {
     root,

@@ -176,7 +176,7 @@ async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
       const page = await store.list(user, PAGE_SIZE, from);
       listed += page.sessions.length;
       from = page.next;
-      // In a service, each page would be a separate request. Other callers can have a turn in between.
+      // A service would read each page in a separate request. Here, the loop lets other callers run between two pages.
       await setImmediate();
     } while (from !== undefined);
   });

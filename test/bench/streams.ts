@@ -55,7 +55,7 @@ async function measure(count: number): Promise<void> {
     };
     const open = async (session: ClientHttp2Session) => {
       const stream = session.request({ ":path": "/v1/counts/a?number=1&how=hang", accept: "text/event-stream" });
-      // Everything that the server sends has arrived: the head and the first message.
+      // The first message is all that the server sends on this stream. After it has arrived, the stream is idle.
       await once(stream, "data");
     };
     const openSession = async () => {

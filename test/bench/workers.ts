@@ -4,9 +4,10 @@
  *
  *     npm run bench:workers -- [--workers 2] [--rounds 11] [--slice 1] [--share 0.4]
  *
- * The load and Redis need two cores beside those of the workers. With fewer cores, `--share` limits each worker to a share of a core by
- * a control group (as root), so that the load and Redis have the rest; without it only the CPU time per request is meaningful then, not
- * the rate. `cores` is the number of cores that the service kept busy. The exit code is 1 if a response has an unexpected status.
+ * The load and Redis need two cores beside those of the workers. On a machine with fewer cores, `--share` limits each worker to a share of
+ * a core by a control group (as root), so that the load and Redis have the rest. Without `--share`, such a machine gives a meaningful CPU
+ * time per request, but no meaningful rate. `cores` is the number of cores that the service kept busy. The exit code is 1 if a response has
+ * an unexpected status.
  */
 import { availableParallelism, loadavg } from "node:os";
 import { parseArgs } from "node:util";

@@ -13,7 +13,7 @@ import { type Nginx, startNginx } from "./nginx.ts";
 const HOST = "auth.site.localhost";
 const DOMAIN = "site.localhost";
 
-/** The settings before the change, and after it. */
+/** The changes of a deployment: the name of each, and the settings before and after it. */
 const CHANGES: readonly (readonly [string, Record<string, string>, Record<string, string>])[] = [
   ["a domain is set", {}, { COOKIE_DOMAIN: DOMAIN }],
   ["the domain is removed", { COOKIE_DOMAIN: DOMAIN }, { COOKIE_DOMAIN: "" }],

@@ -14,7 +14,7 @@ let env: Record<string, string>;
 beforeAll(async () => {
   redis = await startRedis();
   const DATA_DIR = withKeys();
-  // A revoked key is in the feed even while the store does not respond, so the feed has something to send.
+  // The test revokes a key. The feed reports this even while the store does not respond, so the feed has something to send in an outage.
   const ring = ["--file", join(DATA_DIR, "keys.json")];
   const { keys } = JSON.parse((await commandHere(["keys", "list", "--json", ...ring])).out);
   expect((await commandHere(["keys", "revoke", keys[0].kid, ...ring])).code).toBe(0);
@@ -86,7 +86,7 @@ describe("what is not known has a code of its own", () => {
     expect(ended.map(({ args, code, out }) => ({ args, code, out }))).toEqual(
       CALLS.map((args) => ({ args, code: 3, out: "" })),
     );
-    // The feed notices the outage at its next read.
+    // The feed notices the outage only at its next read of the store, so the command `watch` is repeated until it fails.
     const watchOnce = () => {
       const watching = startCommand(["watch", "--once"], { env });
       onTestFinished(() => watching.kill("SIGKILL"));

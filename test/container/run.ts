@@ -23,7 +23,7 @@ export type Container = {
   exec(command: readonly string[]): Promise<Finished>;
 };
 
-/** The script has the arguments root, data, user and command. Every container has /dev and /proc. */
+/** A script that runs a command in the container, with the arguments root, data, user and command. Every container has /dev and /proc. */
 const ENTER = `set -eu
 root=$1 data=$2 user=$3; shift 3
 /bin/mount --bind "$root" "$root"

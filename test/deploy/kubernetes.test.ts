@@ -59,7 +59,7 @@ describe.each([
     const { periodSeconds, failureThreshold, timeoutSeconds } = containerOf(manifests).readinessProbe;
     const graceMs = podOf(manifests).spec.terminationGracePeriodSeconds * 1000;
     expect(graceMs).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeoutMs + 5000);
-    // Connections without a request stay open for another DRAIN_DELAY.
+    // After the drain delay, idle connections stay open for another drain delay. The shutdown timeout must be longer than that.
     expect(shutdownTimeoutMs).toBeGreaterThan(drainDelayMs);
     expect(drainDelayMs).toBeGreaterThan((periodSeconds * failureThreshold + timeoutSeconds) * 1000);
   });

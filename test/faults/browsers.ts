@@ -176,7 +176,8 @@ export class Browsers {
       const reply = await exchange(this.tally, publicUrl, "DELETE", "/v1/auth/logout", credentials);
       const { status } = reply;
       this.#note(login, reply);
-      // An attempt without a response may have been executed.
+      // 401 on the first attempt is a fault. On a later attempt it may be right: an earlier attempt without a response may have ended the
+      // session.
       if (status === 401 && attempt === 0 && !login.isSettled) this.#countRefusal(login);
       if (status === 200 || status === 401) {
         login.endedAt = performance.now();

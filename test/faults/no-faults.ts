@@ -8,7 +8,10 @@ import { type AnyFault, type Backend, type Fault, fault } from "./world.ts";
 /** The default reuse interval, in ms. A refresh may wait in the service for at most a quarter of it. */
 const REUSE_INTERVAL_MS = 10_000;
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
-/** How long the service runs between two suspensions, in ms, and how long it may then refuse requests that have waited for too long. */
+/**
+ * How long the service runs between two suspensions, in ms. For the first `STALL_MS` of that time it may refuse requests that have waited
+ * for too long.
+ */
 const BETWEEN_STOPS_MS = 300;
 const STALL_MS = 100;
 /** For how long before each suspension Redis delays commands, in ms: a small part of the time that they may take. */

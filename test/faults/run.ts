@@ -1,6 +1,6 @@
 /**
- * The long form: `npm run test:faults [part of a name]`. Prints the table row by row, and exits with 1 if a row breaks a promise of the
- * docs.
+ * The long form: `npm run test:faults [part of a name]`. Prints the table row by row, and exits with 1 if the service broke a promise of
+ * the docs during a fault.
  */
 
 import { ALL_FAULTS } from "./all.ts";

@@ -16,7 +16,7 @@ const onServices = (name: string, strike: (world: World<RedisServer>) => Promise
 
 const instance = ({ services }: World<unknown>, at: number) => services[at] as Service;
 
-/** Restarts the instances one after the other, except the first one, because the verifier reads its feed. */
+/** Replaces the instances one after the other. The first one is kept, because the test's verifier reads the revocation feed from it. */
 async function rollingRestart(world: World<unknown>): Promise<void> {
   for (let round = 0; round < 2; round++) {
     const old = instance(world, 1);

@@ -1,4 +1,4 @@
-/** Counts the effects of a fault, which become a row of the table of faults. */
+/** Counts the effects of a fault. The counts become a row of the table in docs/faults.md. */
 import { turns } from "../../src/platform/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
 
@@ -16,7 +16,10 @@ export type Tally = {
   stalled: number;
   /** The number of live sessions that were refused. */
   wrong401: number;
-  /** The number of wrong 401 responses to requests that took longer than half of the reuse interval, for which nothing is promised. */
+  /**
+   * The number of wrong 401 responses to requests that took longer than half of the reuse interval. The service does not promise to serve
+   * such slow requests.
+   */
   late401: number;
   /** The number of tokens of ended sessions that were accepted, by introspection or by a verifier. */
   deadAccepted: number;
@@ -107,7 +110,7 @@ export async function exchange(
   const tookMs = endedAt - startedAt;
   if (reply.status === 503 && endedAt < tally.stallUntilMs) tally.stalled++;
   else if (reply.status === 503 || reply.status === 0) tally.unavailable++;
-  // Requests without a response do not count: their duration is that of the fault, which its name states.
+  // Requests without a response are left out of the slowest time, because they only show how long the fault lasted.
   if (reply.status !== 0) tally.slowestMs = Math.max(tally.slowestMs, tookMs);
   return { status: reply.status, headers: reply.headers, body: reply.body, tookMs };
 }

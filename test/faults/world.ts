@@ -37,9 +37,9 @@ export type World<T> = {
 export type Fault<T> = {
   readonly name: string;
   open(): Promise<Backend<T>>;
-  /** Resolves when the fault is over. */
+  /** Causes the fault. Resolves when the fault is over. */
   strike(world: World<T>): Promise<void>;
-  /** The number of instances; by default that of the `Pace`. */
+  /** The number of service instances; by default `instances` of the `Pace` with which the fault is run. */
   readonly instances?: number;
   readonly reuseIntervalMs?: number;
   /** The environment of the services. */
@@ -55,7 +55,7 @@ export type Fault<T> = {
   readonly requestsPerSecond?: number;
 };
 
-/** A fault, whatever the type of its store. */
+/** A fault on a store of any type, so that one list can hold all faults. */
 export type AnyFault = { readonly name: string; run(pace: Pace): Promise<Row> };
 
 export type Pace = {

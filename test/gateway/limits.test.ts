@@ -1,4 +1,4 @@
-/** The gateway has all limits of the listener, and those of the HTTP layer. */
+/** The gateway enforces all limits of `src/listener` (such as connections for each address) and of the HTTP layer (such as body sizes). */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";

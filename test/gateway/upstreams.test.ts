@@ -150,7 +150,8 @@ test.each(UPSTREAMS)(
     const [fitting, large] = ["a".repeat(900), "a".repeat(2_000)];
     expect([await statusOf(`/v1/items/${fitting}`), await statusOf(`/v1/items/${large}`)]).toEqual([200, 429]);
     const stream = await (await fetch(`${origin}/v1/counts/${large}?number=1`)).text();
-    // If the upstream's headers arrive before its message, the response has begun, and the error is a line of it.
+    // If the upstream's headers arrive before its message, the gateway has already begun its response. It then sends the error as a line of
+    // the stream.
     const { error, ...alone } = JSON.parse(stream);
     expect(error ?? alone).toMatchObject({ code: Code.ResourceExhausted });
   },
@@ -224,7 +225,7 @@ test("an upstream all of whose streams are taken is not ready, until one ends", 
   await expect.poll(readiness).toMatch(/^503 .*no free stream/);
   call.abort();
   await expect(waiting).rejects.toThrow();
-  // The gateway sends its probe now, to which this server does not respond.
+  // A stream is free again, so the gateway now sends a health check to the upstream. The server of this test does not respond to it.
   await expect.poll(readiness).toMatch(/^503 .*timed out/);
 });
 

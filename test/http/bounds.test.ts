@@ -293,7 +293,7 @@ describe("what one call takes", () => {
     live.arriving(60);
     over.end();
     over.arriving(60);
-    // `hold` throws if the bytes of the other call, which has ended, still count.
+    // `hold` throws if the limit still counts the bytes of the call `over`, which has ended.
     live.hold(60);
     live.end();
   });

@@ -10,7 +10,7 @@ import { sampleMessage } from "./support/sample-message.ts";
 import { openHttp1 } from "./support/servers.ts";
 
 const registry = createRegistry(NestedSchema, EverythingSchema);
-/** `{name: "why"}` as a rich.v1.Nested. */
+/** The binary form of the message rich.v1.Nested `{name: "why"}`. */
 const WIRE = new Uint8Array([10, 3, 119, 104, 121]);
 
 async function failingWith(error: () => unknown, options: Partial<CommonOptions<NodeRequest>> = {}) {

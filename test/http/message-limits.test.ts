@@ -71,7 +71,7 @@ describe("the limits of a message", () => {
     const bytes = toBinary(EverythingSchema, create(EverythingSchema, init));
     const check = (maxElements: number) =>
       passes(() => checkBinary(EverythingSchema, bytes, { maxElements, maxDepth: 100 }));
-    // A message has at most as many elements as bytes, so only a lower limit can refuse it.
+    // A message has at most as many elements as bytes, so only a limit below the number of its bytes can refuse it.
     expect([check(elements - 1), check(elements)]).toEqual([false, true]);
     expect(passes(() => checkBinary(EverythingSchema, bytes, { maxElements: 1, maxDepth: NO_LIMIT }))).toBe(false);
   });

@@ -57,7 +57,7 @@ async function served(
 
 /** The error code ENHANCE_YOUR_CALM (RFC 9113 section 7). */
 const ENHANCE_YOUR_CALM = 11;
-/** The number of requests to send. It is more than the bucket of the rate limit leaks in the meantime, even on a slow machine. */
+/** The number of requests to send: so many that they exceed the rate limit even on a slow machine, which takes long to send them. */
 const MANY = MAX_FRUITLESS * 10;
 
 describe("an address that makes many HTTP/2 requests", () => {
@@ -78,7 +78,7 @@ describe("an address that makes many HTTP/2 requests", () => {
     const second = client(listener);
     expect(await second.send({ ":path": "/200", cookie: "a=b" }).catch(() => 0)).toBe(0);
     expect(refusals).toEqual(["requests"]);
-    // Another address is served in the meantime.
+    // While this address is refused, another address is served.
     const other = client(listener, "127.0.0.9");
     expect(await other.send({ ":path": "/200" })).toBe(200);
     other.session.destroy();

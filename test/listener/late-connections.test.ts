@@ -87,7 +87,10 @@ test("what came while nothing was served yet has waited since then", async () =>
   expect(waits.get("/second")).toBe(0);
 });
 
-/** Simulates connections after a blocked event loop. The clock, the loop, and the process's own test connection are replaced. */
+/**
+ * Simulates connections that are accepted after the event loop was blocked. The clock and the event loop are simulated, and so is the
+ * connection that the process makes to itself.
+ */
 function stalled() {
   const state = { nowMs: 0, ended: 0, endTurn() {}, own: (_: string) => {} };
   const turnsOfTest = new Turns({

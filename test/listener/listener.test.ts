@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 
 const { cert, key } = selfSigned();
 const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
-/** A time to wait for open connections at a close. A close that waits for all of it exceeds the time limit of the test. */
+/** How long `close` may wait for open connections. It is longer than the time limit of a test, so a `close` that waits so long fails. */
 const LONGER_THAN_TEST_MS = 2 * HANG_MS;
 const listeners: Listener[] = [];
 afterEach(async () => {
@@ -108,7 +108,7 @@ describe("one port", () => {
 
 describe("peers that behave badly", () => {
   const headTimeoutMs = 60;
-  // A timeout for tests in which a well-behaved peer connects as well: on a busy machine its handshake takes longer.
+  // A longer timeout for tests in which a well-behaved peer connects as well. On a busy machine the handshake can take more than 60 ms.
   const HANDSHAKE_TIMEOUT_MS = 1_000;
 
   test.each([

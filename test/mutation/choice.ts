@@ -27,9 +27,9 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
 }
 
 /**
- * Returns the mutants of each room in random order, and how many of them to judge. The number is a share of `count` in proportion to the
- * possible mutants of the room, but at least `least`. The order depends on the seed and the room alone, so that the choice in a room
- * stays the same when other rooms or `count` change.
+ * Returns the mutants of each room (group of source files) in random order, and how many of them to judge. The number is a share of `count`
+ * in proportion to the possible mutants of the room, but at least `least`. The order depends on the seed and the room alone, so that the
+ * choice in a room stays the same when other rooms or `count` change.
  */
 export function shares<T extends { readonly room: string }>(
   mutants: readonly T[],
@@ -42,7 +42,10 @@ export function shares<T extends { readonly room: string }>(
   });
 }
 
-/** Returns the next mutant, always from the room that is furthest behind its quota, so that even an aborted run covers all rooms evenly. */
+/**
+ * Returns the next mutant to judge. It is from the room (group of source files) that is furthest behind its quota, so that even an aborted
+ * run covers all rooms evenly.
+ */
 export function choose<T>(given: readonly Share<T>[]) {
   const rooms = given.map((share) => ({ ...share, next: 0, counted: 0 }));
   return {

@@ -2,7 +2,7 @@
 
 export type Equivalent = {
   readonly file: string;
-  /** The trimmed line. `before` is the part of it that the mutant replaces by `replacement`. */
+  /** The original line of code, trimmed. In this line the mutant replaces the text `before` by `replacement`. */
   readonly source: string;
   readonly before: string;
   readonly replacement: string;

@@ -13,7 +13,7 @@ export type Mutant = Change & {
 
 export type Verdict = {
   readonly outcome: "killed" | "timeout" | "survived" | "invalid" | "excused";
-  /** The test that failed. */
+  /** The test that detected the mutant, because it failed. */
   readonly by?: string | undefined;
   readonly seconds: number;
 };
@@ -29,7 +29,10 @@ const quoted = (text: string) => `\`${text.replaceAll(/\s+/g, " ").replaceAll("|
 
 type Of = { readonly seed: string; readonly possible: readonly { readonly room: string }[] };
 
-/** Returns the score by room and the survivors, as Markdown. An excused mutant counts neither as valid nor as killed. */
+/**
+ * Returns the score of each group of source files (room), and the mutants that no test detected, as Markdown. A mutant that
+ * test/mutation/equivalent.ts excuses counts neither as valid nor as killed.
+ */
 export function report(results: readonly Result[], { seed, possible }: Of): string {
   const lines = [
     `Seed ${seed}`,

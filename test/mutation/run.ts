@@ -1,15 +1,15 @@
 /**
  * `npm run test:mutation` makes random mutants of the source, and runs for each the tests that should detect it.
  *
- *   --count 40            how many valid mutants to judge, distributed over the rooms by size
- *   --least 2             how many mutants of each room at least
+ *   --count 40            how many valid mutants to judge, distributed over the rooms (groups of source files) by size
+ *   --least 2             how many mutants to judge at least in each room
  *   --seed 1              the seed of the random choice
  *   --rooms session,api   the rooms to mutate (default: all)
  *   --workers 1           how many mutants to judge at once
  *   --state FILE          where results are kept, one JSON line each; a run goes on where the last one stopped
- *   --stages 9            how many stages of tests at most; --recheck runs the others later
- *   --recheck             judge survivors of the state again (after tests were added)
- *   --report              only the table of the state
+ *   --stages 9            how many stages of tests to run at most; --recheck runs the other stages later
+ *   --recheck             judge again the mutants in FILE that no test detected (after tests were added)
+ *   --report              judge nothing, and only print the table of the results in FILE
  *
  * A mutant that does not type-check is not valid and not counted; nor is one that test/mutation/equivalent.ts excuses.
  */

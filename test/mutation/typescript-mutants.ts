@@ -35,7 +35,7 @@ const METHODS: ReadonlyMap<string, string> = new Map([
   ["ceil", "floor"],
 ]);
 
-/** Larger constants are limits or times, where off-by-one makes no difference, so these are replaced by 0 instead. */
+/** A constant above this is a limit or a time, where off-by-one makes no difference. It is replaced by 0 instead of a neighbour. */
 const LARGEST_COUNT = 64;
 
 /**

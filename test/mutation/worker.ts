@@ -99,7 +99,7 @@ export function openWorker(root: string, maxStages: number) {
   };
   process.once("exit", close);
   return {
-    /** Runs the compiler, and then the tests of the mutant's room in their order. */
+    /** Judges a mutant: runs the compiler, and then the tests for its group of source files (room), stage by stage. */
     async judge(mutant: Mutant): Promise<Verdict> {
       const startedAt = performance.now();
       return { ...(await verdictOf(mutant)), seconds: Math.round((performance.now() - startedAt) / 1000) };

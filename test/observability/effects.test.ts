@@ -7,9 +7,10 @@ import { missingTests, namedTests, tableRows } from "../support/named-tests.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const DOCUMENT = readFileSync(join(ROOT, "docs/events.md"), "utf8");
 const sources = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
-  // Packages that other programs import use the log of those programs, and commands write to standard output.
+  // Two kinds of sources are left out: packages that other programs import, which use the log of those programs, and commands, which write
+  // to standard output.
   .filter((name) => name.endsWith(".ts") && !/^(verifier|browser|http|gateway|cli)\//.test(name))
-  // The ready line goes to standard output, not into the log.
+  // The line with the event `ready` is left out, because the service writes it to standard output, not to the log.
   .map((name) => readFileSync(join(ROOT, "src", name), "utf8").replaceAll('event: "ready"', ""))
   .join("\n");
 const found = (pattern: RegExp) => [...new Set([...sources.matchAll(pattern)].map(([, name]) => name ?? ""))].sort();

@@ -79,7 +79,7 @@ test("a flood from a foreign origin costs bounded log, and the metrics count all
   let sent = 0;
   // On a slow machine it takes more requests until most of their log lines exceed the limit.
   while (sent < 300 || (sent < 3 * mayWrite() && sent < 1_500)) {
-    // An instance that gets no processor time refuses calls as overload (503) before it looks at their origin.
+    // Only refusals for the origin (403) are counted. An instance that gets no processor time refuses calls as overload (503) instead.
     const replies = await Promise.all(Array.from({ length: 50 }, send));
     sent += replies.filter(({ status }) => status === 403).length;
   }

@@ -76,7 +76,7 @@ test("a store that goes away is recorded", async () => {
   const service = await startService({ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "a".repeat(40) });
   expect(await recorded(service, "issuer_default")).toMatchObject({ level: "warn" });
   const user = await logIn(service);
-  // The feed reports `caughtUp` when it has read the whole log.
+  // Waits until the revocation feed reports `caughtUp`, which means that the feed has read the whole log of revocations from Redis.
   const caller = openAdmin(service);
   await until(async () => {
     const watch = caller.stream(admin.watchRevocations, {}, bearer(service.adminToken));

@@ -73,7 +73,8 @@ test("a reader that stalls costs lines, counted, and never memory", async () => 
   child.stdin?.write("flood\n");
   const last = await next();
   expect(last.lost).toBeGreaterThan(190_000);
-  // The lines have 100 MB. The process may keep a buffer of 1 MB, and memory that is not yet garbage-collected.
+  // All log lines together have 100 MB, which the process must not keep. It may keep a buffer of 1 MB, and memory that is not yet
+  // garbage-collected.
   expect(last.rss - first.rss).toBeLessThan(60e6);
 
   let text = "";

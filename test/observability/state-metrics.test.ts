@@ -18,7 +18,7 @@ function valueIn(body: string, series: string): number | undefined {
 const listener = { connections: () => 0, maxConnections: 0 };
 const openedWith = (count: () => Promise<number>) => ({ kind: "redis", store: { count } });
 
-/** Returns sources whose values a test changes, with a clock that it moves. */
+/** Exposes the metrics of a simulated state. Returns functions that read a metric and advance the clock. */
 function aState(given: Partial<StateSources> = {}) {
   const metrics = createMetrics();
   let now = 1_000_000;

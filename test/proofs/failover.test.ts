@@ -118,7 +118,7 @@ test("the master is killed under load and its replica promoted", async () => {
   const survivors = await Promise.all([newUser(pick(services)), newUser(pick(services))] as const);
   const running = logOutMany(world, () => over);
   const loaded = performance.now() + seconds(1, 20);
-  // On a busy machine the first acknowledgement may take longer than the load.
+  // Users log in until the planned time is over and at least one logout was acknowledged, which may take longer on a busy machine.
   while (performance.now() < loaded || running.acknowledged.length === 0) await newUser(pick(services));
   await master.kill();
   await promote();

@@ -62,7 +62,7 @@ const isOfNone = ({ ruleId, location }: Finding) =>
 
 const describeFinding = ({ ruleId, message, location }: Finding) => `${ruleId}: ${location[0]?.pointer}: ${message}`;
 
-/** A file with everything that the plugin can express, except the kinds of fields and bindings. */
+/** A .proto file with every feature of the plugin. It does not have every kind of field and binding. */
 const FEATURES = `
   // Keeps books.
   service Library {

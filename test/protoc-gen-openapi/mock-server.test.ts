@@ -45,7 +45,7 @@ async function refusal(response: Response): Promise<string | undefined> {
   if (ofRequest.length > 0) return JSON.stringify(ofRequest);
   if (response.ok) return undefined;
   const { type = "" } = (await response.clone().json()) as { readonly type?: string };
-  // Prism does not support server-sent events.
+  // Prism responds with this error to a request for a stream, because it does not support server-sent events. That is no refusal.
   return type.endsWith("#NO_COMPLEX_OBJECT_TEXT") ? undefined : `${response.status} ${type}`;
 }
 
@@ -77,7 +77,7 @@ async function send(baseUrl: string, service: DescService, route: Route): Promis
   return refused;
 }
 
-/** OpenAPI 3.1 has no operations for other methods. */
+/** The HTTP methods of the routes that are tested. Routes with other methods are left out, because OpenAPI 3.1 cannot describe them. */
 const METHODS = new Set(["GET", "PUT", "POST", "DELETE", "PATCH"]);
 
 describe("a mock server accepts the requests of the client", () => {

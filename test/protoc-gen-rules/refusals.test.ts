@@ -92,7 +92,8 @@ describe("rules of a whole message", () => {
 });
 
 test("rules that proto/buf/validate does not declare, such as CEL, are refused wherever they are", () => {
-  // The public version of validate.proto declares `cel_expression` with these field numbers.
+  // Adds fields to this repository's validate.proto that it lacks: `cel_expression` with the numbers of the public version, and a made-up
+  // rule.
   const complete = readFileSync("proto/buf/validate/validate.proto", "utf8")
     .replace("message FieldRules {", "message FieldRules { repeated string cel_expression = 29;")
     .replace("message MessageRules {", "message MessageRules { repeated string cel_expression = 5;")

@@ -7,7 +7,7 @@ import { logIn } from "../support/sessions.ts";
 import { type Edge, present, startEdge } from "./edge.ts";
 
 const TIMES = { pollIntervalMs: 300, maxStalenessMs: 1_000 };
-/** The greatest age of a batch that the service marks as complete, in ms. */
+/** How old the revocations can be, in ms, in a response of the feed that the service still marks as up to date. */
 const FEED_MS = 2_000;
 
 let edge: Edge;

@@ -27,8 +27,8 @@ globalThis.ask = async (text) => {
 </script>`;
 
 /**
- * Serves the page and its worker. It adds the cookie of a session to calls of the public API, and forwards all others to the admin API,
- * which refuses other origins.
+ * Serves the page and its worker. Forwards calls of the public API with the cookie of a session, and all other calls to the admin API. It
+ * removes the header `Origin`, because the admin API refuses calls from foreign origins.
  */
 async function startPage(service: Service) {
   const { refreshToken } = await logIn(service);

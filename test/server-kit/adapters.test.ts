@@ -52,7 +52,7 @@ async function runExpress(sessions: ServerSessions): Promise<Running> {
   return listen(app);
 }
 
-/** Starts the middleware without its framework. It is called as by Express 4, which does not await it. */
+/** Starts the middleware without its framework. The test calls the middleware as Express 4 does, which does not await the result. */
 function runExpress4(sessions: ServerSessions): Promise<Running> {
   const middleware = forExpress.sessionMiddleware(sessions, OPTIONS);
   return listen((request, response) => {
@@ -65,7 +65,7 @@ function runExpress4(sessions: ServerSessions): Promise<Running> {
   });
 }
 
-/** Starts the handler without its framework. It is called as by h3. */
+/** Starts the handler for Nuxt without its framework. The test calls the handler as h3 does. */
 function runNuxt(sessions: ServerSessions): Promise<Running> {
   const handler = sessionHandler(sessions, OPTIONS);
   return listen(async (req, res) => {
@@ -119,7 +119,7 @@ async function runHono(sessions: ServerSessions): Promise<Running> {
   return { send: async (request) => app.fetch(request), close: () => {} };
 }
 
-/** Starts the hook without its framework. It is called as by SvelteKit. */
+/** Starts the hook without its framework. The test calls the hook as SvelteKit does. */
 async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
   const handle = sessionHandle(sessions, OPTIONS);
   const resolve = ({ request, locals }: { readonly request: Request; readonly locals: { readonly user?: User } }) =>
@@ -136,7 +136,7 @@ async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
   };
 }
 
-/** Starts the middleware without its framework. It is called as by Astro. */
+/** Starts the middleware without its framework. The test calls the middleware as Astro does. */
 async function runAstro(sessions: ServerSessions): Promise<Running> {
   const onRequest = forAstro.sessionMiddleware(sessions, OPTIONS);
   const send = (request: Request) => {
@@ -147,7 +147,7 @@ async function runAstro(sessions: ServerSessions): Promise<Running> {
   return { send, close: () => {} };
 }
 
-/** Starts the middleware without its framework. It is called as by React Router. */
+/** Starts the middleware without its framework. The test calls the middleware as React Router does. */
 async function runReactRouter(sessions: ServerSessions): Promise<Running> {
   const key = {};
   const middleware = forReactRouter.sessionMiddleware(sessions, key, OPTIONS);

@@ -8,7 +8,7 @@ import { aServer, aVerifier, COOKIES, signIn } from "./world.ts";
 const service = aService({ ...COOKIES, ...BOUND });
 const kept = aVerifier(service);
 
-/** Returns the browser of a session that has just been bound. */
+/** Returns a browser whose session has just been bound to a device key. */
 async function boundBrowser(): Promise<Device> {
   const jar = await signIn(service);
   const browser = new Device(service.publicUrl, jar.cookies.get("refresh_token") ?? "");

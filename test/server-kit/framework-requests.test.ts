@@ -14,7 +14,7 @@ const noAddress = (): string => {
   throw new Error("Cannot read `clientAddress` during prerendering");
 };
 
-/** Sends a request to a hook of SvelteKit, which gets no address. */
+/** Passes a request to the kit's hook for SvelteKit. SvelteKit does not know the client's address for it. */
 function inSvelteKit(request: Request, isSubRequest: boolean): Promise<Response> {
   const url = new URL(request.url);
   const event = { request, url, isDataRequest: false, isSubRequest, locals: {}, getClientAddress: noAddress };

@@ -159,7 +159,8 @@ export function navigations(parts: () => { readonly built: Built; readonly brows
           expect([seen.other, seen.unavailable, seen.hydration]).toEqual([[], 0, []]);
           expect(seen.active).toBeGreaterThan(NAVIGATIONS / 2);
           expect(seen.active + seen.lost).toBeGreaterThanOrEqual(NAVIGATIONS);
-          // No token was renewed before it was due, so there is at most one rotation in the time that a token is used.
+          // The kit renewed no access token earlier than 10 s before its expiry (`minValidityMs`), so there was at most one rotation in the
+          // time that a token was used.
           expect(early).toEqual([]);
           expect([down.other, down.hydration, down.lost]).toEqual([[], [], 0]);
           expect(atLogin).toHaveLength(TABS);

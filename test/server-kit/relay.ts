@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The default of the kit's option: it renews a token that expires sooner than this. */
+/** The default of the kit's option `minValidityMs`: the kit renews an access token that is valid for less than this, in ms. */
 const MIN_VALIDITY_MS = 10_000;
 
 /** Starts a proxy in front of `target`, which counts refreshes and fails when tests want it to. */
@@ -13,14 +13,14 @@ export async function startRelay(target: string) {
     refreshes: 0,
     /** The refresh tokens that responses have set. Each rotation sets one. */
     tokens: new Set<string>(),
-    /** For each rotation that the kit made before the token was due: how much too early it was, in ms. */
+    /** By how much each premature refresh was too early, in ms. The kit must not renew an access token that is valid for 10 s or more. */
     early: [] as number[],
     isDown: false,
     /** Returns by how much to delay a response, in ms; undefined to lose it. */
     delayMs: (): number | undefined => 0,
     close: () => {},
   };
-  /** When the newest access token becomes due, by the wall clock, in ms. */
+  /** The time from which the kit may renew the newest access token (10 s before its expiry), in ms since the epoch. */
   let dueAtMs = 0;
   function noteTokens(setCookies: string): void {
     const [, token] = /\brefresh_token=([^;]+)/.exec(setCookies) ?? [];

@@ -8,7 +8,7 @@ import { createMetrics } from "../../src/observability/metrics.ts";
 import { metricsPage } from "../../src/server/metrics-page.ts";
 import { until } from "../support/until.ts";
 
-/** Serves the page on a separate server, and counts how often the page was rendered. */
+/** Serves the metrics page on a server of its own, and counts how often the page was rendered. */
 async function serve() {
   const metrics = createMetrics(undefined, { ofProcess: false });
   const rendered = { count: 0 };

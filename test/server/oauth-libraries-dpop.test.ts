@@ -1,6 +1,6 @@
 /**
- * openid-client and oauth4webapi refresh with DPoP, unmodified: with nonces, without nonces, and with a wrong clock. They revoke with the
- * `fetch` of docs/clients.md.
+ * The unmodified libraries openid-client and oauth4webapi refresh with DPoP: with nonces, without nonces, and with a wrong clock. They
+ * revoke tokens with the `fetch` function that docs/clients.md shows, which adds the DPoP proof.
  */
 import { readFileSync } from "node:fs";
 import * as oauth from "oauth4webapi";
@@ -85,8 +85,8 @@ describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
     await client.refreshTokenGrant(config, refreshToken, undefined, { DPoP });
     const failure = await client.refreshTokenGrant(config, second.refresh_token ?? "").catch((error: unknown) => error);
     expect(failure).toMatchObject({ status: 400, error: "invalid_dpop_proof" });
-    // The library sends no proof with its revocation call. It does send one with requests to protected resources, so this function calls
-    // the service in that way.
+    // The library sends no DPoP proof with its revocation call. It does send a proof with requests to protected resources, so this function
+    // logs the user out by such a request.
     const call = (method: string, path: string) =>
       client.fetchProtectedResource(
         config,

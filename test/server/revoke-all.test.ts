@@ -114,7 +114,7 @@ describe.each(STORES)("on the %s store", (store) => {
         await revoke(timestampFromMs(created)); // This excludes the session, which was created exactly at this time.
         expect(await taken(service, user)).toEqual(ALL);
         const moment = timestampFromMs(created);
-        // A time that is one nanosecond later includes the session.
+        // With a time one nanosecond after the creation of the session, the revocation includes it.
         await revoke({ ...moment, nanos: moment.nanos + 1 });
         expect(await taken(service, user)).toEqual(NONE);
       });

@@ -28,7 +28,7 @@ import { bearer, cookie, message } from "../support/sessions.ts";
 
 const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
 
-/** The names of the store's methods in the order in which they were called. While `broken` is set, every method throws that error. */
+/** The names of the store's methods in the order in which they were called. While `broken` holds an error, every method throws it. */
 const calls: string[] = [];
 let broken: Error | undefined;
 const logged: string[] = [];

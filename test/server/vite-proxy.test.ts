@@ -13,7 +13,9 @@ const page = readFileSync(join(import.meta.dirname, "../../docs/browser.md"), "u
 
 type Proxy = string | { readonly target: string; readonly changeOrigin: boolean };
 
-/** Starts Vite's development server with this proxy setting, and sends it the refresh of a page. Returns the response. */
+/**
+ * Starts Vite's development server with this proxy setting, and sends it the refresh request that a page would send. Returns the response.
+ */
 async function refreshThrough(proxy: Proxy) {
   const root = mkdtempSync(join(tmpdir(), "vite-proxy-"));
   const vite = await createViteServer({

@@ -50,7 +50,10 @@ describe.each(STORES)("on the %s store", (store) => {
     }
   }
 
-  /** Reads until all `wanted` sessions have been reported and the log has been read. Returns the reported sessions and the last cursor. */
+  /**
+   * Reads batches until all `wanted` sessions have been reported as ended and a batch says that the log has been read to its end. Returns
+   * the reported sessions and the last cursor.
+   */
   async function until(next: () => Promise<Batch>, ...wanted: readonly string[]) {
     const reported = new Map<string, Batch["revocations"][number]>();
     for (;;) {
@@ -182,8 +185,8 @@ describe.each(STORES)("on the %s store", (store) => {
         async () => {
           const subject = somebody();
           const oldest = await logIn(service, { subject });
-          // The oldest session is ended when the limit is exceeded. Times of creation have a precision of 1 ms, so the other sessions must
-          // be created later.
+          // When a user exceeds the limit on sessions, the oldest session is ended. Times of creation have a precision of 1 ms, so the test
+          // waits until the sessions after the first one get a later time.
           for (const start = Date.now(); Date.now() <= start + 1; );
           for (let i = 0; i < 3; i++) await logIn(service, { subject });
           return oldest.sid;

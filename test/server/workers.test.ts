@@ -13,7 +13,7 @@ import { bearer, logIn } from "../support/sessions.ts";
 
 const WORKERS = 2;
 
-/** A module that each process loads first. It blocks every worker except the first one before it accepts connections. */
+/** Each process loads this module first. The module blocks every worker except the first one, before that worker accepts connections. */
 const FIRST_WORKER_ALONE = `data:text/javascript,${encodeURIComponent(`
 if (process.env.SESSION_SERVICE_WORKER === "next") await new Promise(() => setInterval(() => {}, 1e9));
 `)}`;

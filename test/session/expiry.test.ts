@@ -1,6 +1,6 @@
 /**
- * The periodic search for expired sessions records everything that a step has ended, and an outage of the store ends only the current
- * search.
+ * The periodic search for expired sessions writes an audit event for each session that the store has ended. An outage of the store ends
+ * only the current search, and the next one runs as usual.
  */
 import { expect, onTestFinished, test } from "vitest";
 import type { AuditEvent } from "../../src/session/audit.ts";

@@ -1,4 +1,4 @@
-/** Code that mixes times of both scales, which the compiler must refuse. The code is never run. */
+/** Code that mixes times of the store's clock with times of the wall clock, which the compiler must refuse. The code is never run. */
 import { shownTime, wallTime } from "../../src/api/times.ts";
 import type { Session } from "../../src/session/model.ts";
 import type { AccessTokens, SessionStore } from "../../src/session/ports.ts";

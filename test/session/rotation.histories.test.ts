@@ -4,8 +4,8 @@ import { decide, firstState, type PresentedToken, type RotationState } from "../
 import { storeMs } from "../../src/session/time.ts";
 
 /**
- * Long random histories with times in ms. They have none of the simplifications of the searches, and more requests in flight. Times are
- * drawn both near the limits in the rules and between them.
+ * Long random histories of a session, with times in ms. Unlike the models of the searches, they are not simplified, and they have more
+ * requests in flight. Times are drawn both near the limits in the rules and between them.
  */
 const intervals = fc.constantFrom(2, 3, 10, 1_000, 10_000);
 const fractions = [0, 0, 0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 40];

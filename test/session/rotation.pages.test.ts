@@ -1,4 +1,6 @@
-/** The search of the model in which servers that render pages use the browser's jar as well. */
+/**
+ * The search of the model in which servers that render pages refresh the session with the browser's cookies, as the browser itself does.
+ */
 import { describe, expect, test } from "vitest";
 import { decide } from "../../src/session/rotation.ts";
 import { explore } from "./rotation-search/explore.ts";

@@ -13,7 +13,10 @@ import { type Life, served } from "./rotation-search/thief.ts";
 const life = fc.record({
   quiet: fc.double({ min: 4.001, max: 100, noNaN: true }),
   window: fc.double({ min: 6, max: 60, noNaN: true }),
-  /** The shortest time between two requests of the thief, in reuse intervals (R). The longest is up to twice as much. */
+  /**
+   * The shortest time between two requests of the thief, in reuse intervals (R). Unless the thief is `steady`, the time is random, up to
+   * twice this value.
+   */
   rhythm: fc.oneof(fc.constantFrom(0.3, 0.9, 1.0001, 1.9999), fc.double({ min: 0.05, max: 6, noNaN: true })),
   steady: fc.boolean(),
   seed: fc.nat(),
@@ -92,7 +95,7 @@ describe("where the line runs", () => {
         expect(promised(rhythm)).toBeLessThanOrEqual(4 * TICKS);
         expect(line(decide, habit, rhythm)).toBeLessThanOrEqual(promised(rhythm));
       }
-      // For the longest interval of the thief, no shorter pause of the victim is enough.
+      // If the thief polls at its longest interval (2 R), the theft is detected only if the victim pauses for 4 R or longer.
       expect(line(decide, habit, 2 * TICKS)).toBe(4 * TICKS);
     },
   );

@@ -1,4 +1,7 @@
-/** The two scales of time are converted only at the edges of the domain. mixed-times.ts shows that the compiler keeps them apart. */
+/**
+ * Times of the store's clock and of the wall clock are converted to each other only at the edges of the domain. mixed-times.ts shows that
+ * the compiler refuses code that mixes them.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -21,7 +24,7 @@ const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
   .map((name) => name.replaceAll("\\", "/"));
 const filesWith = (word: RegExp) => files.filter((file) => word.test(readFileSync(join(SRC, file), "utf8"))).sort();
 
-/** The list of files includes those of the stores. They may convert times, because a store knows both clocks. */
+/** The list includes files of the stores, which may convert times because a store knows both its own clock and the wall clock. */
 test("times are converted where tokens are signed and checked, and where times are shown or given", () => {
   const conversions = filesWith(/\bto(?:WallClock|StoreTime)\(/);
   expect(conversions).toEqual([

@@ -30,7 +30,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
       held = [];
     },
     instance: (sender: Sender = scripted) => startInstance(`instance${instances++}`, sender),
-    /** Waits until all work has been done that does not wait for the clock. */
+    /** Waits until all work is done that can be done without advancing the clock. */
     async quiet() {
       for (let turn = 0; turn < 12; turn++) await new Promise((resolve) => setImmediate(resolve));
     },

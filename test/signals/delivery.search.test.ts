@@ -17,7 +17,8 @@ const step = fc.oneof(
     arbitrary: fc.record({ does: fc.constant("pass" as const), ms: fc.constantFrom(1_000, 6_000, 6_000, 31_000) }),
   },
   {
-    // Receivers may fail in several ways, one after the other, so that signals are repeated once for each failed attempt.
+    // This step makes receivers behave in up to three ways, one after the other, so that one signal may fail several times and be sent
+    // again each time.
     weight: 3,
     arbitrary: fc.record({
       does: fc.constant("receivers" as const),

@@ -115,7 +115,7 @@ test("names that have waited for the system too long, or that are too many, are 
   await expect.poll(patient.names).toHaveLength(1);
   const found = Array.from({ length: 65 }, (_, at) => patient.find(`app-${at}`).catch(({ message }) => message));
   expect(await Promise.race(found)).toBe("too many names are waiting");
-  // DNS has replied about the earlier names when this look-up returns.
+  // When the look-up of this last name returns, DNS has also replied about all names before it.
   await patient.find("known");
   for (let at = 0; at < 65; at++) {
     await expect.poll(() => patient.asked.length, { interval: 1 }).toBe(at + 1);

@@ -75,8 +75,8 @@ const common = {
 };
 
 /**
- * `reason_user` and a tenant are optional, and absent here. The text of the reason is this service's own, and so is `txn`, which is a
- * number in the specification.
+ * The event of the specification's example, as this service writes it. It lacks `reason_user` and a tenant, which are optional. The text of
+ * the reason differs from the example, and so does `txn` in the token, which is a number there.
  */
 const EVENT = { event_timestamp: 1615304991, initiating_entity: "policy", reason_admin: { en: "session_limit" } };
 

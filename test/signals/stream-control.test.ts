@@ -19,7 +19,8 @@ let service: Service;
 let receiver: StreamReceiver;
 let other: StreamReceiver;
 beforeAll(async () => {
-  // The limit on logins is off, because tests log one user in repeatedly until the instance has read that user's stream.
+  // The rate limit for logins is off, because a test logs the same user in and out repeatedly, until the instance has read a change of the
+  // stream.
   ({ service, receiver, other } = await startTransmitter({ RATE_LIMIT_CREATE: "off" }));
 });
 afterAll(() => service.stop());

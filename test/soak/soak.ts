@@ -1,6 +1,6 @@
 /**
- * The long form of the test that no legitimate user is logged out and no attacker stays: `npm run soak [minutes] [seed]`. Each round has a
- * separate Redis. If a round fails, its seed is printed, with which the round can be repeated.
+ * `npm run soak [minutes] [seed]` tests for a long time that no legitimate user is logged out, and that every thief of a token is detected.
+ * Each round has a separate Redis. If a round fails, its seed is printed, with which the round can be repeated.
  */
 import { round } from "./round.ts";
 

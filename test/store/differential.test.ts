@@ -1,7 +1,7 @@
 /**
- * Random histories: the model (the pure function around maps in memory), the embedded store and real Redis give the same result for every
- * step. The clock moves by steps close to the reuse interval and the lifetimes. The presented tokens are those that were returned,
- * including several successors of one token (siblings), and corrupted ones.
+ * Random histories: the model (the pure functions of the domain, with maps in memory), the embedded store and real Redis give the same
+ * result for every step. The clock moves by steps close to the reuse interval and the lifetimes. The presented tokens are those that were
+ * returned, including several successors of one token (siblings), and corrupted ones.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -26,8 +26,8 @@ beforeAll(async () => {
 afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
 
 /**
- * Selects one of the sessions or tokens so far for a step, as a number that counts back from the newest. The newest ones are preferred,
- * because most of them are live.
+ * Selects the session or token that a step uses, among those that exist so far. The number counts back from the newest one. The newest ones
+ * are preferred, because most of them are live.
  */
 const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(12) });
 const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");

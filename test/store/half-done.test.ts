@@ -60,9 +60,9 @@ function counted(outcome: EndAllOutcome) {
 }
 
 /**
- * Plays a history. The clocks advance by a millisecond after each step that ends all sessions. Otherwise a login in the same millisecond
- * would be dated a millisecond later, and the time of a later end of all sessions would depend on whether the store has already deleted
- * that login.
+ * Plays a history on the model and on all stores, and compares their results. The clocks advance by a millisecond after each step that ends
+ * all sessions. Otherwise a login in the same millisecond would be dated a millisecond later, and the time of a later end of all sessions
+ * would depend on whether the store has already deleted that login.
  */
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();

@@ -10,7 +10,7 @@ const SHELL = "/usr/bin/chromium-headless-shell";
 const CHROMIUM = "/usr/bin/chromium";
 const FLAGS = ["--no-sandbox", "--disable-gpu"];
 
-/** @param more flags that the test needs beside those of a machine without a screen */
+/** @param more further flags for Chromium, besides those that a machine without a screen needs */
 export function launchChromium(more: readonly string[] = []): Promise<Browser> {
   const executablePath = existsSync(SHELL) ? SHELL : CHROMIUM;
   return chromium.launch({ executablePath, args: [...FLAGS, ...more] });

@@ -8,7 +8,7 @@ export type Load = {
   /** Descriptions of all failures. */
   readonly failures: readonly string[];
   readonly requests: () => number;
-  /** Resolves when every client has its last response. */
+  /** Stops the clients. Resolves when every client has received its last response. */
   stop(): Promise<void>;
 };
 

@@ -42,7 +42,10 @@ function add(sum: Row, module: TestModule): void {
   }
 }
 
-/** The least duration that is written, in seconds. The order of shorter files makes no difference. */
+/**
+ * The least duration, in seconds, with which a test file is listed in durations.json. The order of test files that take less time makes no
+ * difference.
+ */
 const MIN_WRITTEN_SECONDS = 5;
 
 /** Writes the durations by which `longest-first.ts` orders the files. */

@@ -32,7 +32,7 @@ export type VectorCase = {
   readonly options?: Partial<VectorOptions>;
   /** The body of the key set if it differs from that of the file; null if it cannot be read. */
   readonly keys?: unknown;
-  /** When the key set was read, if that was before the first batch or `nowMs`. */
+  /** The time at which the verifier reads the key set. The default is the time of the first batch, or `nowMs` if there is no batch. */
   readonly keysReadAtMs?: number;
   /** The batches of one stream before the verification. If absent, the verifier follows no feed. */
   readonly feed?: readonly FeedEvent[];
@@ -70,7 +70,7 @@ export const CLAIMS = {
 };
 
 export const raw = (text: string | Uint8Array) => Buffer.from(text as string).toString("base64url");
-/** Returns the tokens and proofs of all cases. Their signatures are used again. */
+/** Returns the tokens and proofs of all cases, so that their signatures can be used again when the file is generated anew. */
 export const signedTexts = (cases: readonly VectorCase[]) =>
   cases.flatMap(({ token, requests = [] }) => [token, ...requests.map(({ proof }) => proof)]);
 export const json = (value: unknown) => raw(JSON.stringify(value));

@@ -67,8 +67,8 @@ export type SigningKey = { readonly alg: string; readonly privateKey: KeyObject 
 export type Sign = (input: string, key: SigningKey) => string;
 
 /**
- * Returns a function that makes the signature segment for a signing input. ECDSA signatures are random. To get the same file from the
- * same inputs, it uses the signature again that a known token or an earlier call has for the input.
+ * Returns a function that makes the signature segment for a signing input. ECDSA signatures are random. So that the generated file stays
+ * the same, the function returns the signature that a known token or an earlier call already has for this input, if there is one.
  */
 export function createSign(knownTokens: readonly string[]): Sign {
   const known = new Map<string, string[]>();

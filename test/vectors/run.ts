@@ -40,7 +40,10 @@ export async function runCase(
   }
 }
 
-/** Returns the verdict on a token, or if it comes with proofs, on the request with the last of them. */
+/**
+ * Returns the verdict on a token. If there are requests that present the token with proofs, it is the verdict on the last of these
+ * requests.
+ */
 export async function verdictOf(
   verifier: Verifier,
   { token, requests }: Pick<VectorCase, "token" | "requests">,

@@ -79,8 +79,8 @@ test("a report that arrives after the end of its worker adds nothing to the metr
   victim?.emit("message", { type: "metrics", id: 1, values: [] });
   const exited = asking && once(asking, "exit");
   asking?.send({ type: "ask" });
-  // The worker exits with the number of reports as its code. There are two (the sum of all ended workers, and its own), and a third if the
-  // new worker is ready.
+  // The exit code of the worker is the number of reports that it received. There are two: the sum for all ended workers, and its own. There
+  // is a third if the new worker is already ready.
   const [code] = (await exited) ?? [];
   expect([2, 3]).toContain(code);
 });

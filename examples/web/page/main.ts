@@ -1,5 +1,5 @@
 /** The page of the example. It displays the state of the session. */
-// In your project: "@session-service/browser".
+// In your project, import from "@session-service/browser".
 import { createSession, SessionError } from "../../../src/browser/index.ts";
 
 type Device = { sessionId: string; displayName?: string; lastRefreshTime: string; current?: boolean };

@@ -64,10 +64,10 @@ function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, device
   if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
 }
 
-/** Matches a thumbprint. The last character has two spare bits, which must be zero. */
+/** Matches a SHA-256 key thumbprint in base64url. The last character has two bits more than the hash, which must be zero. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
-/** @throws ServiceError if no client could prove possession of the key */
+/** Checks the key thumbprint of a new session. @throws ServiceError if no client could prove possession of such a key */
 function checkKey({ oauthEndpoints }: SessionAdminServiceDeps, thumbprint: string, deviceRequired: boolean): void {
   if (!THUMBPRINT.test(thumbprint)) throw invalidRequest("dpop_jkt", "is not a SHA-256 thumbprint in base64url");
   if (!oauthEndpoints) throw invalidRequest("dpop_jkt", "needs OAUTH_ENDPOINTS=on");

@@ -3,7 +3,7 @@ import type { RefusalReason } from "../../session/errors.ts";
 import { bearerToken } from "../../verifier/bearer-token.ts";
 
 export type ClientCertificate = {
-  /** Whether a trusted authority has issued the certificate for clients, and it was valid when the connection was made. */
+  /** Whether a trusted authority has issued the certificate, for use by clients, and it was valid when the connection was made. */
   readonly verified: boolean;
   /** The subject's common name, and the alternative names: DNS names and URIs. */
   readonly names: readonly string[];
@@ -12,7 +12,7 @@ export type ClientCertificate = {
 };
 
 export type AdminCaller = {
-  /** The name for the audit. */
+  /** The name by which the audit log identifies the caller. */
   readonly name: string;
   /** Whether the credential has this scope now: it may be withdrawn while a stream runs. */
   readonly may: (scope: Scope) => boolean;

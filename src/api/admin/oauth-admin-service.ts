@@ -22,7 +22,7 @@ export function oauthAdminService(deps: SessionAdminServiceDeps): ServiceImpl<ty
   };
 }
 
-/** Returns the members of RFC 7662 section 2.2. */
+/** Returns the introspection response for a token, with the members of RFC 7662 section 2.2. */
 async function introspectionOf(deps: SessionAdminServiceDeps, token: string): Promise<JsonObject> {
   const { active, tokenType, claims } = await introspectToken(deps, token);
   if (!active) return { active };

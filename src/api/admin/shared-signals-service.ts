@@ -33,7 +33,7 @@ const MAX_ERRORS = 1000;
 
 export type SharedSignalsDeps = streams.StreamDeps & {
   readonly poller: Poller;
-  /** Aborted when polls must stop waiting. */
+  /** Aborted when the service shuts down: polls that wait for events must then respond at once. */
   readonly draining: AbortSignal;
 };
 
@@ -116,7 +116,7 @@ function propertiesOf({ description, eventsRequested, delivery }: Stream): Strea
   };
 }
 
-/** Returns the properties of a stream that is sent as a whole. Properties that the transmitter sets may be absent. */
+/** Returns the properties in a request that replaces a whole stream. Properties that only the transmitter can set may be absent. */
 function replacementOf(stream: Stream | undefined): StreamProperties & Partial<TransmitterProperties> {
   if (stream === undefined) return { eventsRequested: [] };
   const { iss, aud, eventsSupported, eventsDelivered } = stream;

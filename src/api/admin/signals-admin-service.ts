@@ -1,4 +1,4 @@
-/** auth.admin.v1.SignalsAdminService: converts between messages and what operators do with subscriptions. */
+/** auth.admin.v1.SignalsAdminService: converts between its messages and the operations on subscriptions. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type CreateSubscriptionRequest,

@@ -21,7 +21,7 @@ import {
 import { timesOf } from "../messages.ts";
 import { feedTime, shownTime, wallTime } from "../times.ts";
 
-// The types of these tables make sure that every value of the domain has a value of the contract.
+// The types of these tables make sure that every value that the service uses has an enum value in the .proto files.
 
 export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationReason } = {
   logout: RevocationReason.LOGOUT,
@@ -56,7 +56,7 @@ const TRANSPORTS: { readonly [transport in Transport]: TransportEnum } = {
   token: TransportEnum.TOKEN,
 };
 
-/** Returns the transport that a request asks for; undefined if it allows both. */
+/** Returns how a requested session is to be refreshed, by cookie or at the token endpoint; undefined if the request allows both. */
 export function transportOf(asked: TransportEnum): Transport | undefined {
   if (asked === TransportEnum.COOKIE) return "cookie";
   return asked === TransportEnum.TOKEN ? "token" : undefined;

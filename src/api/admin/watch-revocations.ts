@@ -16,7 +16,7 @@ import { scopeCheckOf } from "./authentication.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { revocationMessage } from "./views.ts";
 
-/** How long a batch may wait for a watcher that reads nothing, in ms, before the call is aborted. Slow readers get an error earlier. */
+/** How long, in ms, a caller of WatchRevocations may read nothing before its call is aborted. Slow readers get an error earlier. */
 const WATCHER_TIMEOUT_MS = 30_000;
 
 type Deps = Pick<SessionAdminServiceDeps, "feed" | "revokedKeyIds">;
@@ -48,7 +48,7 @@ export async function* watchRevocations(deps: Deps, request: WatchRevocationsReq
   }
 }
 
-/** Returns a function that writes batches directly into the response; undefined if that is not possible. */
+/** Returns a function that writes batches into the response without Connect; undefined if the connection does not allow that. */
 function writeTo({ revokedKeyIds }: Deps, context: HandlerContext, requireScope: () => void): TakeBatch | undefined {
   const { source } = requestContextOf(context);
   const output = source.output();

@@ -170,7 +170,8 @@ export type FailureReports = {
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
     if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-    // An error with a code is returned before the abort signal is read. The first read creates the signal, at the cost of a small request.
+    // If the error has a code of docs/errors.md already, `request.signal` is not read: the first read creates the signal, which takes as
+    // long as a small request.
     if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
     // Connect has aborted the call: its deadline has passed, or its caller has reset the stream.
     if (error instanceof ConnectError && error === request.signal.reason) {

@@ -1,4 +1,4 @@
-/** The HTTP form of the closed error table: `{"error":{"code":"…","message":"…"}}`. */
+/** The JSON body of error responses, `{"error":{"code":"…","message":"…"}}`, whose codes are those of docs/errors.md. */
 import type { ConnectError } from "@connectrpc/connect";
 import type { Failure, FailureEncoder, FailureResponse } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
@@ -18,7 +18,7 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
   return { error: { code, message } };
 }
 
-/** Returns the parts of a failure that an encoder needs. @param onBug receives errors that no rule covers */
+/** Returns the code, message, headers and cause of a failure, for its response. @param onBug receives errors that no rule covers */
 export function describeFailure(failure: Failure, onBug: (error: unknown) => void) {
   if (failure.kind !== "rpc") {
     const code = CODES[failure.kind];
@@ -33,7 +33,7 @@ export function describeFailure(failure: Failure, onBug: (error: unknown) => voi
 }
 
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
-  /** The prepared responses of shared errors. Anybody can cause these errors, so their responses must cost little. */
+  /** The responses to errors that are created once for all requests. Anybody can cause these errors, so each response is made only once. */
   const prepared = new WeakMap<ConnectError, FailureResponse>();
   return (failure) => {
     const known = failure.kind === "rpc" ? prepared.get(failure.error) : undefined;

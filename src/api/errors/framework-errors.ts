@@ -31,7 +31,7 @@ type Body = AsyncIterable<Uint8Array>;
  */
 const NOT_UNICODE = new ConnectError("the message has text that is not Unicode", Code.InvalidArgument);
 
-/** Length of the flags and the length before the data of an envelope, in bytes. */
+/** How many bytes precede the data of an enveloped message of Connect or gRPC: one byte of flags, and four with the length of the data. */
 const ENVELOPE_HEAD = 5;
 
 /** Makes the routes of `router` respond only with errors of docs/errors.md. @param onBug receives errors that no rule covers */
@@ -64,7 +64,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
 
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
-/** Returns the error of docs/errors.md for an error that Connect has raised; undefined if it is one of these already. */
+/** Returns the error of docs/errors.md for an error that Connect has raised; undefined for an error that is in docs/errors.md already. */
 export function toOurError(error: ConnectError, { method, values }: Raised, onBug: OnBug): ConnectError | undefined {
   if (errorCodeOf(error) !== undefined) return undefined;
   return isReading(values) ? faultOfCaller(error) : toConnectError(error, (bug) => onBug(bug, method.name, values));
@@ -117,14 +117,17 @@ async function translatedUnary(response: UniversalServerResponse, body: Body, he
   return { ...response, status: codeToHttpStatus(ours.code), body: only(text) };
 }
 
-/** The trailers are complete only after the body has been read. */
+/** Translates the error in the trailers of a response at the end of its body, because the trailers are complete only then. */
 async function* withTranslatedTrailers(body: Body, trailer: Headers | undefined, translate: Translate): Body {
   yield* body;
   const ours = trailer && translate(findTrailerError(trailer));
   if (trailer && ours) setTrailerStatus(trailer, ours);
 }
 
-/** Changes the data of the envelope with exactly these flags. Errors are too short to be compressed, which would set another flag. */
+/**
+ * Changes the data of the enveloped message that has exactly these flags, which is the one with the error. A compressed one would have a
+ * further flag, but errors are too short to be compressed.
+ */
 async function* mapLast(body: Body, flag: number, map: (data: Uint8Array) => Uint8Array | undefined): Body {
   for await (const envelope of body) {
     const data = envelope[0] === flag ? map(envelope.subarray(ENVELOPE_HEAD)) : undefined;

@@ -62,7 +62,7 @@ const TABLES = new Map<string, Readonly<Record<ErrorCode, OAuthError>>>([
 /** RFC 6749 section 5.2 allows ASCII without the quotation mark and the backslash. */
 const NOT_ALLOWED = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
 
-/** Encodes failures of the OAuth endpoints in OAuth's format, and all others in the envelope. */
+/** Encodes failures of the OAuth endpoints in OAuth's format, and all others as `{"error":{"code":"…","message":"…"}}` (envelope.ts). */
 export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder {
   const encode = envelopeEncoder(onBug);
   return (failure, context) => {

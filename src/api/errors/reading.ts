@@ -1,12 +1,13 @@
 /**
  * Records whether the message of a call is being read. Connect raises errors of a message with the same codes as errors of the service. An
- * error between the request gate and the first interceptor is an error of the message, because nothing else happens in between.
+ * error that is raised after the check of the credential and before the first interceptor is an error of the message, because only the
+ * message is read in between.
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 
 const reading = createContextKey(false, { description: "the message is being read" });
 
-/** Called when the request gate has passed the call. Its message is read next. */
+/** Called when a call has passed the checks that precede its message, such as that of the credential. The message is read next. */
 export function beginReading(values: ContextValues): void {
   values.set(reading, true);
 }

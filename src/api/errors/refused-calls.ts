@@ -23,7 +23,7 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   415: "E415_UNSUPPORTED_MEDIA_TYPE",
 };
 
-/** Returns the response to a call with another HTTP method or content type; undefined for any other response of Connect. */
+/** Replaces Connect's response to an unsupported HTTP method or content type; returns undefined for any other response of Connect. */
 export function refusedCall(
   { method }: Pick<UniversalServerRequest, "method">,
   { status, body }: UniversalServerResponse,

@@ -23,7 +23,7 @@ const URGENT: ReadonlySet<string> = new Set([
 /** RPCs that present a refresh token. The rules of rotation forbid processing such a request late. */
 const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
 
-/** How long the request of a call may have waited in this process, in ms. Later calls are refused. */
+/** How long a request may have waited in this process, in ms. Requests that have waited longer are refused. */
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
 
 /** @param accept returns whether an ordinary call is accepted now */

@@ -12,7 +12,10 @@ type CrossSiteRules = {
   readonly allowCrossSite: boolean;
 };
 
-/** Returns the header for which a request is refused. A request with neither `Origin` nor `Sec-Fetch-Site` comes from no browser. */
+/**
+ * Returns the name of the header because of which a request must be refused; undefined if the request is allowed. A request with neither
+ * `Origin` nor `Sec-Fetch-Site` is allowed, because it comes from no browser.
+ */
 export function crossSiteFault(
   headers: Pick<Headers, "get">,
   target: { origin(): string | null },

@@ -134,7 +134,8 @@ export class Admission {
   hear(begun: number): void {
     this.#silent = false;
     this.#lastReplyTurn = this.#turn;
-    // The wait may only lower the measured one: a read of the whole revocation log may take long although the store is not late.
+    // A short wait of this command shows that the store is fast. A long one shows nothing: a read of the whole revocation log, for example,
+    // takes long although the store is not late. So the recorded wait may become shorter here, but not longer.
     this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
   }
 

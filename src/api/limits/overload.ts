@@ -7,7 +7,7 @@ import { createStallGuard } from "./stall.ts";
 export type OverloadControl = {
   /** Returns whether an ordinary call is accepted. */
   readonly accept: () => boolean;
-  /** Returns the store with a bounded queue of commands. Requests that may be too old send none. */
+  /** Returns the store with a bounded queue of commands. For requests that may be too old, it sends no command. */
   readonly limit: (store: SessionStore) => SessionStore;
   readonly waiting: () => number;
   readonly close: () => void;

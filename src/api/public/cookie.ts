@@ -65,7 +65,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
     },
     clear() {
       const cleared = [expiry(settings)];
-      // The plain cookie is removed with its own attributes, because it was set without the requirements of a prefix.
+      // The cookie with the unprefixed name was set with other attributes than a prefix requires, and is removed with those attributes.
       if (migrating()) cleared.push(expiry(plain));
       return [...cleared, ...companions("", 0, "", 0), ...previous()];
     },

@@ -30,7 +30,7 @@ export type DeviceCookie = {
   set(value: string, mark: string, secondsLeft: number): readonly string[];
   /** Returns the `Set-Cookie` values that remove the device cookie, so that the browser renews it. */
   expire(): readonly string[];
-  /** Returns the `Set-Cookie` values that remove both cookies. */
+  /** Returns the `Set-Cookie` values that remove the device cookie and the cookie that shows that the session is bound to this browser. */
   clear(): readonly string[];
 };
 

@@ -25,7 +25,10 @@ export function registrationValue(path: string, challenge: string): string {
   return `${registrationOf(path)}${challenge}"`;
 }
 
-/** Caches the part of the value before the challenge by path, because nearly every refresh of an unbound session has this header. */
+/**
+ * Caches, by path, the constant part of the registration header, which ends where the challenge begins. Nearly every response to a refresh
+ * of an unbound session has this header.
+ */
 const registrations = new Map<string, string>();
 
 function registrationOf(path: string): string {

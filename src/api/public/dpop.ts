@@ -15,9 +15,12 @@ import { requestContextOf } from "../request-context.ts";
 
 export type DpopParts = {
   readonly verifyProof: (text: string, expected: ProofExpectation) => ProofResult;
-  /** The proofs that this instance has seen. Another instance may accept a proof again, but its response is bound to the key. */
+  /**
+   * The proofs that this instance has accepted, each of which it accepts only once. Another instance may accept such a proof again, but the
+   * response is then bound to the key, and useless to others.
+   */
   readonly replays: Replays;
-  /** A nonce belongs to a session. */
+  /** Issues and checks the nonces of proofs. A nonce is valid only for the session for which it was issued. */
   readonly nonces: DeviceChallenges;
   readonly requiresNonce: boolean;
   /** The URL below which clients reach the public API, without a slash at its end. */
@@ -42,8 +45,8 @@ export function hasProof(headers: Headers): boolean {
  *
  * @param sid the session of a token whose authenticity was verified before, because checking a signature is expensive
  * @param accessToken the token of the `Authorization` header, which the proof has to name
- * @throws `badProof` or `nonceRequired`, with an access token in the form for protected resources (RFC 9449 section 7.1); 429 after too
- * many bad proofs of an address
+ * @throws `badProof` or `nonceRequired`: if there is an access token, as errors of a protected resource (RFC 9449 section 7.1). After too
+ * many bad proofs from an address, the error is 429
  */
 export function provenKey(
   deps: DpopDeps,
@@ -81,7 +84,7 @@ function verify(
   }
   const { reason } = result;
   if (reason === "proof_stale" || reason === "proof_nonce") {
-    // A client gets its first nonce in this way, so the missing nonce does not count as a failure.
+    // A client gets its first nonce with this response, so the missing nonce does not count as a failure.
     issueNonce();
     throw accessToken === undefined ? nonceRequired() : SHARED_ERRORS.nonceRequired;
   }

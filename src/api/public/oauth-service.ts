@@ -20,7 +20,7 @@ export type OAuthServiceDeps = SessionServiceDeps & {
   readonly issuer: string;
 };
 
-/** An access token is the longest token of a request. */
+/** The size limit of a request in bytes. It is enough for an access token, the longest token that a request may contain. */
 export const MAX_OAUTH_REQUEST_BYTES = 20_480;
 
 /** The paths of these routes are also in proto/auth/v1/oauth.proto, and must be equal to those. */

@@ -27,7 +27,7 @@ export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: H
   const event = { event: "authn_failed", operation, reason, sid } as const;
   const { noCredential, invalidToken, invalidBoundToken } = SHARED_ERRORS;
   if (operation === "RegisterDevice") {
-    // The response is never 429: on 429 the browser would end its device binding.
+    // Failed registrations of a device key never get 429, because on 429 the browser would give up the device binding.
     deps.audit(event, requestContextOf(context));
     return noCredential;
   }
@@ -37,8 +37,8 @@ export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: H
 }
 
 /**
- * If a request has several cookies, removes those that a change of `COOKIE_DOMAIN` or `COOKIE_PATH` has left. If one is not a token of this
- * service, none is removed, because it may belong to another service below the same domain.
+ * If a request has several refresh token cookies, removes those that were set before a change of `COOKIE_DOMAIN` or `COOKIE_PATH`. If the
+ * value of one is not a token of this service, no cookie is removed, because that one may belong to another service below the same domain.
  */
 export function expireElsewhere({ cookie, refreshTokens }: RefuseDeps, context: HandlerContext): void {
   const presented = cookie.read(context.requestHeader.get("cookie"));

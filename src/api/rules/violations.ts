@@ -94,7 +94,7 @@ function examineField(
 
 function examineWith(listed: readonly RuleCheck[] = []) {
   const checks = listed.map(([ruleId, argument]): Check => {
-    // The compiler cannot see that an argument belongs to its rule. The type of the listed pairs ensures it.
+    // The cast is safe, although the compiler cannot see it: the type `RuleCheck` pairs each rule with an argument of the right type.
     const create = CHECKS[ruleId] as (argument: unknown) => Omit<Check, "ruleId">;
     return { ruleId, ...create(argument) };
   });

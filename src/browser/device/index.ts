@@ -45,7 +45,8 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
     registers = true;
     current
       .register(sid, offered)
-      // The browser may have no storage for keys. After any other failure, the next refresh offers a challenge again.
+      // A failure needs no treatment: a browser without storage for keys cannot register one, and after any other failure the next refresh
+      // offers a challenge again.
       .catch(() => {})
       .finally(() => {
         registers = false;

@@ -34,7 +34,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
   /** Returns for how long the device cookie need not be renewed, in ms. */
   let restMs = expired;
 
-  /** Sends a request, with a proof if there is a challenge to prove possession for. Remembers the challenge in the response. */
+  /** Sends a request. With `record`, it proves possession of that key, if a challenge is known. Remembers the challenge in the response. */
   async function post(path: string, init: RequestInit, record?: DeviceRecord, registers?: true): Promise<Response> {
     const headers: Record<string, string> =
       record && challenge
@@ -68,7 +68,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
           restMs = countdown(realm, RENEWED_MS);
           return undefined;
         }
-        // The response is not from the service, or reports an outage.
+        // The response is not from the service, or reports an outage. It does not show whether the key is valid, so the caller gets it.
         if (response.ok || response.status >= TOO_MANY_REQUESTS) return response;
         if (response.status !== FORBIDDEN) return undefined;
         // The cookies may belong to another session than the latest key, because another user may have signed in since.
@@ -100,7 +100,7 @@ const encode = (bytes: Uint8Array): string =>
 
 const segment = (value: unknown): string => encode(new TextEncoder().encode(JSON.stringify(value)));
 
-/** @param registers whether the proof contains its public key */
+/** Returns a proof of possession of the key. @param registers whether the proof registers the key, and so contains the public key */
 async function proofOf(
   { subtle }: Pick<Crypto, "subtle">,
   { privateKey, publicKey }: KeyPair,

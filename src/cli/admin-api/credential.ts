@@ -10,7 +10,7 @@ import { CommandError, EXIT } from "../context.ts";
 import { inputName, readText } from "../input.ts";
 import type { ConnectionOptions } from "./options.ts";
 
-/** A token, its source for messages, and what to do if it is refused. */
+/** A token, the name of its source for error messages, and advice for the user if the token is refused. */
 export type Credential = { readonly token: string; readonly from: string; readonly remedy?: string };
 
 const OTHER_TOKENS =

@@ -68,12 +68,13 @@ function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Cred
     case Code.FailedPrecondition:
       return [error.rawMessage, EXIT.failed, "refused"];
   }
-  // An internal error of the service may be temporary. An error without the service's detail comes from another program.
+  // An internal error of the service may be temporary. An error without the detail that the service adds comes from another program, so
+  // other calls will fail as well.
   const kind = detailOf(error) === undefined ? "lasting" : "passing";
   return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed, kind];
 }
 
-/** Any response has headers. */
+/** Returns whether an error comes from a response. Any response has headers, which an error without a response lacks. */
 const hasResponded = ({ metadata }: ConnectError) => !metadata.keys().next().done;
 
 const detailOf = (error: ConnectError) => error.findDetails(ErrorDetailSchema)[0]?.code;

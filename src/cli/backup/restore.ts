@@ -110,7 +110,7 @@ function moveAside({ dataDir }: Config, { keys }: Files, present: readonly strin
   const aside = join(dataDir, `replaced-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`);
   mkdirSync(aside, { mode: 0o700 });
   for (const path of present) {
-    // The key ring may be on another file system, where it cannot be renamed. The restored key ring later replaces the old file.
+    // The key ring is copied, because a rename fails if it is on another file system. The restored key ring later replaces the old file.
     if (path === keys) copyWhole(keys, filesOf(aside).keys);
     else renameSync(path, join(aside, basename(path)));
   }

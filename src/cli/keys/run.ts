@@ -30,7 +30,7 @@ export type KeysOptions = {
 
 type Given = KeysOptions & {
   readonly path: string;
-  /** The algorithm of a new ring, unless one was named. */
+  /** The configured algorithm, which a new ring gets unless the command names another one. */
   readonly configuredAlg: SigningAlg;
   readonly times: RingTimes;
   readonly now: number;

@@ -82,7 +82,7 @@ export class Call implements HandlerContext {
     return this.abortSignal();
   }
 
-  /** Makes `signal` an own property, because the implementation may copy the call. A call that the gate refuses does not need it. */
+  /** Makes `signal` an own property, because the implementation may copy the call. Calls that `requestGate` refuses do not need it. */
   begin(): void {
     Object.defineProperty(this, "signal", lazySignal);
   }
@@ -125,7 +125,7 @@ export class Call implements HandlerContext {
       onDeadline();
       return nothing;
     }
-    // Timers hold at most 31 bits.
+    // A timer takes at most 2^31 - 1 ms (25 days). For a longer time it would fire at once.
     const timer = setTimeout(onDeadline, Math.min(left, 2 ** 31 - 1));
     return () => clearTimeout(timer);
   }

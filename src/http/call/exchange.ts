@@ -24,7 +24,7 @@ export interface Exchange<Source> {
   /**
    * Reads the whole body. Returns a promise only if it has not arrived yet.
    * @param meter is notified of the bytes in memory
-   * @throws FailureError `too_large` as soon as the body is longer than `limit` bytes, or the refusal of the meter
+   * @throws FailureError `too_large` as soon as the body is longer than `limit` bytes, or the error with which `meter` refuses the body
    */
   read(limit: number, meter?: BodyMeter): Uint8Array | Promise<Uint8Array>;
   /** Reads the body piece by piece. */

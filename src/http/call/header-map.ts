@@ -197,10 +197,10 @@ function withoutRepetition(lines: readonly string[]): string[] {
   return merged;
 }
 
-/** @throws TypeError */
+/** Returns a header value without white space around it. @throws TypeError if it has characters that fetch forbids */
 function checked(value: string): string {
   const text = String(value);
-  // Most values have nothing to trim.
+  // Trimming is slow, and most values have no white space at their ends, so that is checked first.
   const trimmed = isPadded(text) ? trim(text) : text;
   if (INVALID_VALUE.test(trimmed)) throw new TypeError("invalid header value");
   return trimmed;

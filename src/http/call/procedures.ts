@@ -40,9 +40,9 @@ export function createProcedures<Source>(options: UnaryOptions<Source>): Readonl
   return procedures;
 }
 
-/** The gate runs before the body is read, so the message of a refused request is never decompressed or parsed. */
+/** Calls the option `requestGate` before the body is read, so the message of a refused request is never decompressed or parsed. */
 export async function passGate({ options: { requestGate } }: RecordedRpc, call: Call): Promise<void> {
-  // Node calls handlers as soon as it has parsed a head. One tick later it has also parsed what arrived with it, such as a small body.
+  // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
   await undefined;
   const gated = requestGate?.(call);
   if (gated !== undefined) await gated;

@@ -26,7 +26,7 @@ export function pathFor(route: Route, message: ReflectMessage, json: JsonObject)
     segments.splice(start, end - start, ...encodeVariable(text, variable, route));
     remove(message.desc, json, field.split("."));
   }
-  // A wildcard outside variables has no value in the message.
+  // No field of the message gives a value for a wildcard outside variables: with `*` the path cannot be written, and `**` is left out.
   const unbound = segments.findIndex((segment) => segment === "*" || segment === "**");
   if (unbound !== -1 && segments[unbound] === "*") throw new NotCarried("the path has a wildcard without a variable");
   const path = segments.filter((segment) => segment !== "**").join("/");
@@ -66,7 +66,7 @@ function variableText(message: ReflectMessage, path: string): string {
   if (rest.length > 0 && field.fieldKind === "message") return variableText(message.get(field), rest.join("."));
   if (field.presence !== 2 && !message.isSet(field)) throw new NotCarried(`the field ${path} is not set`);
   if (field.scalar === 9) return message.get(field) as string;
-  // This message has only the one field set, even if the value of the field is the default.
+  // To get the JSON of this one field, even if it has its default value, a message with only this field is encoded.
   const alone = reflect(field.parent);
   alone.set(field, message.get(field) as never);
   const json = toJson(field.parent, alone.message, { alwaysEmitImplicit: true }) as JsonObject;

@@ -30,7 +30,7 @@ export function createRestClient<Service extends DescService>(
   }) as Client<Service>;
 }
 
-// `createClient` of connect-es does the same with three times as many bytes, because it is compiled for older engines.
+// These methods replace `createClient` of connect-es, whose code is three times as long, because it is compiled for older engines.
 
 function unaryMethod(transport: Transport, method: DescMethodUnary) {
   return async (input: Message, options: CallOptions = {}): Promise<Message> => {

@@ -65,7 +65,7 @@ function detailOf(json: JsonValue, registry: Registry | undefined): Detail[] {
     try {
       return [{ type, value: fromJson(AnySchema, json, { registry }).value, debug }];
     } catch {
-      // The server has another version of this type, or has sent the bytes in base64.
+      // The JSON does not fit the type: the server has another version of it, or has sent base64. Then only the bytes are read, below.
     }
   }
   // If the server does not know this type, it sends the bytes of the value in base64.

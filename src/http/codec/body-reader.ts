@@ -26,7 +26,7 @@ type BodyReader = (
 interface BodyPart {
   /** Whether the body is the whole message. */
   readonly whole: boolean;
-  /** The field that the body is, if it is a single field. */
+  /** The field of the request message that the body contains, if the route binds the body to a single field. */
   readonly field: DescField | undefined;
   /** Whether the body is the bytes of a google.api.HttpBody. */
   readonly raw: boolean;
@@ -48,7 +48,7 @@ export function createBodyReader(
   // Many requests without parameters have the body `{}`. The parser is skipped for them.
   const isPlainMessage = whole && !input.typeName.startsWith("google.protobuf.");
 
-  /** Wraps a body that is a field of the message. */
+  /** Returns the JSON of the whole message: if the body is only a field of the message, it becomes an object with that field. */
   const asMessage = (json: JsonValue): JsonValue => (field === undefined ? json : { [field.jsonName]: json });
 
   return (body, contentType, codec) => {
@@ -70,7 +70,7 @@ export function createBodyReader(
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** @throws BadInput */
+/** Decodes a body as UTF-8. @throws BadInput if it is not valid UTF-8 */
 export function utf8TextOf(body: Uint8Array): string {
   try {
     return utf8.decode(body);

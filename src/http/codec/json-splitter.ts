@@ -128,7 +128,7 @@ class ValueSplitter implements StreamSplitter {
       values.push(this.#value.take());
       this.#inValue = false;
       if (this.#place !== "texts") this.#place = "separator";
-      // A number or a word ends only at the byte after it, which is a separator.
+      // Only the byte after a number or a word shows that it has ended. That byte is not part of the value, so the loop reads it again.
       if (end === at) at--;
     }
     if (this.#inValue) this.#value.add(chunk.subarray(start));
@@ -141,7 +141,7 @@ class ValueSplitter implements StreamSplitter {
     return this.#inValue ? [this.#value.take()] : [];
   }
 
-  /** Handles a byte between values. */
+  /** Takes a byte between two values: white space, a bracket, a comma, or the first byte of a value. @returns whether a value starts */
   #startsValue(byte: number): boolean {
     if (isSpace(byte)) return false;
     if (this.#place === "start") {

@@ -96,7 +96,7 @@ class BinaryCheck {
       const end = reader.uint32() + reader.pos;
       if (field.fieldKind === "map") this.#mapEntry(field.message, end, depth);
       else if (field.message !== undefined) this.message(field.message, end, depth + 1);
-      // A packed list has at most one number in each byte.
+      // A number in a packed list takes at least one byte, so the list counts as that many elements as it has bytes.
       else if (isPackable(field)) this.#count(end - reader.pos);
       reader.pos = end;
     }

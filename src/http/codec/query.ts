@@ -39,7 +39,7 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
   const known = new Map<string, Target>();
   const isRefused = refusal(options.refuseUnknown);
 
-  /** Returns undefined if the parameter is ignored. */
+  /** Returns the field that a parameter sets; undefined if the parameter is ignored. @throws BadInput if it is refused */
   function resolve(name: string): Target | undefined {
     const hit = known.get(name);
     if (hit !== undefined) return hit;
@@ -76,7 +76,7 @@ function refusal(option: RefuseUnknownQuery): (name: string) => boolean {
   return (name) => !names.has(name) && !prefixes.some((prefix) => name.startsWith(prefix));
 }
 
-/** @param given the paths of the fields and map entries that the query has set so far */
+/** Refuses a second value of a field that is not repeated. @param given the paths of the fields and map entries that were set before */
 function refuseSecondValue(given: Set<string>, { fields, path }: Target, name: string): void {
   if (fields.at(-1)?.fieldKind === "list") return;
   if (given.has(path)) throw new BadInput("query", name, "given more than once");

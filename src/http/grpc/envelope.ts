@@ -59,7 +59,7 @@ function endOfMessage(body: Uint8Array, at: number, readMaxBytes: number): numbe
   return at + PREFIX_BYTES + length;
 }
 
-/** Returns a message with its prefix. */
+/** Returns a message, compressed if requested, with the flags and its length in front. */
 export async function encodeMessage(
   message: Uint8Array,
   compression: Compression | null,

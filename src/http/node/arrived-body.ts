@@ -13,7 +13,8 @@ const NO_BYTES = new Uint8Array();
 export function takeArrived(request: NodeRequest): Uint8Array | undefined {
   if (request instanceof Http2ServerRequest || request.destroyed) return undefined;
   if (request.readableDidRead || request.readableFlowing !== null) return undefined;
-  // Node's parser passes on a body before it marks it as complete. It has checked that the length consists of digits.
+  // Node passes on the last bytes of a body before it sets `complete`. So the number of bytes is compared with `Content-Length` too, which
+  // Node's parser has checked to consist of digits.
   const isWhole = request.complete || request.readableLength === Number(request.headers["content-length"]);
   return isWhole ? ((request.read() as Buffer | null) ?? NO_BYTES) : undefined;
 }

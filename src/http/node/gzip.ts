@@ -46,7 +46,7 @@ export function compressStream(response: ResponseStream): ResponseStream {
   const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
   let output: Buffer[] = [];
   gzip.on("data", (bytes: Buffer) => output.push(bytes));
-  // A write after `abort` fails; its callback reports the error.
+  // An `error` event without a listener would end the process. The error is already reported by the callback of the failed write.
   gzip.on("error", () => undefined);
   const takeOutput = () => {
     const bytes = Buffer.concat(output);

@@ -43,14 +43,14 @@ export interface FailureResponse {
   /** Whether `headers` already contains the metadata of the error that is to be sent. Default: false; the metadata is then sent too. */
   readonly hasMetadata?: boolean;
   /**
-   * Whether the encoder returns this same object for every failure with the same response, which is then prepared once. It counts only
-   * with `hasMetadata`, and for failures of an RPC. Default: false.
+   * Whether the encoder returns this same object for every failure with the same response, which is then prepared once. It has no effect
+   * without `hasMetadata`, or for failures before an RPC was called. Default: false.
    */
   readonly isConstant?: boolean;
-  /** The body, to be written as JSON. With `json`, the body is that text, which may be prepared once for many failures. */
+  /** The body, which is written as JSON. An encoder may set `json` instead: the finished text, which many failures can share. */
   readonly body?: JsonValue;
   readonly json?: string;
-  /** Makes the body as a message, for clients that asked for a codec of messages. Default: they receive JSON. */
+  /** Makes the body as a message, for clients that accept a content type such as binary protobuf. Default: they receive JSON. */
   readonly message?: () => { readonly type: DescMessage; readonly value: Message };
 }
 

@@ -47,7 +47,7 @@ export interface ResponseOptions<Source> {
   readonly heartbeatIntervalMs?: number;
   /**
    * How long the head of a streamed response waits for the first message, in milliseconds. A failure within that time becomes an ordinary
-   * response. Default: one turn of the event loop, or 500 with a transport.
+   * response. Default: one turn of the event loop, or 500 ms if calls are forwarded to a remote server (`transport`).
    */
   readonly streamHeadWaitMs?: number;
   /** Whether response trailers are sent as headers with the prefix `trailer-`. Default: false. */

@@ -93,7 +93,7 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Not every runtime has setImmediate. Without it, the shortest timer stands for the next turn. */
+/** Calls back in the next turn of the event loop: by `setImmediate`, or by the shortest timer in runtimes that lack `setImmediate`. */
 function afterTurn(then: () => void): () => void {
   if (typeof setImmediate !== "function") return after(0, then);
   const turn = setImmediate(then);

@@ -1,11 +1,11 @@
-/** A literal and the node that follows it, in a list of literals with the same key. */
+/** A literal and the node that follows it, in a linked list of the literals that have the same hash (`keyOf`). */
 interface Entry<Next> {
   readonly literal: string;
   readonly next: Next;
   readonly other: Entry<Next> | undefined;
 }
 
-/** If more literals than this share a key, they are found by hashing all their characters. */
+/** If more literals than this have the same hash of length and last characters, literals are looked up in a Map by their whole text. */
 const MAX_SAME_KEY = 8;
 
 /**
@@ -61,7 +61,7 @@ export class LiteralTable<Next> {
   }
 }
 
-/** How many characters of a literal are part of its key. */
+/** How many characters at the end of a literal are hashed, together with its length, to find it in the table. */
 const KEY_CHARACTERS = 4;
 
 function keyOf(text: string, start: number, end: number): number {

@@ -157,7 +157,7 @@ function bind(
       const value = !escaped ? raw : variable.multi ? decodeMulti(raw, route) : decodeAll(raw);
       bindings.push({ field: variable.field, value });
     }
-    // Wildcards outside variables must be well-formed too.
+    // Segments that match wildcards outside variables must have well-formed escapes too; `decodeAll` throws if they do not.
     if (escaped) for (const segment of segments) decodeAll(segment);
     return { kind: "route", route, bindings };
   } catch (error) {

@@ -61,7 +61,7 @@ export class PathTree {
   readonly #verbs = new Set<string>();
   /** The maximum length of a verb in a request, in characters: each byte may be percent-encoded. */
   #longestVerb = 0;
-  /** Whether a literal or a verb contains a colon, or a verb a slash. */
+  /** Whether a literal contains a colon, or a verb a colon or a slash. Then it is uncertain which colon of a path starts a verb. */
   #hasUnusualVerbs = false;
 
   insert(route: Route): void {

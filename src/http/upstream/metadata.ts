@@ -32,7 +32,7 @@ const OF_PROXIES = /^(?:x-forwarded-.*|x-real-ip)$/;
  */
 export const forwardRequestHeader: HeaderMatcher = (name) => !OF_ONE_HOP.test(name);
 
-/** The default for response headers and trailers. */
+/** The default for response headers and trailers: all pass to the client except CORS headers, `Alt-Svc`, HSTS and hop-by-hop headers. */
 export const forwardResponseHeader: HeaderMatcher = (name) => isForwardedToClients(name);
 
 export function isForwardedToClients(name: string): boolean {

@@ -17,7 +17,7 @@ const HEADERS = {
   "x-frame-options": "DENY",
 };
 
-/** Returns the script from the package. A clone of the repository has none, so there it is bundled now. */
+/** Returns the script of the page from the published package. A clone of the repository has no bundled script, so it is bundled here. */
 async function script(): Promise<string | Buffer> {
   try {
     return await readFile(new URL("main.js", FOLDER));

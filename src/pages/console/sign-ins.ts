@@ -16,7 +16,7 @@ const MAX_SIGN_INS = 200;
 type SignIn = { readonly token: string; readonly expiresAt: number; idleExpiresAt: number };
 type Found = { readonly token: string; readonly expiresAt: number };
 
-/** An operation on the records. The key is the digest of a cookie. */
+/** An operation on the records of sign-ins. The key of a record is the digest of the sign-in's cookie. */
 export type RecordsCall =
   | { readonly operation: "add"; readonly key: string; readonly token: string }
   | { readonly operation: "find"; readonly key: string }
@@ -25,7 +25,7 @@ export type RecordsCall =
 /** Carries out an operation. Only `find` has a result: undefined if there is no such sign-in, or if it has ended. */
 export type SignInRecords = (call: RecordsCall) => Found | undefined | Promise<Found | undefined>;
 
-/** Keeps the records in the memory of one process: the service's own, or that of the workers' supervisor. */
+/** Keeps the records of sign-ins in the memory of one process: the service's only process, or the supervisor of its worker processes. */
 export function createSignInRecords(clock: Clock): (call: RecordsCall) => Found | undefined {
   /** The sign-ins, the oldest first. */
   const signIns = new Map<string, SignIn>();

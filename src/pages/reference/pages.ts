@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Request } from "../../listener/exchange.ts";
 import type { Page, Render } from "../../listener/pages.ts";
 
-/** Swagger UI sets styles only by script and has its icons in the style sheet, so nothing inline is needed. */
+/** The content security policy. It allows nothing inline: Swagger UI sets styles only by script, and has its icons in the style sheet. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
@@ -11,7 +11,7 @@ const POLICY = [
 
 type ReferenceOptions = {
   readonly api: "public" | "admin";
-  /** Whether the page is offered, and not only the document. */
+  /** Whether the page that displays the API is served, too. If not, only the OpenAPI document is served. */
   readonly page: boolean;
   /** Whether the page offers to sign in as any user (sign-in.ts). */
   readonly signIn: boolean;
@@ -74,7 +74,7 @@ function once(read: () => Promise<Page>): Render {
   };
 }
 
-/** The published package contains a copy of these files (deploy/packages/build.ts). A clone of the repository has `swagger-ui-dist`. */
+/** Reads a file of Swagger UI: from the copy in the published package (deploy/packages/build.ts), or else from `swagger-ui-dist`. */
 async function readSwaggerUi(name: string): Promise<Buffer> {
   const copy = new URL(`swagger-ui/${name}`, import.meta.url);
   return readFile(copy).catch(() => readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))));

@@ -4,7 +4,7 @@
  */
 import { release } from "./pause.ts";
 
-/** Calls in the next turn of the event loop. Only Node, and runtimes that imitate it, have `setImmediate`. */
+/** Calls `then` in the next turn of the event loop. Only Node, and runtimes that imitate it, have `setImmediate`. */
 function inNextTurn(then: () => void): void {
   if (typeof setImmediate === "function") setImmediate(then);
   else setTimeout(then, 0);

@@ -18,8 +18,9 @@ type Protection = {
 const FORBIDDEN_BITS = { read: 0o027, write: 0o022 } as const;
 
 /**
- * Returns why a path must not be used, as the end of a sentence that begins with its name, or undefined. Links are followed; the link
- * itself must belong to the same users. Always undefined on Windows, which has no such permissions.
+ * Returns why a path must not be used, as the end of a sentence that begins with the path; undefined if it may be used. A symbolic link is
+ * followed, and both the link and its target must belong to the user of this process or to root. Always undefined on Windows, which has no
+ * such permissions.
  *
  * @throws errors of the file system, ENOENT among them
  */

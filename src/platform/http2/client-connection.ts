@@ -18,7 +18,8 @@ export interface KeepAliveOptions {
    */
   readonly pingIntervalMs?: number;
   /**
-   * The time limit for opening a connection, and for the acknowledgement of a PING, in milliseconds. Then its calls fail. Default: 15,000.
+   * The time limit for opening a connection, and for the acknowledgement of a PING, in milliseconds. If the limit is exceeded, the calls on
+   * the connection fail. Default: 15,000.
    */
   readonly pingTimeoutMs?: number;
   /** Whether PINGs are sent even while no stream is open. Default: false. */
@@ -123,7 +124,10 @@ export class ClientConnection {
     if (--this.#streams === 0) this.#becomeIdle();
   };
 
-  /** Returns whether the connection, once open, can be used, by a PING if it was silent for long. @throws Error if it cannot be opened */
+  /**
+   * Waits until the connection is open, and checks it with a PING if it was silent for long. Resolves with whether it can be used.
+   * @throws Error if the connection cannot be opened
+   */
   async verify(): Promise<boolean> {
     await this.opened;
     if (!this.isUsable || this.isFresh) return this.isUsable;

@@ -26,7 +26,7 @@ export function endSession(session: Http2Session, socket: Socket): void {
 }
 
 async function endInOrder(session: Http2Session, socket: Socket): Promise<void> {
-  // The first frame must be SETTINGS. After one round trip it has been sent.
+  // A server's first frame must be SETTINGS. After one round trip, Node has sent that frame, so GOAWAY may follow.
   if (await makesRoundTrip(session)) {
     writeBetweenFrames(session, socket, SHUTDOWN_NOTICE);
     // A second PING is needed, because the acknowledgement of the first may overtake a request that the client has just written.
@@ -65,6 +65,6 @@ export function writeBetweenFrames(session: Http2Session, socket: Socket, frame:
     const written = writeSync(handle.fd as number, frame);
     if (written !== frame.length) socket.destroy();
   } catch {
-    // The operating system does not accept bytes now (EAGAIN), or the connection is closed.
+    // The frame is not sent: the operating system does not accept bytes now (EAGAIN), or the connection is closed.
   }
 }

@@ -16,7 +16,10 @@ export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecr
   readonly events: Pick<DeliveryDeps["events"], "onFailure">;
 };
 
-/** Sends a signal once. Returns why the receiver did not accept it (or undefined), and whether it asks for a pause. It never rejects. */
+/**
+ * Sends a signal once, and never rejects. Returns in `error` why the receiver did not accept the signal (undefined if it did), and in
+ * `because` why the subscription must be paused, if the receiver asks for no further signals.
+ */
 export async function attempt(
   { issuer, signClaims, openSecret, sender, wallClock, events }: AttemptDeps,
   subscription: PushSubscription,

@@ -89,7 +89,7 @@ export class Delivery {
 
   async #renew(now: number): Promise<void> {
     const { log, holder } = this.#deps;
-    // An instance that knows of no subscriptions takes no leases, so that an instance which knows of subscriptions need not wait.
+    // An instance that knows of no subscriptions takes no leases: one that knows of some would wait until those leases expire.
     const partitions = this.#destinations.size === 0 ? [] : Array.from({ length: log.partitions }, (_, index) => index);
     if (partitions.length === 0) return;
     const leases = await log.lease(partitions, holder, LEASE_MS);

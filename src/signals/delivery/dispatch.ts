@@ -10,13 +10,16 @@ import type { DeliveryDeps } from "./ports.ts";
 export type Destination = {
   readonly lane: Lane;
   subscription: PushSubscription;
-  /** Whether the result of an attempt is being stored. Another result is then stored with the next attempt. */
+  /** Whether the result of an attempt is being stored. Results of other attempts that end in the meantime are not stored. */
   recording: boolean;
 };
 
 /** How many requests begin in one turn. Each may need a signature, which takes some 0.1 ms. */
 const PER_TURN = 8;
-/** The most requests that begin in one turn: one more than PER_TURN for each ms that a turn is late, as a busy thread has few turns. */
+/**
+ * The most requests that begin in a turn of the event loop that was late. Such a turn begins one request for each ms since it was
+ * scheduled, and PER_TURN at least, because a busy thread has few turns.
+ */
 const MAX_PER_TURN = 32;
 
 interface DispatchListener {

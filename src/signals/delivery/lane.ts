@@ -20,7 +20,7 @@ const FAILING_FROM = 5;
 export const MAX_LINE = 16;
 /** How many signals of all partitions are kept in memory for a subscription. */
 const MAX_LANE = 512;
-/** At most this many later signals are delivered while the receiver refuses one. */
+/** While the receiver refuses a signal, at most this many signals that come after it in the log are delivered. */
 const MAX_AHEAD = 10_000;
 /** A receiver that has failed for this time, in ms, is paused. A signal that has failed for this time is given up. */
 export const GIVE_UP_MS = 86_400_000;
@@ -149,7 +149,8 @@ export class Lane {
 
   #fail(item: Item, error: DeliveryError, now: number, fraction: number): void {
     const acceptedAt = this.#lastAcceptedAt ?? -1;
-    // While the memory is full of refused signals, no other can be accepted between two attempts: one since the first failure is enough.
+    // A refusal counts if the receiver has accepted another signal since the previous attempt. While the memory is full of refused signals,
+    // no other signal can be read and accepted. Then it is enough if one was accepted since the first failure.
     const since = this.#held >= MAX_LANE ? item.firstFailedAt : item.lastFailedAt;
     if (error === "refused" && acceptedAt >= (since ?? now)) item.refusals++;
     if (item.attempts++ === 0) item.line.tried++;
@@ -172,11 +173,12 @@ export class Lane {
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
-    // `line.ahead` does not change: it counts the entries after this signal already, or they were subtracted above.
+    // `line.ahead` is the number of entries after the first signal that need no delivery any more. It does not change here: if this signal
+    // was the first, the entries after it were subtracted above; otherwise `line.ahead` counts them before and after this step.
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 
-  /** Returns the progress to store. Returns undefined if it is less than `least` entries of the log. */
+  /** Returns how far the stored cursor may move, or undefined if it would move by less than `least` entries of the log. */
   progress({ settled }: Line, least = 1): Progress | undefined {
     const { to, entries, delivered, deadLetters } = settled;
     return entries < least ? undefined : { to, entries, counts: { delivered, deadLetters } };

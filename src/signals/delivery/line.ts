@@ -14,19 +14,19 @@ export type Item = LoggedSignal & {
   firstFailedAt: number | undefined;
   lastFailedAt: number | undefined;
   retryAt: number;
-  /** The finished log entries between this signal and the next undelivered one. The cursor passes them only after this signal. */
+  /** The entries between this signal and the next undelivered one; none needs delivery. The cursor passes them only after this signal. */
   readonly after: Settled;
 };
 
 export type Line = {
   readonly partition: number;
-  /** The finished log entries before the first undelivered signal. The cursor may move to their end. */
+  /** The log entries before the first undelivered signal; none needs delivery any more. The cursor may move to their end. */
   readonly settled: Settled;
   /** The signals to deliver, in the order of the log. */
   readonly items: Item[];
-  /** How many signals in `items` have failed at least once. They do not count towards the limit of the line. */
+  /** How many signals in `items` have failed at least once. Such signals do not count towards MAX_LINE, the limit for signals in memory. */
   tried: number;
-  /** How many finished log entries come after the first signal in `items`. They are delivered again after a crash. */
+  /** How many log entries after the first signal in `items` need no delivery any more. After a crash they are delivered again. */
   ahead: number;
   /** The cursor up to which the log was read. */
   position: Cursor;
@@ -47,7 +47,7 @@ export function openLine(partition: number, cursor: Cursor): Line {
 
 export const nothingUpTo = (to: Cursor): Settled => ({ to, entries: 0, delivered: 0, deadLetters: 0 });
 
-/** Adds finished log entries that come after `item`, or before all items if `item` is undefined. */
+/** Adds log entries that need no delivery any more. They come after `item`, or before all items if `item` is undefined. */
 export function settleInto(line: Line, item: Item | undefined, settled: Settled): void {
   if (item !== undefined) line.ahead += settled.entries;
   merge(item?.after ?? line.settled, settled);

@@ -13,7 +13,7 @@ interface DeliveryEvents {
   onPause(subscription: string, because: PauseReason): void;
   /** Called when the log began after the position of a subscription, so that signals were lost. */
   onLoss(subscription: string, signals: number): void;
-  /** Called when a round of the delivery failed because the store is not available. The next round repeats the work. */
+  /** Called when the store is not available, so that signals could not be read or cursors not be stored. This is tried again soon. */
   onFailure(error: unknown): void;
 }
 

@@ -27,7 +27,7 @@ export function parseTarget(text: string, rules: TargetRules): URL | undefined {
   return isIP(host) !== 0 && !isAllowed(host, secure, rules) ? undefined : url;
 }
 
-/** `private`: loopback and networks of an organisation. `never`: link-local, metadata services, multicast, reserved, and of no host. */
+/** `private`: loopback, and networks of an organisation. `never`: link-local, metadata services, multicast, and addresses of no host. */
 export type AddressClass = "public" | "private" | "never";
 
 /** RFC 1918 and RFC 6598, loopback (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3) and unique local addresses (RFC 4193). */

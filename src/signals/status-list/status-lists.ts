@@ -58,7 +58,8 @@ export class StatusLists {
 
   /**
    * Returns the claim `status` of a session's access tokens as a JSON member to append. If everyone was logged out before the session was
-   * created, the name of its list contains the time of that logout, so that lists with an earlier time do not apply to it.
+   * created, the name of the session's list contains the time of that logout. Under a name with an earlier time, or with none, all sessions
+   * are served as revoked.
    */
   memberOf({ sid, createdAt }: Pick<Session, "sid" | "createdAt">): string {
     const { list, index } = placeOf(sid);
@@ -84,7 +85,10 @@ export class StatusLists {
     return made;
   }
 
-  /** Returns the compressed bits of a list. They are kept by its name without the suffix, because clients may request any suffix. */
+  /**
+   * Returns the compressed bits of a list, from a cache. A requested name may end with the time of a logout of everyone, which clients can
+   * choose. So the key in the cache is the name without that time.
+   */
   #encodedOf(list: string): string {
     const { revoked, clock } = this.#deps;
     const { version, indices } = revoked.of(list);

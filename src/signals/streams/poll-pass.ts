@@ -60,7 +60,7 @@ export async function passOver(
     for (const [signal, verdict] of window.open) open.set(signal, verdict);
     unsettled -= window.settled + window.open.size;
   }
-  // A pass that has not examined every partition keeps the verdicts on signals that it has not examined.
+  // If partitions were not examined, the receiver's verdicts on their signals (accepted or refused) are kept for the next poll.
   if (unsettled > 0 && more) for (const [signal, verdict] of verdicts) open.set(signal, verdict);
   return { found, more, open };
 }

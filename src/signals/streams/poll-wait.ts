@@ -28,7 +28,10 @@ export class WaitingPolls {
 
 type Wait = {
   readonly leftMs: number;
-  /** How long to wait after the first notification, in ms: GATHER_MS for a poll's first wait, then what the previous wait returned. */
+  /**
+   * How long to wait for further signals after the first notification, in ms. The first wait of a poll uses GATHER_MS, and each further
+   * wait uses the value that the wait before it returned.
+   */
   readonly gatherMs: number;
 };
 

@@ -47,7 +47,8 @@ export async function announceChange(
 
 /**
  * Pushes an event without waiting for the receiver, or keeps it for polls. A paused stream transmits only the events about its pause (SSF
- * 1.0 section 8.1.2.1): others are held, or dropped if it is disabled. Returns false if too many events are under way.
+ * 1.0 section 8.1.2.1): other events are kept until the stream is resumed, or dropped if the stream is disabled. Returns false if the event
+ * was not accepted, because too many events are being pushed or kept already.
  */
 async function sendStreamEvent(
   deps: StreamEventDeps,

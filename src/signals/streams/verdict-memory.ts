@@ -22,7 +22,7 @@ export class VerdictMemory {
   /**
    * Runs a pass over the log (poll-pass.ts) with the remembered verdicts, and then forgets those on signals that a cursor has passed.
    * Verdicts that arrive during the pass are kept.
-   * Passes of a stream run one after the other, so that none brings back verdicts that another one has used.
+   * Passes over the log for one stream run one after the other, so that no pass restores verdicts that another pass has forgotten.
    */
   settle<T extends { readonly open: Verdicts }>(stream: string, pass: (verdicts: Verdicts) => Promise<T>): Promise<T> {
     return this.#passes(stream, async () => {

@@ -46,7 +46,7 @@ export function schemaFault(path: string): string | undefined {
   }
 }
 
-/** Returns the definitions by type and name, without comments, and without those that SQLite creates by itself. */
+/** Returns the SQL of the tables, indexes and the like, by type and name, without comments. What SQLite creates by itself is left out. */
 function definitions(db: DatabaseSync): ReadonlyMap<string, string> {
   const rows = db
     .prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")

@@ -39,9 +39,9 @@ type Row = { readonly shift: number; readonly wall: WallMs; readonly up: number;
 export type StoreClock = {
   /** How far the wall clock is ahead of the store's time, in ms. */
   readonly shiftMs: number;
-  /** Returns the store's time without reading the file, so that it does not notice if the wall clock was set since the last step. */
+  /** Returns the store's time without access to the file. If the wall clock was set since the last call of `now`, the time is wrong. */
   read(): StoreMs;
-  /** Returns the store's time. If the wall clock was set, this writes to the file, in the transaction if one is open. */
+  /** Returns the store's time. If the wall clock was set, stores the new shift in the file, within the transaction if one is open. */
   now(): StoreMs;
 };
 

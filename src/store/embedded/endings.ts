@@ -65,7 +65,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
   };
 }
 
-/** The value of `ended` for a session that ended in a logout of its subject, which may not be logged yet. */
+/** The value of `ended` for a session that ended in a logout of its subject, and that may not be in the revocation log yet. */
 const ENDED_WITH_SUBJECT = 2;
 
 /** Returns why a client may not end its session with the token it presented; undefined if it may, or if it presented no token. */

@@ -74,8 +74,9 @@ export const MIGRATIONS = [
      subject TEXT NOT NULL
    );
    CREATE INDEX due_by_since ON due (since);`,
-  // Logouts of subjects that have many sessions. The sessions of the subject that were created between the two times have ended, except
-  // `spared`; `count` of them have been deleted and logged. After the last one, `created_until` is 0, and the row stays for a minute.
+  // Logouts of subjects that have many sessions. The sessions of the subject that were created after `created_after` and not after
+  // `created_until` have ended, except `spared`; `count` of them have been deleted and logged. After the last one, `created_until`
+  // is 0, and the row stays for a minute.
   `CREATE TABLE subject_ends (
      id TEXT PRIMARY KEY,
      subject TEXT NOT NULL,
@@ -123,7 +124,8 @@ export const MIGRATIONS = [
      from_sid TEXT NOT NULL DEFAULT ''
    );
    INSERT INTO signal_state (holder) VALUES ('');`,
-  // `examined_at`: when the session is next examined for its expiry, never later than that. A refresh changes neither it nor its index.
+  // `examined_at` is the time at which it is next examined whether the session has expired. It is never later than the expiry. A refresh
+  // delays the expiry without changing this column, so that the index of the column need not be updated.
   `ALTER TABLE sessions ADD COLUMN examined_at INTEGER NOT NULL DEFAULT 0;
    UPDATE sessions SET examined_at = idle_expires_at;
    DROP INDEX sessions_by_expiry;

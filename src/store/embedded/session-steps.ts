@@ -110,7 +110,10 @@ function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 
-/** Rotates a refresh token. Returns undefined if that would end the session and `mayEnd` is false: the transaction is not durable. */
+/**
+ * Rotates a refresh token. If the rotation would end the session, and `mayEnd` is false because the transaction is not durable, changes
+ * nothing and returns undefined.
+ */
 function rotate(
   deps: SessionDeps,
   sid: SessionId,
@@ -144,7 +147,7 @@ function rotate(
   }
   const after = outcome === "repeat" ? used : slid(used, now); // `repeat` makes no new refresh token, so the idle expiry stays.
   sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-  // If the clock was set back, the session may now expire before the time of its next examination, which is then moved forward.
+  // If the clock was set back, the session may now expire before it is next examined for its expiry. It is then examined earlier.
   if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
   return toServed(outcome, after, next, now, shown);
 }

@@ -1,7 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import { SWEEP } from "./schema.ts";
 
-/** How many signals that all subscriptions have read are deleted at once, in about 1 ms: more than are read at once, so none pile up. */
+/**
+ * How many signals one statement deletes, in about 1 ms, of those that all subscriptions have read. It deletes more than are read at once,
+ * so that such signals never accumulate.
+ */
 const TRIM = 512;
 
 export function signalStatements(db: DatabaseSync) {

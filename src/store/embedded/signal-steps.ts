@@ -59,7 +59,7 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       else sql.beginSignals.run(created_after, created_until, ended_at, last.created_at, last.sid);
     },
 
-    /** Appends the signal of a session that ended in a logout of everyone, unless it was appended before. Its row must still exist. */
+    /** Appends the signal of a session that ended in a logout of everyone, once. The session's row must still exist. */
     appendEndOfAll(sid: SessionId): void {
       const under = pending();
       if (under === undefined) return;

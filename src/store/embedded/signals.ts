@@ -28,7 +28,7 @@ type SignalRow = Position & {
 
 /** The value that is used as the cursor of a subscription that does not exist. */
 const NO_CURSOR = "" as Cursor;
-/** A lease that lasts longer than this was taken before the clock was set back. */
+/** A lease that lasts longer than this, in ms, was taken before the clock was set back, and does not count any more. */
 const LONGEST_LEASE_MS = 600_000;
 
 export function createSignals(sql: Statements, steps: SignalSteps, transactions: Transactions): SignalStore {

@@ -25,7 +25,8 @@ export function prepareStatements(db: DatabaseSync) {
     ...subjectStatements(db),
 
     storeId: db.prepare("SELECT id FROM store"),
-    // Writes a page of the file even if nothing changes. An UPDATE that sets a column to its present value would write nothing.
+    // Writes a page of the file although nothing changes, for transactions that must write to the disk. An UPDATE that sets a column to its
+    // present value would write nothing.
     touch: db.prepare("PRAGMA application_id = 0x73657373"),
     dataVersion: db.prepare("PRAGMA data_version"),
 

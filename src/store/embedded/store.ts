@@ -3,8 +3,8 @@
  *
  * Each method runs one transaction within one turn of the event loop. It waits at most for the lock of another process, so no change
  * happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Refreshes are written
- * without waiting for the disk. If the process is killed, no refresh is lost. A power cut may lose the last refreshes; rule 3 of
- * session/rotation.ts handles that.
+ * without waiting for the disk. If the process is killed, no refresh is lost. A power cut may lose the last refreshes. The
+ * rotation then still accepts the newer tokens that clients hold (the outcome `heal` in session/rotation.ts).
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { Revocation } from "../../session/model.ts";

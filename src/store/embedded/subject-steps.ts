@@ -14,9 +14,12 @@ import type { Statements } from "./statements.ts";
 
 /** How many sessions one transaction ends, in about 2 ms. */
 const AT_ONCE = 50;
-/** If a subject has more sessions, it is undefined which of those created in the same millisecond is evicted first. */
+/** If a subject has more sessions than this, the order in which sessions of the same millisecond are evicted is undefined. */
 const FEW = 128;
-/** How many sessions a creation checks for expiry: those of the subject, or, if it has more, any sessions that may have expired. */
+/**
+ * How many sessions are checked for expiry, at most, before a session is created. If the subject has no more sessions than this, all of
+ * them are checked; otherwise the sessions of any subject that may have expired.
+ */
 const MAX_EXPIRED = 1_000;
 /** How many sessions one transaction examines for their expiry, in about 2 ms. */
 const EXAMINED_AT_ONCE = 200;
@@ -71,7 +74,8 @@ export function createStep(
   const under = sql.endOf.get(subject) as EndRow | undefined;
   const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
   const spared = under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined ? 1 : 0;
-  // Counting stops where a higher count would change nothing: one step could not end enough sessions, even if those it checks have expired.
+  // The sessions are counted only up to this limit. With more of them, one step cannot end enough sessions to make room for the new one,
+  // even if MAX_EXPIRED of them have expired, so that a higher count would change nothing.
   const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
   let evicted: SessionId[] = [];
   if (counted + spared >= cap) {

@@ -75,14 +75,17 @@ export function createResumption(deps: Deps): () => void {
   };
 }
 
-/** Finishes the logout of many sessions in which a session has ended, so that verifiers learn of that. */
+/** Finishes the logout of many sessions in which this session has ended. Verifiers learn of its end only from its log entry. */
 export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
   const row = deps.sessions.get(sid);
   const id = row && deps.sql.endOf.get(row.subject)?.id;
   if (id !== undefined) await finishEnd(deps, String(id));
 }
 
-/** Finishes a logout of many sessions. That they ended is already on disk, so only the last transaction here waits for the disk. */
+/**
+ * Finishes a logout of many sessions: deletes their rows and appends their log entries. The sessions count as ended already, and that is on
+ * disk, so only the last transaction here waits for the disk.
+ */
 async function finishEnd(deps: Deps, id: string): Promise<{ readonly count: number; readonly ended: SessionId[] }> {
   const { sql, write } = deps;
   const ended: SessionId[] = [];

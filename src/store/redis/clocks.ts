@@ -62,7 +62,10 @@ export class NodeClock {
     this.#step = 0;
   }
 
-  /** Returns when a command that is sent now may act: never, if the node's clock is unknown or was set. The reply then has that time. */
+  /**
+   * Returns between which times of the node's clock a command that is sent now may act. If that clock is unknown or was set, there is no
+   * such time: the node refuses the command with an error that contains the present time of the clock.
+   */
   window(now: number): Window {
     return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };
   }
@@ -122,8 +125,8 @@ export class Clocks {
   }
 
   /**
-   * Agrees with the other instances on the shift of every clock, known to this instance or not, because only an instance that knew a
-   * clock before it was set can notice that. A clock that cannot be read now is read with the next command.
+   * Agrees with the other instances on the shift of every node's clock, and so reads also the clocks that this instance has not read yet:
+   * it can notice that a clock was set only if it has read the clock before. A clock that cannot be read now is read by the next command.
    */
   async settleAll(): Promise<void> {
     await Promise.allSettled((this.#deps.clustered ? TAGS : TAGS.slice(0, 1)).map((tag) => this.settle(tag)));

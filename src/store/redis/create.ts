@@ -31,7 +31,8 @@ export function createCreation(
     const notes = [noteOf(origin), noteOf(origin, session)];
     const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
     const [record, replaced, ...evicted] = await runInSteps(link, tag, args);
-    // The keys are those of the session and of its marker. If the session has ended in the meantime, only the marker exists.
+    // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
+    // session has ended in the meantime, the key of its marker.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return {
       session: decodeSession(sid, buffer(record), 0),

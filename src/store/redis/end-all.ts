@@ -18,7 +18,7 @@ import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
-/** How often a script without a reply is run again, once all sessions have ended, and after which first delay, in ms. */
+/** How often lua/end_rest.lua is run again if no reply arrives, and the delay before the first repetition, in ms. The delay doubles. */
 const RETRIES = 3;
 const RETRY_MS = 50;
 

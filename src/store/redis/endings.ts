@@ -33,7 +33,7 @@ export function createEndings(
     async endOwned(actor, target, reason, origin) {
       const tag = tagOfSession(actor);
       if (tag !== tagOfSession(target)) {
-        // A session in another partition has another subject.
+        // A session in another partition has another subject, so the actor may not end it. Only the reason for the refusal is determined.
         const { ok } = decodeFound(actor, await link.run("find", [tag], [actor]));
         return { ok: false, reason: ok ? "not_found" : "actor_ended" };
       }
@@ -44,8 +44,9 @@ export function createEndings(
     },
 
     /**
-     * All partitions use the same time, which is not earlier than the creation of any existing session. Clocks of nodes differ: a session
-     * that is created in a partition afterwards is given a later time of creation, whatever its node's clock returns (create.lua).
+     * Ends the sessions that were created up to a time, which is the same in all partitions. Without `createdBefore`, it is not earlier
+     * than the creation of any existing session. Clocks of nodes differ: a session that is created in a partition afterwards is given a
+     * later time of creation, whatever its node's clock returns (create.lua).
      */
     async revokeAll(createdBefore, origin) {
       const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
@@ -54,7 +55,7 @@ export function createEndings(
       const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));
       const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";
       const end = (tag: string, note: string) => link.run("revoke_all", [tag], [revokedUntil, markerLifeMs, note, key]);
-      // The due record is in the first partition, and is written with the first sessions that end.
+      // The event of the logout, which is still to be recorded, is stored in the first partition, whose sessions end first.
       await end(FIRST_TAG, noteOf(origin));
       await Promise.all(
         TAGS.map(async (tag) => {

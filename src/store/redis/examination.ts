@@ -18,7 +18,7 @@ export type NodeFacts = {
   readonly info: ReadonlyMap<string, string>;
   /** How far the node's clock is ahead of this machine's, and the uncertainty of that value, in ms. */
   readonly clock: { readonly aheadMs: number; readonly uncertaintyMs: number } | undefined;
-  /** The permissions that its user lacks, in the form of ACL SETUSER; empty if there are none. Only masters have this field. */
+  /** The permissions that the service's user lacks on a master, in the form of ACL SETUSER. Empty if none is missing, and for replicas. */
   readonly missingPermissions: string;
   /** Why the node refuses writes now; empty if it accepts them or is a replica. */
   readonly refusesWrites: string;

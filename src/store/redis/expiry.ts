@@ -64,7 +64,7 @@ export class Expiry {
     return { ended, isDone: this.#left.length === 0 };
   }
 
-  /** Examines the spans that are due. @returns whether all were examined */
+  /** Examines the spans of a partition in which a session may have expired by now. @returns false if a later call must examine the rest */
   async #look(partition: Partition, ended: ExpiredSession[]): Promise<boolean> {
     const { spans } = partition;
     if (this.#link.now() < partition.heldUntil) return true;

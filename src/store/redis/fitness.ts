@@ -16,7 +16,8 @@ const FIT: Fitness = { ok: true };
 const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnavailable(message) });
 
 /**
- * Checks whether every master can be used now. If one cannot, trying would do no harm: Redis itself refuses commands in such a state.
+ * Checks whether every master can be used now. A command that is sent to a master in an unusable state does no harm, because Redis itself
+ * refuses it.
  *
  * @param needed commands, as lua/permissions.lua takes them
  * @param warn is called with warnings for the operator about a Redis that may be used

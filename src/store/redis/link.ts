@@ -31,7 +31,10 @@ export type LinkOptions = {
   readonly recheckMs?: number;
 };
 
-/** The first attempt to run a script. `readUntilMs` is a time before the request that needs the script was read (platform/clock/turns.ts). */
+/**
+ * The first attempt to run a script. At the time `readUntilMs`, this process had not read the request that needs the script yet
+ * (platform/clock/turns.ts): the time since then is at least the age of the request.
+ */
 type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
 
 const RECHECK_INTERVAL_MS = 2_000;

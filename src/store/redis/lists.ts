@@ -40,7 +40,10 @@ function candidateOf(entry: Buffer | undefined, record: Buffer | undefined): Can
   return { position, session: record?.length ? decodeSession(position.sid, record, 0) : undefined };
 }
 
-/** How many chunks of up to 32 sessions are read in each partition. With up to some 20,000 sessions in all, the count is exact. */
+/**
+ * To estimate the number of sessions, so many chunks of up to 32 sessions are read in each partition. If there are no more than some
+ * 20,000 sessions in all, the number is exact.
+ */
 const CHUNKS_LOOKED_AT = 3;
 /** How many partitions one script reads, if they are on one node: some 0.2 ms. */
 const PARTITIONS_PER_READ = 4;

@@ -63,7 +63,7 @@ function composeStore(options: RedisStoreOptions, link: Link, acknowledge: Ackno
       const clock = link.clock(tagOfSession(sid));
       return toStoreTime(clock.wall(link.now()) ?? wallMs(Date.now()), clock.shiftMs);
     },
-    /** The default is the shift of the first partition's clock, because the clocks of nodes differ only a little. */
+    /** Without an argument, returns the shift of the first partition's clock, because the clocks of the nodes differ only a little. */
     shiftMs: (place) => link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs,
     async ping() {
       await link.ping();

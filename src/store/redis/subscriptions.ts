@@ -44,7 +44,7 @@ export function createSubscriptions(
     async create(id, definition, createdAt) {
       if (!(await change("create", id, [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS]))) return false;
       await changeReaders("add", id);
-      // The cursors are in all partitions, which are on several nodes in a cluster.
+      // The cursors are in all partitions, and those are on several nodes in a cluster. So the replicas of every node must have them.
       await Promise.all([acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => acknowledge(tag, ["f"]))]);
       return true;
     },
@@ -81,7 +81,8 @@ export function createSubscriptions(
 }
 
 async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReaders: ChangeReaders): Promise<void> {
-  // The order of these two readings matters: a definition is written before its cursors, and deleted before them.
+  // A definition is written before its cursors. So the cursors are read first: in the other order, a subscription that is created in
+  // between would have cursors and no definition, and would be taken for a deleted one.
   const readers = await log.readers(TAGS);
   const rows = await readRows(link);
   const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));

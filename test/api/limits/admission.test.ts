@@ -40,7 +40,7 @@ function finish(begun: readonly number[], outcome: "replied" | "slow" | "lost" =
   for (const one of begun) admission.finish(one, outcome);
 }
 
-/** Returns how many of this many calls are accepted. */
+/** Requests admission for `calls` calls. Returns how many of them are accepted. */
 function accepted(calls: number): number {
   let count = 0;
   for (let call = 0; call < calls; call++) if (admission.accept() === undefined) count++;

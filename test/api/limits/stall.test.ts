@@ -120,8 +120,8 @@ describe("a request", () => {
     fc.assert(
       fc.property(pauses, sendings, (pausesMs, sent) => {
         const { handled, stalls } = play(pausesMs, sent);
-        // A turn begins at most one iteration of the loop late, and ends one iteration later. Each iteration may have to handle some
-        // requests.
+        // For how long after a blocked time the guard may still refuse requests, in ms. A turn (TURN_MS) begins at most one iteration of
+        // the loop late and ends at most one iteration late, and each iteration may have to handle some requests.
         const graceMs = TURN_MS + 3 * (2 + sent.length) * SHORT_MS;
         for (const { atMs, handledMs, isRefused } of handled) {
           if (stalls.some(({ from, until }) => from <= handledMs && until > atMs - graceMs)) continue;

@@ -40,8 +40,8 @@ describe("reading", () => {
   ])("%j holds %j", (header, value) => expect(cookie.read(header)).toEqual(value));
 
   /**
-   * Characters that Unicode counts as spaces, or that browsers accept in names. A sibling domain may set a cookie whose name contains
-   * them.
+   * Characters that Unicode counts as spaces, or that browsers accept in names. A sibling domain may set a cookie whose name is that of the
+   * service with such a character added. The service must not read that cookie as its own.
    */
   const LOOKALIKES = ["\u00a0", "\u0085", "\u000b", "\u000c", "\ufeff", "\u2003", "\u3000", "\u00c2\u00a0"];
 

@@ -31,7 +31,7 @@ const ASK_EVERY_MS = 10_000;
 const TOKEN_LIFE_S = 300;
 /** The life of a token in the scenarios is so short that each call finds it expired, or nearly so. */
 const SHORT_LIFE_S = 3;
-/** How long a fault lasts. */
+/** How long a simulated fault of the network or the service lasts, in ms. */
 const FAULT_MS = 8_000;
 /** A page that has no token this long after the fault, or a call that takes this long, counts as "no token". */
 const HANG_MS = 60_000;
@@ -103,8 +103,8 @@ const clock =
   };
 
 /**
- * Returns a scenario. A tab begins a refresh, and the request is delayed. `happens` then disturbs that tab, and another tab opens
- * meanwhile.
+ * Returns a scenario in which a tab begins a refresh whose request is held back. The function `happens` then disturbs that tab. After that
+ * the request continues, and the result is what another tab gets that opens now.
  */
 const holder =
   (happens: (context: BrowserContext, page: Page) => Promise<unknown>): Scenario =>

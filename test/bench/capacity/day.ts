@@ -44,15 +44,15 @@ export function simulate({ clients, tokenLifeS, capacity, seconds, incidents }: 
   return day;
 }
 
-/** Makes this many clients due, evenly distributed over a range of seconds. */
+/** Adds clients to the numbers of those that will refresh in each second, evenly distributed over a range of seconds. */
 function spread(due: Float64Array, clients: number, fromS: number, toS: number): void {
   const [from, to] = [Math.floor(fromS), Math.max(Math.floor(fromS) + 1, Math.floor(toS))];
   for (let at = from; at < to; at++) due[at] = (due[at] ?? 0) + clients / (to - from);
 }
 
 /**
- * Makes clients due whose tokens have random ages. Lives are shortened at random, so a token may expire at any time after 0.8 of the
- * longest life.
+ * Sets how many clients refresh in each second at the beginning, when their tokens have random ages. Lives are shortened at random, so a
+ * token may expire at any time after 0.8 of the longest life.
  */
 function begin(due: Float64Array, clients: number, tokenLifeS: number): void {
   const shortest = Math.floor(SHORTEST_LIFE * tokenLifeS);

@@ -17,7 +17,9 @@ import {
 
 /** The rate of refreshes in the measurement: about half of what one core can serve. */
 const REFRESHES_PER_SECOND = 2_400;
-/** How many slices of a measurement warm up the service. V8 compiles a function only after many calls. */
+/**
+ * How many intervals of `SLICE_S` pass before a measurement begins, to warm up the service. V8 compiles a function only after many calls.
+ */
 const WARM_SLICES = 3;
 const ENDINGS_PER_SECOND = 100;
 /** The number of instances that receive no requests and only read from the log which sessions another instance has ended. */

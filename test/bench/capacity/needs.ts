@@ -17,7 +17,7 @@ export type Plan = {
   readonly use: number;
   /** The number of copies of each Redis node, including the node itself. */
   readonly copies: number;
-  /** Memory of a Redis node beyond its data: fragmentation, and pages that are copied while it saves. */
+  /** The memory of a Redis node as a multiple of its data. It includes fragmentation, and pages that are copied while Redis saves. */
   readonly overhead: number;
   readonly nodeMemoryGiB: number;
   readonly watchersPerInstance: number;

@@ -46,7 +46,7 @@ export async function figures(nodes: readonly Redis[], section: string, ...names
   return texts.flatMap((text) => names.map((name) => figure(text, name))).reduce((sum, value) => sum + value, 0);
 }
 
-/** CPU times in µs; bytes between instances and Redis. */
+/** What an action has cost: the CPU times of the instances and of Redis in µs, and the bytes between instances and Redis. */
 export type Spent = {
   readonly seconds: number;
   readonly instance: number;
@@ -98,7 +98,7 @@ export async function watch(service: Service, count: number) {
 
 export type Load = { run(): Promise<number>; stop(): Promise<void> };
 
-/** Refreshes at a steady rate, with the cookie of each session as a browser keeps it. `run` returns how many there were. */
+/** Refreshes at a steady rate, with the cookie of each session as a browser keeps it. `run` returns the number of refreshes. */
 export function refreshes(service: Service, sessions: readonly Credentials[], rate: number): Promise<Load> {
   const credentials = sessions.map(({ refreshToken }) => refreshToken);
   return load({ name: "refresh", port: service.port, ...refreshJson(service.port), use: "adopt", credentials }, rate);

@@ -8,8 +8,9 @@ const SAMPLES = 2000;
 const SHARE = 0.95;
 
 /**
- * Estimates a figure with a confidence interval of 95 % by the bootstrap: it resamples whole blocks, and rounds within each. The
- * processes are restarted between blocks, because two processes of the same program differ more than the rounds of one process show.
+ * Estimates a figure with a confidence interval of 95 % by the bootstrap. A sample draws blocks at random, and within each block draws
+ * rounds. All processes are restarted before each block, because two processes of the same program differ more than the rounds of one
+ * process show.
  */
 export function estimate<Round>(
   blocks: readonly (readonly Round[])[],

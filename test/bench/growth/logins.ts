@@ -20,7 +20,7 @@ export class Logins {
     this.#left = count;
   }
 
-  /** @param user the subject of all sessions; by default each session has another subject */
+  /** @param user the subject of all sessions; if it is undefined, each session has a different subject */
   static async create(store: SessionStore, count: number, user?: string): Promise<Logins> {
     const records = Buffer.alloc(count * RECORD);
     let at = 0;

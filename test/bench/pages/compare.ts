@@ -33,7 +33,7 @@ const LATE_MS = 1_000;
 type Count = Record<Rendered["state"], number> & { times: number[] };
 const nothing = (): Count => ({ active: 0, ended: 0, unavailable: 0, times: [] });
 
-/** Most responses are prompt, some are late, few are very late or lost. */
+/** Returns a random delay for a response, in ms, or undefined for a lost response. Most responses are prompt, few are very late or lost. */
 function trouble(): number | undefined {
   const kind = Math.random();
   if (kind < 0.05) return undefined;
@@ -51,7 +51,10 @@ async function navigate(library: Library, jar: Jar, count: Count, delayMs: numbe
   return page;
 }
 
-/** Navigates in all tabs until the time is over. After a page that leads to the login, a tab waits for all others and tries once more. */
+/**
+ * Navigates in all tabs until the time is over. If a page leads to the login, all tabs stop, and one more navigation shows whether the user
+ * has really been logged out.
+ */
 async function browse(library: Library) {
   const count = nothing();
   const before = library.rotations();
@@ -79,7 +82,7 @@ async function browse(library: Library) {
   return { navigations, atLogin: count.ended, logouts, rotations: library.rotations() - before };
 }
 
-/** The store is down while tabs navigate, and the access token has expired. */
+/** Counts the results of navigations while the library's store is down and the access token has expired. */
 async function outage(library: Library) {
   const jar = await library.signIn();
   await sleep((library.lifeS + 1) * 1000);
@@ -99,7 +102,10 @@ async function outage(library: Library) {
   return { ...count, times: undefined, p50Ms: sorted[Math.floor(sorted.length / 2)], after: after.state };
 }
 
-/** The renewal of a page is slow, and another tab signs out in the meantime. Then the response to the renewal arrives. */
+/**
+ * Tests whether a late response brings an ended session back: a page begins a renewal, another tab signs out, and only then does the
+ * response to the renewal arrive.
+ */
 async function lateAfterLogout(library: Library) {
   const rounds = await Promise.all(
     Array.from({ length: USERS }, async () => {

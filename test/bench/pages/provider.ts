@@ -19,7 +19,7 @@ type Session = { readonly id: string; current?: RefreshToken; hasEnded: boolean 
 
 export type Provider = Awaited<ReturnType<typeof startProvider>>;
 
-/** @param lifeS of access tokens @param reuseIntervalMs how long a replaced refresh token is accepted; 0: never */
+/** @param lifeS the life of access tokens, in s @param reuseIntervalMs how long a replaced refresh token is accepted, in ms; 0: never */
 export async function startProvider(lifeS: number, reuseIntervalMs: number) {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const key = { ...publicKey.export({ format: "jwk" }), kid: "1", alg: "ES256", use: "sig", key_ops: ["verify"] };

@@ -71,7 +71,9 @@ class Http1Connection implements Connection {
   }
 }
 
-/** The credentials that each connection of a plan presents next. They are kept from slice to slice. */
+/**
+ * The credentials that the connections of each plan present next, by the name of the plan. They are kept until the next turn of that plan.
+ */
 const jars = new Map<string, { readonly plan: Plan; readonly credentials: string[] }>();
 
 async function run({ name, seconds, rate }: Slice): Promise<Load> {
@@ -89,7 +91,7 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
 
   await new Promise<void>((resolve) => {
     const idle: number[] = [];
-    /** The due times of requests for which there was no idle connection. */
+    /** The times at which requests were due but no connection was idle. They are sent as soon as a connection is idle. */
     const late: number[] = [];
     let offered = 0;
     let over = false;

@@ -2,7 +2,7 @@
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Connection, Reply } from "./generator.ts";
 
-/** An empty message with its prefix. */
+/** An empty gRPC message: only the prefix of five zero bytes (no compression, length 0). */
 const EMPTY_MESSAGE = Buffer.alloc(5);
 
 export class GrpcConnection implements Connection {

@@ -1,4 +1,4 @@
-/** Runs contenders in turns. */
+/** Measures several servers (contenders) in alternation, so that disturbances of the machine affect all of them. */
 import type { Contender } from "./contenders.ts";
 import type { Result, Slice } from "./plan.ts";
 import { cpuTime } from "./proc.ts";
@@ -9,7 +9,9 @@ import type { Measured } from "./ratios.ts";
 export const SLICE = 0.4;
 /** After this many responses or this many seconds a server is warm. Compilation depends on the number of calls. */
 const WARM = { responses: 10_000, seconds: 4 };
-/** The rounds in which requests are offered at a fixed rate: their number, and the duration of a slice, in s. */
+/**
+ * The number of rounds in which requests are sent at a fixed rate. `OFFERED_SLICE` is how long each contender runs in such a round, in s.
+ */
 const OFFERED_ROUNDS = 5;
 const OFFERED_SLICE = 0.6;
 

@@ -18,10 +18,10 @@ export type Plan = {
   readonly isGrpc?: boolean;
 };
 
-/** A part of a plan. */
+/** One turn of a plan: for how long, and at which rate, the load generator sends the plan's requests. */
 export type Slice = {
   readonly name: string;
-  /** When the part ends, unless the credentials are used up before. */
+  /** How long the turn lasts. It ends earlier if the credentials are used up. */
   readonly seconds: number;
   /** Requests per second that are offered; undefined: each connection sends its next one as soon as it has the response. */
   readonly rate?: number;

@@ -154,8 +154,8 @@ export async function bound(user: User, { seen }: Bed): Promise<ProfileTab> {
 }
 
 /**
- * Moves the clock of the service. To the service, the step looks as if its machine had slept, so this function waits until it accepts calls
- * again.
+ * Moves the clock of the service. The service then refuses calls for a moment, as after its machine has slept, so this function waits until
+ * it accepts calls again.
  */
 export async function passTime({ origin, clock }: Bed, ms: number): Promise<void> {
   clock.pass(ms);

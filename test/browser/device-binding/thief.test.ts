@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Bed, bound, DEVICE_COOKIE, LIFE_MS, passLife, passTime, refreshIn, startBed, type User } from "./bed.ts";
 import type { Profile, ProfileTab } from "./profiles.ts";
 
-/** Whether the tests run in their long form, as in `npm run test:browser`. */
+/** How often the theft is repeated. The long form (`npm run test:browser`) repeats it more often. */
 const RUNS = process.env.BROWSERS === "long" ? 20 : 3;
 
 let bed: Bed;

@@ -88,7 +88,7 @@ describe("a browser without device bound sessions", () => {
     world.storage.clear();
     const other = world.openTab();
     world.requests.length = 0;
-    // This response was made before the binding, so it still offers to register a key.
+    // Simulates a response that the service made before the session was bound: it still offers to register a key.
     const before = world.session.key;
     world.session.key = undefined as never;
     await world.refresh(other);
@@ -147,7 +147,7 @@ describe("a browser without device bound sessions", () => {
     const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
     const global = {
       ...platform,
-      // The function is written as a method. Methods have no `prototype`, and the functions of browsers have none either.
+      // The function is written as a method, because methods have no `prototype`, like the built-in functions of browsers.
       setTimeout() {
         if (this.marked !== true) throw new TypeError("Illegal invocation");
         return 1;

@@ -64,7 +64,7 @@ export async function startChromium(
   const home = scratch();
   trustStore(join(home, ".pki/nssdb"), authority);
   const env = { PATH: process.env.PATH ?? "", HOME: home };
-  // These features enable the back/forward cache as in Chrome.
+  // Without this argument, which Playwright would add, Chromium uses its back/forward cache as Chrome does.
   const ignoreDefaultArgs = ["--disable-back-forward-cache"];
   const args = [...CHROMIUM_FLAGS, "--disable-features=DeviceBoundSessions"];
   const options = { executablePath: "/usr/bin/chromium", args, ignoreDefaultArgs, env };

@@ -63,7 +63,7 @@ function ended(world: World, index: number, known: machine.Known): World {
   return tell(withTab(world, index, { known: over }), index, { type: "ended", sid: over.endedSid });
 }
 
-/** Delivers a response. */
+/** Delivers the response to the refresh of a tab. Returns the state after it. */
 function respond(world: World, index: number): World {
   const { known, response } = world.tabs[index] as Tab;
   const without = withTab(world, index, { response: undefined });

@@ -78,7 +78,7 @@ class Schedule {
   readonly wrongEndings: string[] = [];
   readonly shown = new Map<Tab, Snapshot>();
   readonly pending = new Map<object, { readonly tab: Tab; readonly since: number }>();
-  /** The times of events that may cause one refresh more than the one that each token life has. */
+  /** The times of the events that may cause an additional refresh, beyond the one refresh in the life of each token. */
   readonly costs: number[] = [];
   readonly #options: SessionOptions;
   /** Aborts the requests to a network that never responds, as if their callers gave up. */
@@ -97,7 +97,7 @@ class Schedule {
     this.open();
   }
 
-  /** Allows `times` more refreshes than the one that each token life has, from the present time on. */
+  /** Allows `times` additional refreshes from the present time on, beyond the one refresh in the life of each token. */
   cost(times = 1): void {
     for (let time = 0; time < times; time++) this.costs.push(this.world.nowMs);
   }
@@ -149,11 +149,11 @@ class Schedule {
       else world.sleep(one.ms);
     } else if (one.do === "revoke") world.revoke();
     else if (one.do === "forgetCookies") {
-      // Without its cookies the browser has lost its session, so its tabs may report that from now on.
+      // Without its cookies the browser has lost its session, so from now on its tabs are right to report the end of that session.
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();
-    // A step of time may cause further refreshes. They are allowed only after it, so that the time from which they count is the new one.
+    // The event may cause additional refreshes. They are counted from the present time, which the event itself may have changed.
     this.cost();
     this.costOfEnd();
   }
@@ -171,7 +171,7 @@ class Schedule {
     this.world.over.add(this.world.signedIn);
     this.world.signInByPage();
     const next = this.open();
-    // Without the hint cookie the page must call `begin`, as the documentation says.
+    // Without the hint cookie, the page cannot notice the sign-in by itself. It must call `begin`, as the documentation says.
     if (!this.#options.hintCookie) this.#call(next, next.session.begin());
   }
 
@@ -225,8 +225,8 @@ class Schedule {
   async settle(): Promise<void> {
     const { world } = this;
     world.network = "up";
-    // If the session of a tab has ended, the tab learns of a sign-in on another page as soon as some page has the new token. The page that
-    // signed in may be closed by now, so one more page is opened.
+    // A tab whose session has ended learns of a sign-in on another page when some page gets a token of the new session. The page that
+    // signed in may be closed by now, so one more page is opened to get a token.
     this.cost();
     this.open();
     for (const tab of this.alive) {

@@ -545,7 +545,7 @@ describe("whose token it is", () => {
     const other = here.open();
     for (const tab of tabs) tab.visible = false;
     if (what === "refused refresh") {
-      // When a token is past its due time, no tab sends it to others.
+      // At this time the token is due for a refresh. The other tabs no longer send such a token to the new tab, which therefore refreshes.
       await here.run(0.97 * TOKEN_LIFE_S * 1000);
       here.revoke();
       void outcomeOf(other.session.accessToken());
@@ -637,7 +637,8 @@ describe("waking and outages", () => {
     await here.run(0);
     expect(asked.value).toBeDefined();
     here.network = "up";
-    // A minute passes. The token is not due for a refresh until much later.
+    // The token is not due for a refresh within this minute. So the page can learn of the revocation only by repeating its failed check of
+    // the session.
     await here.run(60_000);
     expect(tab.session.snapshot.state).toBe("ended");
   });

@@ -23,7 +23,7 @@ type Frame = {
   cached: boolean;
   visible: boolean;
   dead: boolean;
-  /** The events that came due while the tab was frozen. */
+  /** The functions that were scheduled for times at which the tab was frozen. They run when the tab is resumed. */
   readonly late: (() => void)[];
   readonly listeners: Set<{ readonly type: string; readonly listener: Listener }>;
   /** The timers, listeners, channels and locks of the tab. */

@@ -137,7 +137,7 @@ function randomStruct(random: Random, depth: number) {
     const key = randomText(random);
     if (key !== "__proto__") fields[key] = randomValue(random, depth);
   }
-  // In protobuf-es, a field of type Struct holds JSON instead of a message.
+  // A Struct inside a Value is a message in protobuf-es. Only as a field of other messages it is JSON.
   return create(StructSchema, { fields });
 }
 

@@ -1,4 +1,4 @@
-/** Groups of source files to mutate (rooms): those between callers and the domain, and those that compose them. */
+/** Groups of source files to mutate (rooms): browsers, listeners, limits, telemetry, signals, and others around the session logic. */
 import { type Room, server, testsOf } from "./room.ts";
 
 const browser = testsOf("browser");

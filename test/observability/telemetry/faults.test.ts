@@ -106,7 +106,7 @@ test("no more requests are recorded than the limit, whatever their callers ask f
   const traceId = randomBytes(16).toString("hex");
   await refreshes(service, 20, { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });
   const { body } = await request(service.adminUrl, { path: "/metrics" });
-  // The service served 21 requests: a login, and twenty refreshes of the test.
+  // The service served 21 requests: a login, and twenty refreshes of the test. Three of them were traced, so the limit omitted 18.
   expect(body).toMatch(/^session_traces_limited_total 18$/m);
   await service.stop(); // At its stop the service first exports outstanding spans.
   const recorded = collector.spans.filter(({ kind, name }) => kind === 2 && name === "POST");

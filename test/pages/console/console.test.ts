@@ -313,7 +313,7 @@ test("a response to an earlier question does not replace that to a later one", a
   const response = page.waitForResponse((arrived) => arrived.request().postData()?.includes(early) ?? false);
   release();
   await (await response).finished();
-  // The previous search has been completed once the response to this one is displayed.
+  // Once the page displays the result of this search, it has also processed the responses to the two searches before.
   await ask(last);
   await sessionRows().getByText(last).waitFor();
   expect(await page.title()).toBe("Session console");

@@ -59,7 +59,8 @@ test("an operator sees how subscriptions are, sends a test, pauses and resumes",
   await row.getByRole("button", { name: "Pause" }).click();
   await row.getByText("paused: operator").waitFor();
   expect(await row.locator("time").count()).toBe(0);
-  // The sender learns of the pause within 5 s. Signals of sessions that end later wait, and the row shows since when.
+  // The process that sends signals learns within 5 s that the subscription is paused. From then on the signals of ended sessions wait, and
+  // the subscription's row shows since when.
   const endOneAndRead = async () => {
     const { accessToken } = await logIn(service);
     await fetch(`${service.publicUrl}/v1/auth/logout`, { method: "DELETE", headers: bearer(accessToken) });

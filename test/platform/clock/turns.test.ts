@@ -57,7 +57,8 @@ test("a turn ends when everything has been read that had arrived before it", asy
   const { client, received } = await connection();
   const { next } = followed();
   let [written, cameSoon] = ["", false];
-  // The loop repeats, because the next turn may already have begun if the system suspended this process in between.
+  // The data must be written before the next turn begins. If the system suspended this process in between, that turn may have begun
+  // already, so the test writes again.
   while (!cameSoon) {
     await next();
     const turnedAt = steadyClock();

@@ -95,7 +95,7 @@ test("what else happens in the directory of a file causes no reading, except the
     onRefusal: () => {},
   });
   const watcher = watch(directory, { persistent: false });
-  /** Resolves when both watchers have been notified of a change of the file with this name. */
+  /** Repeats `change` until this test is notified that the file with this name has changed. Then `followFile` is notified as well. */
   const noticed = async (name: string, change: () => void) => {
     const named = new Promise<void>((resolve) => {
       watcher.on("change", (_, changed) => changed === name && resolve());

@@ -9,7 +9,7 @@ import { ClientSessions } from "../../../src/platform/http2/client-sessions.ts";
 import { FRAME, frame } from "../../attacks/frames.ts";
 import { type FaultyProxy, startFaultyProxy } from "../../support/faulty-proxy.ts";
 
-/** With HOLDS=long the search is longer. */
+/** How many random sequences of network faults the test tries. With HOLDS=long there are more. */
 const RUNS = process.env.HOLDS === "long" ? 3000 : 60;
 const INTERVAL_MS = 2000;
 const TIMEOUT_MS = 5000;

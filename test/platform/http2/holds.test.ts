@@ -8,7 +8,10 @@ import { startService } from "../../support/service.ts";
 import { logIn } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 
-/** With HOLDS=long there are 500 holds of 4 to 12 s. Otherwise there are a few, each of which ends when its verifier has noticed it. */
+/**
+ * With HOLDS=long the network holds all data 500 times, each time for 4 to 12 s. Otherwise it does so a few times, each time until the
+ * verifier has noticed it.
+ */
 const LONG = process.env.HOLDS === "long";
 const VERIFIERS = LONG ? 100 : 4;
 const ROUNDS = LONG ? 5 : 1;

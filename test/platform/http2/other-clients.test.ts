@@ -13,7 +13,7 @@ import { parseArguments } from "../../../src/gateway/arguments.ts";
 import { createUpstream } from "../../../src/gateway/upstream.ts";
 import { type FaultyProxy, startFaultyProxy } from "../../support/faulty-proxy.ts";
 
-/** With HOLDS=long the search is longer. */
+/** How many random sequences of network faults the test tries. With HOLDS=long there are more. */
 const RUNS = process.env.HOLDS === "long" ? 500 : 40;
 /**
  * How long a call may take, in ms. The test only checks that no error is thrown outside of a call, so it does not matter whether the call

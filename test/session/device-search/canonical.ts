@@ -1,15 +1,16 @@
 /**
  * Reduces the states of the model in world.ts, so that states with the same future become equal. The rules compare the present time with
- * `since` and with the issue time of a cookie. They also check whether a token was issued at most two reuse intervals (2 R) after the first
- * use of the key. So the issue time of a token is reduced to early or late, and all times that are too old to affect any of these
- * comparisons become equal. With a replica, tokens are compared with two stored states, so the distances between times are kept.
+ * the issue time of a cookie and with `since`, the time at which the device got its present state. They also check whether a token was
+ * issued at most two reuse intervals (2 R) after the first use of the key. So the issue time of a token is reduced to early or late, and
+ * all times that are too old to affect any of these comparisons become equal. If the store has a replica, tokens are compared with the
+ * states of the master and of the replica, so the distances between times are kept.
  */
 import { drawnTogether } from "../rotation-search/time.ts";
 import { type Cookie, type Device, type Jar, type Key, LIFE, NEVER_FRESH, R, THIEF, type World } from "./state.ts";
 
 /**
- * A time before all times that a rule distinguishes. A token gets the same successor for the reuse interval (R), and that successor is
- * compared with times up to 2 R before it.
+ * A time so long ago that the rules treat it like any earlier time. It is more than three reuse intervals (R) ago: a token gets the same
+ * successor for up to R, and that successor is compared with times up to 2 R before its creation.
  */
 const LONG_AGO = -3 * R - 2;
 const EARLY = 2 * LONG_AGO;

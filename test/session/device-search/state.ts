@@ -53,7 +53,7 @@ export type World = {
   readonly jar: Jar;
   /** The key that the browser holds. */
   readonly key: Key | undefined;
-  /** Whether the browser has been offered to register a key, and has not registered one since. */
+  /** Whether a response has asked the browser to register a key, and the browser has not yet begun to do so. */
   readonly offered: boolean;
   readonly refreshes: readonly Refresh[];
   readonly call: Call | undefined;

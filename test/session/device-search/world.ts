@@ -2,16 +2,17 @@
  * A model of one session that is bound to a device. Searches look for a wrong logout, and for a thief that stays undetected.
  *
  * A browser has one cookie jar and any number of tabs, which send refreshes, registrations and renewals. Each request takes effect within
- * half of the reuse interval (R/2) of being sent, any number of times and in any order, and its response may be lost or late. Without a
- * device cookie, the browser renews before it refreshes, and if that failed it says so in the refresh (`Secure-Session-Skipped`). A browser
- * that misses the response to a registration loses the new key. With `unbinds` support staff removes keys at any time; with `failover` the
- * store falls back to an earlier state, once.
+ * half of the reuse interval (R/2) of being sent, any number of times and in any order, and its response may be lost or late. A browser
+ * that has a key but no device cookie renews the cookie before it refreshes. If the renewal has failed, the refresh says so in its header
+ * `Secure-Session-Skipped`. A browser that misses the response to a registration loses the new key. With `unbinds` support staff removes
+ * keys at any time; with `failover` the store falls back to an earlier state, once.
  *
  * A thief copies the whole jar at any moment, but no key. From then on it presents any token with any cookie that it has, and registers a
- * key of its own. The model assumes the worst: rotation serves the thief whenever the rules of device binding do.
+ * key of its own. The model assumes the worst: a request of the thief that passes the rules of device binding also passes the rules of
+ * rotation.
  *
- * The rules of rotation have a separate search (rotation-search). Here a refresh returns the successor token that was created in the last
- * R, or a new one.
+ * The rules of rotation have a separate search (rotation-search). In this model, a refresh returns the successor token that was created
+ * within the last reuse interval (R), or a new one if there is none.
  */
 import type {
   DevicePresentation,
@@ -63,8 +64,8 @@ export type Assumptions = {
   /** If set, requests may also reach an instance with device binding switched off. */
   readonly off?: OffInstance;
   /**
-   * Whether the model keeps the exact issue times of tokens. Mutants of the rules need them, because they may compare times that the
-   * original rules do not compare.
+   * Whether the model keeps the exact issue times of tokens. Searches of mutants need the exact times, because a mutant of the rules may
+   * compare times that the original rules do not compare.
    */
   readonly exact?: boolean;
 };
@@ -319,7 +320,8 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
       const by = cookie ? `a cookie of ${cookie.key}` : "no cookie";
       const label = () => `the thief refreshes${at} with ${by}: ${verdict}`;
       if (verdict === "two_holders") {
-        // The property is broken: a request from an exact copy of the profile must not make the service see two holders.
+        // The property is broken: the browser itself could have sent this request, so the service must not conclude that two parties hold
+        // the session.
         if (device !== undefined && device.key === thief.mark && cookie !== undefined)
           yield { label, world: undefined };
         continue;

@@ -9,7 +9,10 @@ type Search = Omit<Assumptions, keyof Rules>;
 
 const SMALL = { inFlight: 1, stale: 1, forgets: true } as const;
 
-/** The session is bound to the client's key from the start. Processes may have old copies of the file, and a thief has every token. */
+/**
+ * The session is bound to the client's key from the start. The client's processes may have old copies of its token file, and a thief has
+ * every token.
+ */
 export const CREATED_BOUND: Search = { ...SMALL, bound: "at creation", thief: true, inFlight: 2 };
 
 /** The session is bound to the client's key from the start, a thief has every token, and the store may fall back to earlier states. */
@@ -21,5 +24,5 @@ export const FIRST_PROOF: Search = { ...SMALL, bound: "by the first proof", thie
 /** The first request with a proof binds the session, and a thief may send it before the client does. */
 export const FIRST_PROOF_THIEF: Search = { ...SMALL, bound: "by the first proof", thief: true, stale: 0 };
 
-/** A thief may bind the session of a client that has no key. */
+/** The client has no key, so a thief may bind the client's session to the thief's own key. */
 export const NO_KEY_THIEF: Search = { ...SMALL, bound: "by the first proof", proves: false, thief: true, stale: 0 };

@@ -92,14 +92,18 @@ function mapped(world: World, { time, generation = (g) => g, nonce = (n) => n }:
   };
 }
 
-/** Returns the world after half of the reuse interval (R/2) has passed. The time of the creation and NEVER do not change. */
+/**
+ * Returns the world after half of the reuse interval (R/2) has passed. The time of the session's creation does not change, and neither does
+ * NEVER, which stands for the absence of a time.
+ */
 export function aged(world: World): World {
   return mapped(world, { time: (time) => (time > 0 || time <= CREATED ? time : later(storeMs(time), -HALF)) });
 }
 
 /**
- * Reduces a world. No rule distinguishes distances of more than four generations, or of more than two reuse intervals (2 R). Longer
- * distances are shortened to these, and nonces are renamed. With `forgets`, facts about a bound session that no rule uses are removed.
+ * Reduces a state ("world") to one that represents all states with the same future. No rule distinguishes distances of more than four
+ * generations, or of more than two reuse intervals (2 R). Longer distances are shortened to these, and nonces are renamed. With `forgets`,
+ * facts about a bound session that no rule uses are removed.
  */
 export function canonical(world: World, forgets: boolean): { readonly key: string; readonly world: World } {
   const plain = forgets ? plainest(world) : world;

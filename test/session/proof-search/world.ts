@@ -1,10 +1,10 @@
 /**
  * A model of one session whose client proves a key with each request. Searches look for a wrong logout, and for a thief that is served.
  *
- * Any number of processes share one file of tokens and the key. Each may present the token of the file, or one that was in the file at
- * any earlier time: the process read the file then, another was killed before it could write, or a backup was restored. A request may run
- * at any time and any number of times. Its response may be lost, or arrive at any later time and then overwrite the file, so the model
- * has no limit on the time in flight. With `failover` the store falls back to an earlier state, any number of times.
+ * Any number of processes share one file of tokens and the key. Each may present the token of the file, or one that was in the file at any
+ * earlier time: the process read the file then, another was killed before it could write, or a backup was restored. A request may run at
+ * any time and any number of times. Its response may be lost, or arrive at any later time and then overwrite the file, so the model has no
+ * limit on the time in flight. With `failover` the store falls back to an earlier state, any number of times.
  *
  * A thief comes at any time, and from then on has every token: those of the file, of all processes, of responses on their way, and those
  * that the service returned to it. It has a key, but not that of the client. It presents any token with its own proof or with none, and
@@ -13,7 +13,8 @@
  * The properties:
  * - Without a thief no request is refused, and the session does not end.
  * - A session that was created with its key has the same property even with a thief, which is never served and cannot end the session.
- * - After its client has bound the session by the first proof, the thief is not served, and cannot end the session by a later token.
+ * - Once the client has bound its session by the first proof, the thief is not served, and cannot end the session with a token that was
+ * issued after the binding.
  * - A thief that has bound the session first is detected by the next request of the client, which ends the session.
  */
 import {
@@ -114,7 +115,7 @@ type Ran =
     }
   | { readonly verdict: "refused" | "ended"; readonly outcome: string };
 
-/** Decides about a request as the stores do. */
+/** Decides about a request by the service's own rules, in the order in which the stores apply them: device binding, then rotation. */
 function run(
   world: World,
   token: Token,

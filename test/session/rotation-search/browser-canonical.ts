@@ -1,6 +1,7 @@
 /**
- * Reduces the states of the model in browser.ts, so that states with the same future become equal. R is the reuse interval. The rules
- * compare
+ * Reduces the states of the model in browser.ts, so that states with the same future become equal. R is the reuse interval. The stored
+ * state has three times: the current successor token (child) was created at `childMintedAt` and last returned at `childServedAt`; tokens of
+ * the current generation that were issued since `siblingsSince` count as used by the client. The rules compare
  * - the present time with `childMintedAt` and `childServedAt` (by R) and with `siblingsSince` (by 2 R);
  * - the issue time of a token with `childMintedAt` (by 2 R) and with `siblingsSince` (by order);
  * - generations by their distance, and nonces by equality.
@@ -23,7 +24,11 @@ export function freeNonce(world: World): string {
   return free;
 }
 
-/** Reduces a world. @param ordered whether it matters which of two tokens is newer */
+/**
+ * Reduces a state ("world") to one that represents all states with the same future.
+ *
+ * @param ordered whether it matters which of two tokens is newer
+ */
 export function canonical(world: World, time: Time, ordered = false): { readonly key: string; readonly world: World } {
   if (world.replica !== undefined) return renamed(closer(world, time));
   if (!ordered) return renamed(forgotten(world, time));
@@ -36,8 +41,8 @@ export function canonical(world: World, time: Time, ordered = false): { readonly
 }
 
 /**
- * Gives slightly different times to tokens that would otherwise become equal, so that their order is kept. The differences are too small
- * for any rule.
+ * The reduction may give several tokens the same issue time. This function makes these times slightly different, so that the order of the
+ * tokens is kept. The differences are too small to change the result of a rule.
  */
 function ranked(before: World, after: World): World {
   const looks = tokensOf(after).map(({ generation, issuedAt }) => `${generation}@${issuedAt}`);
@@ -170,8 +175,8 @@ function forgotten(world: World, time: Time): World {
 }
 
 /**
- * Shortens distances. With a replica, tokens are compared with both stored states. A distance of four generations or of two reuse intervals
- * (2 R) has the same effect as a longer one.
+ * Shortens the distances between generations and between times, for a store with a replica: tokens are then compared with the states of the
+ * master and of the replica. A distance of four generations or of two reuse intervals (2 R) has the same effect as a longer one.
  */
 function closer(world: World, time: Time): World {
   if (time.dense) throw new Error("failovers are searched on a grid");

@@ -3,9 +3,9 @@
  *
  * They present tokens one after the other in any order. Any two requests are more than the reuse interval (R) apart, and every response
  * arrives. (If the victim loses a response, it has its previous token again, and both may be served once more.) The victim presents the
- * newest token that it received. The thief does so as well, or with `hoards` presents any token that it ever had. The searches limit the
- * number of changes of hands: a change is a request that is served after one of the other holder. A second property holds for requests at
- * any times: no token two generations behind the confirmed one is served.
+ * newest token that it received. The thief does so as well, or with `hoards` presents any token that it ever had. The searches limit how
+ * often the served holder changes: a change is a request of one holder that is served after a request of the other holder was served. A
+ * second property holds for requests at any times: no token two generations behind the confirmed one is served.
  *
  * The search visits every state. Only the last generations and a few siblings can matter, so the thief forgets tokens that are more than
  * two generations behind, and keeps at most three.
@@ -39,7 +39,7 @@ export type TheftAssumptions = {
   readonly reuseIntervalMs: number;
   readonly hoards: boolean;
   /**
-   * Victim and thief hold the same token. This is how often the one whose requests succeed may change, from the victim to the thief or back.
+   * The greatest number of times that success may pass from one holder of the token to the other: from the victim to the thief, or back.
    * With "any" there is no limit, and two requests may follow each other within one reuse interval.
    */
   readonly allowed: number | "any";

@@ -24,8 +24,9 @@ export const tokensOf = ({ jar, requests, shared }: Pages): readonly Token[] => 
 ];
 
 /**
- * Reduces a world by the rules that browser-canonical.ts has for failovers. All generations shift together. Distances of four or more
- * generations become equal, and so do distances of two or more reuse intervals (2 R). After the logout all tokens become equal.
+ * Reduces a state ("world") in the way in which browser-canonical.ts reduces states with a failover. All generations shift together.
+ * Distances of four or more generations become equal, and so do distances of two or more reuse intervals (2 R). After the logout all tokens
+ * become equal.
  */
 export function canonical(full: Pages, { half }: Time): { readonly key: string; readonly world: Pages } {
   if (full.state === undefined) return signedOut(full);
@@ -67,7 +68,7 @@ function forgotten(world: Pages, state: RotationState, far: StoreMs): Pages {
   };
   const plain = mapped(world, (s) => s, known);
   const requests = plain.requests.map((r) => (r.response ? { ...r, token: r.response } : r));
-  // A process keeps a shared result only while a request with the token of this result is still possible.
+  // The reduced state keeps the result that a process shares only while a request with the token of that result is still possible.
   const mayCome = [
     plain.jar,
     ...requests.map(({ token, response }) => response ?? token),

@@ -46,7 +46,7 @@ function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause:
   return worst;
 }
 
-/** Returns the shortest pause, in ticks, with which the theft is always detected at the victim's next refresh. */
+/** Returns the shortest pause between two refreshes of the victim, in ticks, with which the second refresh always detects the theft. */
 export function line(rule: typeof decide, thief: Life["thief"], rhythm: number): number {
   let pause = 8 * TICKS;
   while (pause > 1 && worst(rule, thief, rhythm, pause - 1, 1) === 0) pause--;
@@ -54,7 +54,8 @@ export function line(rule: typeof decide, thief: Life["thief"], rhythm: number):
 }
 
 /**
- * Returns the pause that is always enough, in ticks: 2 R + m, where R is the reuse interval and m the first multiple of `rhythm` beyond it.
+ * Returns a pause between the victim's refreshes with which the theft is always detected, in ticks: 2 R + m, where R is the reuse interval
+ * and m the first multiple of `rhythm` beyond it.
  */
 export function promised(rhythm: number): number {
   return 2 * TICKS + rhythm * (Math.floor(TICKS / rhythm) + 1);

@@ -17,9 +17,10 @@ export type Life = {
   /** Returns the time to the thief's next request, in ms. */
   readonly rhythm: () => number;
   /**
-   * How the thief acts. `confirmed`: it presents the same token until the session is a generation ahead. `newest`: it presents the token
-   * of the last response. `watchful`: it takes a newer token when it sees that the victim has sent a request, and sends none until the
-   * victim may send the next. `punctual`: it sends one request for each refresh that it expects of the victim.
+   * How the thief acts. `confirmed`: it presents the same token until the victim has used the successor of that token, and then takes the
+   * newest token. `newest`: it presents the token of the last response. `watchful`: it takes a newer token when it sees that the victim has
+   * sent a request, and then sends no request until the victim may refresh again. `punctual`: it sends one request for each refresh that it
+   * expects of the victim.
    */
   readonly thief: "confirmed" | "newest" | "watchful" | "punctual";
   /** The shortest pause of the victim between two refreshes, in ms. A watchful thief knows nothing else of the victim. */
@@ -40,8 +41,8 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   }
   const stolen = childOf(state);
   let victim = present(stolen) ?? stolen;
-  // Watchful and punctual thieves present the stolen token at once, and begin with the successor token that they get. They send their next
-  // request only later.
+  // Watchful and punctual thieves present the stolen token at once, and begin with the successor token that they get. They wait for at
+  // least `quiet` before their next request.
   const waits = thief === "watchful" || thief === "punctual";
   let held = waits ? victim : stolen;
   let newest = victim;

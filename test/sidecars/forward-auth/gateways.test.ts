@@ -1,4 +1,4 @@
-/** The configurations of examples/forward-auth, in the gateways of Debian, between a client and an application. */
+/** The configurations of examples/forward-auth run in the gateways that Debian packages, between a client and an application. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createNetServer } from "node:net";

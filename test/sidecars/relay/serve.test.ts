@@ -53,7 +53,10 @@ function ask(session: ClientHttp2Session, token: string) {
   return stream;
 }
 
-/** Returns a watch that has received its first batch. It then accepts only the bytes of its HTTP/2 window until it is read. */
+/**
+ * Returns a watch that has received its first batch. Until the test reads from the watch again, the watch accepts only as many bytes as its
+ * HTTP/2 window allows.
+ */
 async function watch(url: string, windowBytes = 1_000_000) {
   const session = connect(url, { ca: pem.cert, settings: { initialWindowSize: windowBytes } });
   onTestFinished(() => session.destroy());

@@ -23,7 +23,7 @@ test("sessions of one process have different, random places in one list, and ids
   expect(sids.slice(0, 7).map(partitionOf)).toEqual(
     Array.from({ length: 7 }, (_, n) => partitionOf(plain.sessionId(`user-${n}`))),
   );
-  // The indices are random and not in order, so each eighth of the list has a share of them.
+  // The indices are not consecutive but spread at random, so each eighth of the list contains about an eighth of them.
   const shares = Map.groupBy(places, ({ index }) => Math.floor((index * 8) / LIST_SIZE));
   for (let eighth = 0; eighth < 8; eighth++) expect(shares.get(eighth)?.length).toBeGreaterThan(1_000);
 });

@@ -49,7 +49,8 @@ export function deviceKeysContract(context: () => Context): void {
   test("a session without claims and one with an authentication that begins with the bytes of a key stay apart", async () => {
     const { store, login } = context();
     const key = someKey();
-    // This key begins with the byte 1, as an authentication does in a record.
+    // The key begins with the byte 1. In the stored record of a session, the data of an authentication begin with the same byte, and the
+    // store must not confuse the two.
     const bytes = Uint8Array.from(key.bytes).fill(1, 0, 1);
     const { sid, first } = await login(subject());
     await store.registerKey(sid, first, { ...key, bytes });

@@ -114,7 +114,8 @@ export function dueRecordsContract(context: () => Context): void {
     const ended = await loginWith(store, subject());
     await store.end(ended.sid, "logout");
     await store.end(ended.sid, "logout", { ...ORIGIN, subject: user });
-    // There is no record: the call that ended the session had no origin, and the call with an origin ended nothing.
+    // No event is waiting to be written: the first call ended the session, but had no `origin` to record, and the second call had one, but
+    // ended nothing.
     expect(await dueOf(store, ended.sid)).toEqual([]);
   });
 

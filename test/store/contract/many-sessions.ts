@@ -135,7 +135,7 @@ export function manySessionsContract(context: () => Context): void {
     expect(new Set(own.map(({ event }) => `${event.subject} ${event.reason} ${event.admin}`))).toEqual(
       new Set([`${user} revoked_subject support`]),
     );
-    /** Writes the events of these sessions until no record is due any more. Returns the keys of the records. */
+    /** Writes the waiting events of these sessions to the log until none is left. Returns the keys under which the events were waiting. */
     const record = async (wanted: readonly SessionId[]) => {
       const recorded: string[] = [];
       for (let left = await due(wanted); left.length > 0; left = await due(wanted)) {

@@ -43,7 +43,7 @@ async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise
 
 const allow = (redis: RedisServer, words: readonly string[] = LINE) => redis.admin.call("ACL", "SETUSER", ...words);
 
-/** Calls every method once in each of its branches that write. */
+/** Calls every method of the store, once for each way in which the method may write to Redis. */
 async function everyVerb(store: SessionStore): Promise<void> {
   const hinted: string[] = [];
   const listening = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 /**
- * Event records after steps whose caller never learns the outcome, because replicas are suspended or replies are lost. The records are due,
- * and are written nevertheless.
+ * The events of steps whose caller never learns the outcome, because replicas are suspended or replies are lost. Nevertheless the store
+ * keeps these events until they have been written to the log.
  */
 import { expect, onTestFinished, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../../src/session/admin.ts";
@@ -92,7 +92,10 @@ const STEPS: readonly Step[] = [
   ],
 ];
 
-/** Waits until other instances have written all due events. Returns the log lines about them. */
+/**
+ * Waits until other instances have written all events that were waiting in the store to the log. Returns the name of the event in each log
+ * line.
+ */
 async function linesOfOthers(store: SessionStore, others: readonly Instance[], advance: (ms: number) => Promise<void>) {
   for (;;) {
     await advance(ROUND_MS);

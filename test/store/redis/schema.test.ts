@@ -25,7 +25,7 @@ const DAYS_32 = 32 * 86_400 * SECOND;
 const PATIENCE = 120 * SECOND;
 const MANY = 130;
 
-/** Returns the rows of a table of the page that begin with a name in backquotes. */
+/** Returns the rows of a table in docs/redis-schema.md that begin with a name in backquotes. */
 function rowsOf(heading: string): string[][] {
   const section = PAGE.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   const rows = section.split("\n").filter((line) => line.startsWith("| `"));
@@ -39,7 +39,7 @@ function rowsOf(heading: string): string[][] {
 
 const plain = (cell = "") => cell.replace(/^`(.*)`$/, "$1");
 
-/** Converts a key or field in the notation of the page to a regular expression: `{a7}` is any partition, `<…>` any text. */
+/** Converts a key or field in the notation of docs/redis-schema.md to a regular expression: `{a7}` is any partition, `<…>` any text. */
 function pattern(text: string): RegExp {
   const session = "[A-Za-z0-9_-]{23}";
   const parts = text.split(/(<[^>]+>|\{a7\})/).map((part) => {

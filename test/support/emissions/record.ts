@@ -128,7 +128,7 @@ function flush(): void {
   try {
     appendFileSync(file, lines);
   } catch {
-    // If a test uses up all file descriptors, the next flush writes the records.
+    // Writing fails while a test has used up all file descriptors. The lines are kept, and a later flush writes them.
     return;
   }
   lines = "";

@@ -83,8 +83,8 @@ export async function embeddedBackend(): Promise<Backend> {
     async endPart() {
       const dying = open();
       await dying.revocations(undefined);
-      // The operation that was stopped has not progressed between these two reads. The store of this instance therefore continues it in the
-      // next turn of the event loop.
+      // A store continues the operation of another instance if that operation has not progressed between two reads of the log. After this
+      // second read, the store therefore continues the stopped operation in the next turn of the event loop.
       await dying.revocations(undefined);
       await new Promise(setImmediate);
       await dying.close();

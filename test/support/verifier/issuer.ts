@@ -45,7 +45,10 @@ export async function startIssuer() {
   };
   const seen = {
     jwks: 0,
-    /** Counts turns in which a stream had nothing to send. When it grows, everything before has been sent. */
+    /**
+     * Counts how often a stream began to wait, because heartbeats are off or `maxBatches` is reached. It has then sent every batch that it
+     * may send.
+     */
     pauses: 0,
     introspections: [] as string[],
     cursors: [] as string[],

@@ -62,7 +62,7 @@ export const LANGUAGES: readonly Language[] = [
 
 export type Result = { readonly verdict: string; readonly claims?: unknown };
 
-/** Runs a file of vectors. Returns the verdicts in the order of its cases. */
+/** Runs a verifier on a file of test vectors. Returns the verdicts, in the order of the cases in the file. */
 export async function runVectors([program, ...args]: readonly [string, ...string[]], path: string): Promise<Result[]> {
   const output = await run(VERIFIERS, program, ...args, "vectors", path);
   return output

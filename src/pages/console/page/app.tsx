@@ -46,7 +46,7 @@ export function App() {
     return () => removeEventListener(SIGNED_OUT, onExpired);
   }, [onExpired]);
   useEffect(() => {
-    // While the page was hidden, another tab may have signed out, or the token may have lost a scope.
+    // When the page becomes visible, it asks again who is signed in: another tab may have signed out, or the token may have lost a scope.
     const look = () => {
       if (document.visibilityState !== "visible") return;
       whoAmI().then(

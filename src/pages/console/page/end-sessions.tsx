@@ -4,7 +4,7 @@ import { sessions as api } from "./api.ts";
 import { deviceOf, nameBeside } from "./format.ts";
 import { Beside, Confirm, Given } from "./parts.tsx";
 
-/** The sessions to end: one session, or all sessions of a user, some of which are displayed. */
+/** What is to be ended: the one session in `sessions`; or, with `all`, every session of a user. `sessions` then has those displayed. */
 export type Asked = { readonly all: boolean; readonly sessions: readonly Session[] };
 
 type Props = {

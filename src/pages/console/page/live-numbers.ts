@@ -60,7 +60,7 @@ export function latencyBetween(before: Live, after: Live): Latency | undefined {
   return { p50: quantile(buckets, count * 0.5), p99: quantile(buckets, count * 0.99) };
 }
 
-/** Returns the counts of refreshes by the upper bound of their bucket, in seconds. */
+/** Returns the histogram of the refreshes' durations: the count of each bucket, by its upper bound in seconds. */
 function bucketsOf(live: Live): Map<number, number> {
   const buckets = new Map<number, number>();
   for (const { metricName, labels, value } of valuesOf(live, "session_rpc_duration_seconds")) {

@@ -154,7 +154,7 @@ function Tile({ name, value, tone = "", children }: TileProps) {
   );
 }
 
-/** Draws the last two minutes as a line. The number beside it has the exact value. */
+/** Draws the values that a metric had in the last two minutes, as a line. The number beside the line is its exact value now. */
 function Spark({ values }: { readonly values: readonly number[] }) {
   const top = Math.max(...values, 0.001);
   const points = values

@@ -108,7 +108,7 @@ type ConfirmProps = {
   readonly children: ComponentChildren;
 };
 
-/** Asks for a confirmation before an action that cannot be undone. The browser keeps the focus inside, and Escape cancels. */
+/** Asks for a confirmation before an action that cannot be undone. The browser keeps the focus inside the dialog, and Escape cancels. */
 export function Confirm({ title, action, busy, error, onConfirm, onCancel, children }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);

@@ -7,7 +7,7 @@ import { addressOf } from "./search.tsx";
 
 type Props = {
   readonly sessions: readonly Session[];
-  /** Whether the sessions belong to several users. */
+  /** Whether a column shows the user of each session, because the sessions may belong to several users. */
   readonly withSubject: boolean;
   readonly mayEnd: boolean;
   readonly onEnd: (session: Session) => void;

@@ -48,8 +48,9 @@ if not sids then
   end
 end
 
--- The time of creation is later than that up to which all sessions have ended, even if the clock shows an earlier time. Otherwise the
--- session would count as ended. The newest time of creation is stored, so that the next logout of everyone includes this session.
+-- A session counts as ended if it was not created after the last logout of its subject and of everyone. So this session gets a later time
+-- of creation, even if the clock shows an earlier time. The newest time of creation is stored, so that the next logout of everyone includes
+-- this session.
 local created = math.max(now, ended + 1)
 if created > tonumber(found[1] or 0) then redis.call('SET', partition .. 'n', created) end
 

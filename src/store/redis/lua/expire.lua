@@ -42,7 +42,8 @@ local function look(entry, record)
   elseif created > ended_all and record and horizons and ends_with_subject(horizons, subject_of(record), sid, created) then
     least = now -- the session's subject may be about to be logged out
   elseif created <= ended_all and unsignalled then
-    -- The signal of the session may still have to be appended (signals.lua). It contains data of the record, which Redis drops later.
+    -- The session ended in a logout of everyone, and its signal may still have to be appended to the signal log (signals.lua). The record
+    -- is kept until then, because the signal contains data of it.
     least = now
     if record then
       local idle = select(11, struct.unpack(HEAD, record))

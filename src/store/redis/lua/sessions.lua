@@ -33,7 +33,7 @@ local function order_functions()
     redis.call('ZREM', order, chunk)
   end
 
-  -- Removes sessions from the order. Sessions that were created one after the other share chunks.
+  -- Removes sessions from the order of creation. A chunk that has several of these sessions is replaced only once.
   local function remove(order, entries)
     local gone = {}
     for _, entry in ipairs(entries) do gone[entry] = true end
@@ -121,8 +121,9 @@ local function append_to_log(partition, entries, now, marker_life)
   redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
 end
 
--- Appends to the signal log. `switch` is the value of {a7}g. Each of `ends` is { sid, reason, record or false, subject }; the subject is
--- used if there is no record.
+-- Appends the signals of ended sessions to the signal log. `switch` is the value of the key {a7}g (partition.lua): for how long signals are
+-- kept, and how many were ever appended. Each of `ends` is { sid, reason, record or false, subject }; the subject is used if there is no
+-- record.
 local function append_signals(partition, switch, ends, now)
   local MOST_SIGNALS = 16384 -- the most that a partition keeps; each takes some 150 bytes
   local log, keep, count = partition .. 'z', string.match(switch, '^(%d+) (%d+) ')

@@ -25,7 +25,7 @@ if number > before_number then at, sid = string.format('%.0f', number), ARGV[5] 
 delivered, dead = string.format('%.0f', delivered + ARGV[6]), string.format('%.0f', dead + ARGV[7])
 redis.call('HSET', readers, id, table.concat({ at, sid, delivered, dead }, ' '))
 
--- Signals are dropped only after every 32 signals, because this reads all cursors.
+-- Dropping signals requires reading the cursors of all subscriptions, so it is done only once in 32 signals.
 if math.floor(number / 32) == math.floor(before_number / 32) then return 'moved' end
 local least, fields = math.huge, redis.call('HRANDFIELD', readers, 1000, 'WITHVALUES')
 for k = 1, #fields, 2 do
