@@ -17,8 +17,18 @@ const LONG_FORMS =
 const SHARED = [
   ...[
     ...["api", "cli", "client", "config", "connect-opentelemetry", "gateway", "grpc-health", "grpc-reflection", "http"],
-    ...["listener", "mutation", "observability", "platform/files", "platform/net", "protoc-gen-http"],
-    ...["protoc-gen-openapi", "protoc-gen-rules", "session", "signals", "store", "tokens", "verifier"],
+    ...["listener", "mutation", "observability", "pages", "platform", "protoc-gen-http"],
+    ...[
+      "protoc-gen-openapi",
+      "protoc-gen-rules",
+      "recipes",
+      "session",
+      "sidecars",
+      "signals",
+      "store",
+      "tokens",
+      "verifier",
+    ],
     "browser/simulation",
   ].map((room) => `test/${room}/**/*.test.ts`),
   // This pattern leaves out overload.test.ts. In a process that is shared with other test files, its clients are too slow while busy
