@@ -75,7 +75,7 @@ export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent<StoreMs>
 /** A record of something that happened and has not been recorded as an event yet. */
 export type DueRecord = {
   readonly key: DueKey;
-  /** When the due record was written, or when an instance last began to record its event. */
+  /** When the record of the unrecorded event was written, or when an instance last began to write that event to the audit log. */
   readonly since: StoreMs;
   readonly event: SessionEvent<StoreMs>;
   readonly ids: Partial<Correlation>;

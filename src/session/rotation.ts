@@ -22,7 +22,7 @@ export type RotationState = {
   readonly generation: number;
   /** `n`: nonce of the confirmed token, the newest that its client has used; empty before the first use. */
   readonly nonce: string;
-  /** `f`: a token of the confirmed token's generation also counts as confirmed if it was issued at this time or later. */
+  /** `f` in docs/rotation.md: from this time of issue on, other tokens of the same generation count as used (confirmed), too. */
   readonly siblingsSince: StoreMs;
   /** `c`: nonce of the current child, the token that replaces the confirmed one. It has generation g + 1. */
   readonly childNonce: string;

@@ -16,7 +16,7 @@ const PRESENTATIONS = 9;
 
 type Theft = {
   readonly sid: SessionId;
-  /** The order of the holders, with one bit for each turn. */
+  /** Which of the two holders of the token presents it in each turn: one bit for each turn. */
   readonly order: number;
   readonly holds: [PresentedToken, PresentedToken];
   last: 0 | 1 | undefined;
