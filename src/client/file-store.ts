@@ -62,7 +62,7 @@ async function load(path: string): Promise<StoredTokens | undefined> {
 async function write(path: string, tokens: StoredTokens, replacing: string | undefined): Promise<void> {
   const temporary = await writeTemporary(path, tokens);
   try {
-    // The stored token is compared as late as possible, so that another process has hardly any time to replace the file before the rename.
+    // The stored token is compared last, so that another process has hardly any time to replace the file before the rename.
     const isCurrent = replacing === undefined || (await load(path))?.refreshToken === replacing;
     if (isCurrent) {
       await rename(temporary, path);
@@ -115,10 +115,7 @@ async function removeLeftovers(path: string): Promise<void> {
   }
 }
 
-/**
- * Returns the current time of the file system, in ms. The clock of this process is not used: if it were ahead of that of the file system,
- * files that other processes are just writing would seem old.
- */
+/** Returns the current time of the file system, in ms. By a clock that is ahead of it, files that others just write would seem old. */
 async function fileTime(path: string): Promise<number> {
   const probe = `${path}.${randomUUID()}.tmp`;
   const file = await open(probe, "wx", MODE);

@@ -58,7 +58,7 @@ async function presentTokens(deps: Deps, refused: string | undefined): Promise<s
   const { endpoints, now, keyOf } = deps;
   let presented: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    // The stored tokens are read again, because another process may have replaced them since this call got the token that was refused.
+    // The stored tokens are read again: another process may have replaced them since this call got the refused token.
     const stored = await loadTokens(deps);
     const fresh = freshToken(stored, now(), refused);
     if (fresh !== undefined) return fresh;
