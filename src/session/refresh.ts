@@ -133,7 +133,7 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // Of several parallel requests, only one gets a challenge: a browser makes a key for each, and may sign only six times in nine minutes.
+    // Only one of several parallel requests gets a challenge: a browser makes a key for each, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }

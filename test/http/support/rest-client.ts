@@ -42,7 +42,7 @@ export function encodeRequest(type: DescMessage, message: Message, route: Route,
 
 const jsonHeaders = { "content-type": "application/json" };
 
-/** By http.proto, everything except `[-_.~0-9a-zA-Z]` is escaped, and in variables of several segments also except `/`. */
+/** Escapes a value for a path as http.proto requires: all characters but `[-_.~0-9a-zA-Z]`, and but `/` in a variable of several segments. */
 function escapePath(text: string, multi: boolean): string {
   const escaped = (part: string) =>
     [...new TextEncoder().encode(part)]
