@@ -2,6 +2,7 @@
 import { type Command, CommanderError } from "commander";
 import { ConfigError, type Environment } from "../config/reader.ts";
 import { CommandError, type Context, EXIT, type ExitCode } from "./context.ts";
+import { escapeInvisible } from "./output/text.ts";
 import { createProgram } from "./program.ts";
 
 /** Runs a command of this process. @param args without the interpreter and the script */
@@ -28,7 +29,12 @@ export async function runCommandLine(
   });
 }
 
-export async function runCommand(args: readonly string[], context: Context): Promise<void> {
+export async function runCommand(args: readonly string[], given: Context): Promise<void> {
+  const context: Context = {
+    ...given,
+    print: (text) => given.print(escapeInvisible(text)),
+    note: (text) => given.note(escapeInvisible(text)),
+  };
   try {
     const program = createProgram(context);
     await program.parseAsync(protectDashedIds(args, program), { from: "user" });

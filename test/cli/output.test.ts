@@ -2,8 +2,9 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createProgress } from "../../src/cli/output/progress.ts";
-import { fields, printable, table } from "../../src/cli/output/text.ts";
+import { escapeInvisible, fields, printable, table } from "../../src/cli/output/text.ts";
 import { moment, relative, span } from "../../src/cli/output/times.ts";
+import { command, commandHere } from "./command.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -62,6 +63,28 @@ test("what controls a terminal, reorders or hides text is visible", () => {
   expect(printable("\u001b[31m\u007f\u200b\u2028\u2029\ud800é😀")).toBe(
     "\\u{1b}[31m\\u{7f}\\u{200b}\\u{2028}\\u{2029}\\u{d800}é😀",
   );
+});
+
+test("every line of a command shows what would control a terminal or turn its text around, but keeps colours", () => {
+  expect(escapeInvisible("\u001b[1mbold\u001b[0m\ta\nb\u001b]0;title\u0007\u202e\u2066\u200f\u{e0001}\u0085é😀")).toBe(
+    "\u001b[1mbold\u001b[0m\ta\nb\\u001b]0;title\\u0007\\u202e\\u2066\\u200f\\udb40\\udc01\\u0085é😀",
+  );
+});
+
+test("JSON shows direction marks by its own escapes, and means the same", async () => {
+  const claims = { sub: "al\u202eice\u2069", name: "a\u200fb" };
+  const segment = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const token = `${segment({ alg: "none" })}.${segment(claims)}.x`;
+  const { out, err } = await command(["token", "inspect", "--json"], { input: token });
+  expect(err).toBe("");
+  expect(out).toContain("al\\u202eice\\u2069");
+  expect(out).not.toMatch(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
+  expect(JSON.parse(out).claims).toEqual(claims);
+});
+
+test("the messages of errors show them, too", async () => {
+  const { err } = await commandHere(["no\u202ething"]);
+  expect(err).toContain("no\\u202ething");
 });
 
 describe("progress", () => {

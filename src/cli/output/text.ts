@@ -12,6 +12,21 @@ export function printable(text: string): string {
   );
 }
 
+/**
+ * Replaces the characters that a terminal obeys or hides by JSON's escapes: controls other than line breaks, tabs and colours, direction
+ * marks, and other format characters. The lines of every command pass through it, so a value that `printable` has missed is visible too,
+ * and JSON keeps its meaning, because such characters occur in its texts alone.
+ */
+export function escapeInvisible(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character begins the codes of colours, which are kept.
+  return text.replaceAll(/\x1b\[[\d;]*m|(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (found) =>
+    found.length > 1 && found.startsWith("\x1b") ? found : toEscapes(found),
+  );
+}
+
+const toEscapes = (text: string) =>
+  Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
+
 type Style = "bold" | "red" | "yellow" | "green";
 
 /** Colours a text on terminals only. util.styleText respects `NO_COLOR` and `FORCE_COLOR`. */
