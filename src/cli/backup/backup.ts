@@ -2,15 +2,15 @@
 import {
   chmodSync,
   closeSync,
-  constants,
-  copyFileSync,
   existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Config, readConfig } from "../../config/config.ts";
@@ -111,9 +111,8 @@ export async function copyStore(from: string, to: string): Promise<void> {
 /** Copies a file to a new file that only its owner can read, and flushes it to the disk. @throws CommandError */
 export function copyWhole(from: string, to: string): void {
   try {
-    copyFileSync(from, to, constants.COPYFILE_EXCL);
-    chmodSync(to, 0o600);
-    sync(to);
+    // A copy by the system would have the mode of the original until it is changed, so others could open it in the meantime.
+    writeFileSync(to, readFileSync(from), { flag: "wx", mode: 0o600, flush: true });
     sync(dirname(to));
   } catch (error) {
     throw new CommandError(`${from} cannot be copied: ${(error as Error).message}`);
