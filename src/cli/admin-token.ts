@@ -1,4 +1,4 @@
-/** Makes the entries of ADMIN_TOKENS_FILE. A token is printed once and stored nowhere. */
+/** Makes the entries of ADMIN_TOKENS_FILE. A token is printed once, or written to a file of its own, and stored nowhere else. */
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { errorCode } from "../platform/files/error-code.ts";
@@ -6,7 +6,7 @@ import { SCOPES } from "../session/admin-access.ts";
 import { AdminTokensFault, parseAdminEntries } from "../tokens/admin-entries.ts";
 import { type Context, EXIT_CODES, refusing, usageError } from "./context.ts";
 
-const HELP = `The token itself is printed once and stored nowhere; the entry holds its hash.
+const HELP = `The token itself is printed once, or written to --token-file, and stored nowhere else; the entry holds its hash.
 ${EXIT_CODES}`;
 
 export function addAdminTokenCommand(program: Command, context: Context): void {
@@ -33,6 +33,7 @@ export function addAdminTokenCommand(program: Command, context: Context): void {
   };
   add(new Command("create"))
     .description("make a random token, print it once, and print its entry")
+    .option("--token-file <path>", "write the token alone to this new file (0600), instead of printing it")
     .action((options) => makeEntry(context, { kind: "random" }, options));
   add(new Command("hash"))
     .description("print the entry of a token that you have: it is read from standard input")
@@ -43,18 +44,26 @@ export function addAdminTokenCommand(program: Command, context: Context): void {
     .action((options) => makeEntry(context, { kind: "certificate", name: options.certificate }, options));
 }
 
-type AdminTokenOptions = { readonly name: string; readonly scope: readonly string[]; readonly file?: string };
+type AdminTokenOptions = {
+  readonly name: string;
+  readonly scope: readonly string[];
+  readonly file?: string;
+  readonly tokenFile?: string;
+};
 
 /** The credential to make an entry for: a new token, a given one, or a certificate. */
 type MakeCredential = { readonly kind: "random" | "stdin" } | { readonly kind: "certificate"; readonly name: string };
 
-function makeEntry(context: Context, make: MakeCredential, { name, scope, file }: AdminTokenOptions): Promise<void> {
+function makeEntry(context: Context, make: MakeCredential, options: AdminTokenOptions): Promise<void> {
+  const { name, scope, file, tokenFile } = options;
   return refusing([AdminTokensFault], async () => {
     const { token, ...credential } = await makeCredential(make);
     const entry = { name, ...credential, scopes: scope };
     checkEntry(entry);
+    // The token comes first: an entry whose token was lost is useless, and a token without an entry is not accepted.
+    if (token !== undefined && tokenFile !== undefined) await writeToken(tokenFile, token);
     if (file !== undefined) await addEntry(file, entry);
-    if (token !== undefined) context.print(`token (printed once): ${token}`);
+    if (token !== undefined && tokenFile === undefined) context.print(`token (printed once): ${token}`);
     context.print(file === undefined ? `entry: ${JSON.stringify(entry)}` : `added ${name} to ${file}`);
   });
 }
@@ -87,6 +96,15 @@ async function makeCredential(make: MakeCredential): Promise<Credential> {
     case "certificate":
       return { certificate: make.name };
   }
+}
+
+/** Writes a token to a new file. @throws AdminTokensFault if the file exists, or cannot be written */
+async function writeToken(path: string, token: string): Promise<void> {
+  const { createFile } = await import("../platform/files/place.ts");
+  const isNew = await createFile(path, `${token}\n`).catch((error: unknown) => {
+    throw new AdminTokensFault(`${path}: cannot be written (${errorCode(error)})`);
+  });
+  if (!isNew) throw new AdminTokensFault(`${path}: exists already, and is not replaced`);
 }
 
 async function addEntry(path: string, entry: object): Promise<void> {

@@ -34,6 +34,22 @@ test("a token is printed once, and its entry holds only the hash", () => {
   expect(JSON.parse(entry)).toEqual({ name: "gateway", hash: sha256(token), scopes: ["watch", "introspect"] });
 });
 
+test("with --token-file the token is alone in a new file of its owner, and is not printed", async () => {
+  const tokenFile = join(file, "..", "gateway.token");
+  const umask = process.umask(0);
+  const made = adminToken(["create", ...WATCH, "--file", file, "--token-file", tokenFile]);
+  process.umask(umask);
+  expect(made).toEqual({ code: 0, out: `added gateway to ${file}\n`, err: "" });
+  expect(statSync(tokenFile).mode & 0o777).toBe(0o600);
+  const text = readFileSync(tokenFile, "utf8");
+  expect(text).toMatch(/^[\w-]{43}\n$/);
+  expect((await loadAdminAccess([], file)).byToken(text.trim())?.name).toBe("gateway");
+
+  const again = adminToken(["create", ...WATCH, "--file", file, "--token-file", tokenFile]);
+  expect([again.code, again.err]).toEqual([1, `${tokenFile}: exists already, and is not replaced\n`]);
+  expect([readFileSync(tokenFile, "utf8"), JSON.parse(readFileSync(file, "utf8")).admins.length]).toEqual([text, 1]);
+});
+
 test("entries are added to a file that the service takes", async () => {
   const [, token = ""] = /: (\S{43})\n/.exec(adminToken(["create", ...WATCH, "--file", file]).out) ?? [];
   const more = ["--name", "login", "--scope", "sessions:create", "--file", file];
