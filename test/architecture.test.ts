@@ -69,7 +69,7 @@ const WALLS: Record<string, readonly string[]> = {
   "protoc-gen-rules": ["api/rules", "gen/buf", "protoc-gen-http/options.ts"],
   "protoc-gen-openapi": ["connect-http-routes", "protoc-gen-http", "gen/google", "gen/buf"],
   verifier: ["gen", "platform/clock/after-reading.ts", "platform/clock/pause.ts", "platform/http2"],
-  sidecars: ["listener/listener.ts"],
+  sidecars: ["listener/listener.ts", "listener/hosts.ts"],
   "sidecars/relay": [
     ...["sidecars/serve-sidecar.ts", "api", "api/limits/rate-limit.ts", "gen/auth", "listener", "session"],
     ...["platform/clock", "platform/net/subnet.ts", "verifier/admin-client.ts", "verifier/freshness.ts"],
@@ -254,7 +254,7 @@ test("no source file is too long", () => {
 
 /**
  * Functions that may have more lines than the limit. `createRenewal` does all input and output of the browser kit: locks, messages,
- * requests and timers. Splitting it would add 250 compressed bytes to every page, whose limit is 3,300 (test/browser/size.test.ts).
+ * requests and timers. Splitting it would add 250 compressed bytes to every page, whose limit is 3,460 (test/browser/size.test.ts).
  */
 const LONG_FACTORIES = ["browser/renewal.ts: createRenewal"];
 

@@ -13,6 +13,10 @@ export function addForwardAuthCommand(program: Command, context: Context): void 
     .option("--audience <value...>", "the audience, or several (otherwise the issuer)")
     .option("--host <address>", "where to listen", "127.0.0.1")
     .option("--port <number>", "0: any that is free", "4181")
+    .option(
+      "--metrics-host <name...>",
+      "a public name under which /metrics is scraped, besides addresses and private names",
+    )
     .option("--cookie <name>", "a cookie with the access token, for requests without Authorization")
     .option("--origin <url...>", "where clients reach the gateway, for tokens that are bound to a key (DPoP)")
     .option("--device-bound", "accept only sessions that are bound to a device key")
@@ -35,6 +39,7 @@ type ForwardAuthOptions = ConnectionOptions & {
   readonly audience?: readonly string[];
   readonly host: string;
   readonly port: string;
+  readonly metricsHost?: readonly string[];
   readonly cookie?: string;
   readonly origin?: readonly string[];
   readonly deviceBound?: boolean;
@@ -73,6 +78,7 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
     const serving = serveForwardAuth(verifier, {
       host: options.host,
       port: parsePort(options.port),
+      metricsHosts: options.metricsHost,
       cookie: options.cookie,
       origins: options.origin?.map(parseOrigin),
       maxStalenessMs: MAX_STALENESS_MS,

@@ -11,6 +11,10 @@ export function addRelayCommand(program: Command, context: Context): void {
     .option("--watchers <path>", "a file with the tokens of watchers (otherwise ADMIN_TOKENS_FILE)")
     .option("--host <address>", "where to listen", "127.0.0.1")
     .option("--port <number>", "0: any that is free", "8082")
+    .option(
+      "--metrics-host <name...>",
+      "a public name under which /metrics is scraped, besides addresses and private names",
+    )
     .option("--tls-cert <path>", "PEM of the relay's own certificate, together with --tls-key")
     .option("--tls-key <path>", "PEM of its private key")
     .addHelpText(
@@ -30,6 +34,7 @@ type RelayOptions = ConnectionOptions & {
   readonly watchers?: string;
   readonly host: string;
   readonly port: string;
+  readonly metricsHost?: readonly string[];
   readonly tlsCert?: string;
   readonly tlsKey?: string;
 };
@@ -51,6 +56,7 @@ async function relay(context: Context, options: RelayOptions): Promise<void> {
       upstream,
       host: options.host,
       port,
+      metricsHosts: options.metricsHost,
       certificate: certificateOf(options, log),
       access,
       audit: (event, requester) => log({ ...event, ip: requester.address() }),

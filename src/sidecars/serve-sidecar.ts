@@ -1,4 +1,5 @@
 /** What every sidecar does beside its own requests: it serves pages for probes and metrics, and stops without losing a request. */
+import { acceptsHost, authorityOf } from "../listener/hosts.ts";
 import { type Handler, type Listener, respond } from "../listener/listener.ts";
 
 /** How long requests in flight may take when a sidecar stops, in ms. */
@@ -10,6 +11,8 @@ type Sidecar = {
   readonly isReady: () => boolean;
   /** Returns the metrics in the text format of Prometheus. */
   readonly exposition: () => string;
+  /** The names under which `/metrics` may be requested, besides IP addresses and private names. */
+  readonly metricsHosts: readonly string[];
   /** Handles all requests that are not for one of the pages. */
   readonly handler: Handler;
   /** Ends what the listener does not end, such as streams, before the listener closes. */
@@ -17,13 +20,23 @@ type Sidecar = {
 };
 
 /** Serves a sidecar. @returns the function that stops it */
-export function serveSidecar(listener: Listener, { isReady, exposition, handler, stop }: Sidecar): () => Promise<void> {
+export function serveSidecar(
+  listener: Listener,
+  { isReady, exposition, metricsHosts, handler, stop }: Sidecar,
+): () => Promise<void> {
   let closing = false;
+  const accepts = acceptsHost(metricsHosts);
   const metrics = { "content-type": "text/plain; version=0.0.4" };
   const pages = new Map<string, Handler>([
     ["/livez", (_, response) => respond(response, 200, {})],
     ["/readyz", (_, response) => respond(response, !closing && isReady() ? 200 : 503, {})],
-    ["/metrics", (_, response) => respond(response, 200, metrics, exposition())],
+    [
+      "/metrics",
+      (request, response) => {
+        if (accepts(authorityOf(request) ?? "localhost")) respond(response, 200, metrics, exposition());
+        else respond(response, 421, { "content-type": "text/plain" }, "--metrics-host must name this host\n");
+      },
+    ],
   ]);
   listener.serve((request, response) => (pages.get(request.url ?? "") ?? handler)(request, response));
   return async () => {

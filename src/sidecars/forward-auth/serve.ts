@@ -21,6 +21,7 @@ type Options = {
   readonly origins?: readonly string[] | undefined;
   /** If the data about ended sessions is older than this, in ms, `/readyz` responds 503. */
   readonly maxStalenessMs: number;
+  readonly metricsHosts?: readonly string[] | undefined;
   readonly onBug: (error: unknown) => void;
 };
 
@@ -31,7 +32,7 @@ type ForwardAuth = { readonly url: string; close(): Promise<void> };
 
 /** @throws Error if the port cannot be bound */
 export async function serveForwardAuth(verifier: Verifier, options: Options): Promise<ForwardAuth> {
-  const { host, port, maxStalenessMs, onBug } = options;
+  const { host, port, maxStalenessMs, metricsHosts = [], onBug } = options;
   const outcomes = new Outcomes();
   const check = createCheck(verifier, options);
   const byHttp = createHttpEndpoint(check, outcomes, onBug);
@@ -46,6 +47,7 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
   const close = serveSidecar(listener, {
     isReady: () => verifier.stalenessMs() <= maxStalenessMs,
     exposition: () => outcomes.exposition(verifier.stalenessMs()),
+    metricsHosts,
     handler: (request, response) => (isCheck(request.url) ? byHttp : byGrpc)(request, response),
   });
   return { url: listener.url, close };

@@ -32,7 +32,12 @@ type Deps = {
   readonly onBug: (error: unknown) => void;
 };
 
-type Place = { readonly host: string; readonly port: number; readonly tls?: Tls | undefined };
+type Place = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: Tls | undefined;
+  readonly metricsHosts?: readonly string[] | undefined;
+};
 
 export type Relay = { readonly url: string; close(): Promise<void> };
 
@@ -46,13 +51,14 @@ const MAX_REQUEST_BYTES = 16_384;
 const MAX_CONNECTIONS = 12_000;
 
 /** @throws Error if the port cannot be bound */
-export async function serveRelay(deps: Deps, { host, port, tls }: Place): Promise<ServedRelay> {
+export async function serveRelay(deps: Deps, { host, port, tls, metricsHosts = [] }: Place): Promise<ServedRelay> {
   const { feed, upstream, onBug } = deps;
   const limits = { maxConnections: MAX_CONNECTIONS, maxConnectionsPerAddress: MAX_CONNECTIONS };
   const listener = await openListener("relay", host, port, { limits, tls, onBug });
   const close = serveSidecar(listener, {
     isReady: () => upstream.ageMs() <= MAX_AGE_MS,
     exposition: () => exposition(feed.state()),
+    metricsHosts,
     handler: withNoStore(createRpc(deps)),
     stop: () => feed.close(),
   });

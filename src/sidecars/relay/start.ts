@@ -29,6 +29,7 @@ type Options = {
   readonly upstream: AdminClientOptions;
   readonly host: string;
   readonly port: number;
+  readonly metricsHosts?: readonly string[] | undefined;
   /** The relay's own certificate. Without one it serves unencrypted HTTP. */
   readonly certificate?: Certificate | undefined;
   /** The credentials of the watchers that are accepted. */
@@ -47,7 +48,7 @@ const FAILURES = { count: 1_000, windowMs: 60_000 };
 
 /** @throws Error if the port cannot be bound, or the certificate cannot be used */
 export async function startRelay(options: Options): Promise<Relay> {
-  const { host, port, certificate, access, instance, report, audit, onBug } = options;
+  const { host, port, metricsHosts, certificate, access, instance, report, audit, onBug } = options;
   const files = certificate && readCertificate(certificate);
   const ended = new AbortController();
   const { signal } = ended;
@@ -65,7 +66,7 @@ export async function startRelay(options: Options): Promise<Relay> {
   try {
     const relay = await serveRelay(
       { feed, upstream, access, audit, failureLimit, onBug },
-      { host, port, tls: files?.current },
+      { host, port, tls: files?.current, metricsHosts },
     );
     const stopFollowing = files?.follow({
       onChange(tls) {

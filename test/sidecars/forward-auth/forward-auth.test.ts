@@ -18,7 +18,15 @@ import { type ForwardAuth, launchForwardAuth, startForwardAuth } from "./command
 
 const ISSUER = "https://app.example.com";
 
-const OPTIONS = ["--cookie", "access_token", "--origin", "https://Other.example:443", ISSUER];
+const OPTIONS = [
+  "--metrics-host",
+  "metrics.corp.com",
+  "--cookie",
+  "access_token",
+  "--origin",
+  "https://Other.example:443",
+  ISSUER,
+];
 
 let service: Service;
 let forwardAuth: ForwardAuth;
@@ -141,6 +149,18 @@ describe("over HTTP", () => {
     const { body } = await request(forwardAuth.url, { path: "/metrics" });
     expect(body).toMatch(/^forward_auth_checks_total\{outcome="absent"\} [1-9]/m);
     expect(body).toMatch(/^forward_auth_staleness_seconds \d/m);
+  });
+
+  test("its metrics are not for a page whose name resolves to it (DNS rebinding), its probes and checks are", async () => {
+    const as = async (path: string, host: string) => {
+      const { status, body } = await request(forwardAuth.url, { path, headers: { host } });
+      return [status, body.includes("forward_auth")];
+    };
+    expect(await as("/metrics", "attacker.example.com")).toEqual([421, false]);
+    expect(await as("/metrics", "forward-auth.monitoring.svc:4181")).toEqual([200, true]);
+    expect(await as("/metrics", "metrics.corp.com")).toEqual([200, true]);
+    expect(await as("/livez", "attacker.example.com")).toEqual([200, false]);
+    expect(await as("/check", "shop.attacker.com")).toEqual([401, false]);
   });
 });
 

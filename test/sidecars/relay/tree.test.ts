@@ -95,6 +95,8 @@ test("a logout is refused behind three levels, and other sessions stay", async (
   expect(await verdictOf(other.accessToken)).toBe("ok");
   const metrics = await fetch(`${middle.url}/metrics`).then((response) => response.text());
   expect(metrics).toMatch(/^relay_watchers 1$/m);
+  const rebound = await request(middle.url, { path: "/metrics", headers: { host: "attacker.example.com" } });
+  expect([rebound.status, rebound.body]).toEqual([421, "--metrics-host must name this host\n"]);
   expect(metrics).toMatch(/^relay_staleness_seconds [\d.e-]+$/m);
 });
 
