@@ -3,6 +3,9 @@
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
 
+// Node opens its inspector on this signal, and whoever reaches the inspector's port then runs code in this process.
+process.on("SIGUSR1", () => {});
+
 // The cache is not in the shared temporary directory, where another user could have placed code that this process would run.
 enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url)));
 

@@ -3,6 +3,9 @@
 import { parseArguments, USAGE, wantsSmallHeap } from "./arguments.ts";
 import { restartWithSmallHeap } from "./small-heap.ts";
 
+// Node opens its inspector on this signal, and whoever reaches the inspector's port then runs code in this process.
+process.on("SIGUSR1", () => {});
+
 async function run(args: readonly string[]): Promise<void> {
   if (args.length === 0 || args.includes("--help")) {
     process.stdout.write(USAGE);
