@@ -14,8 +14,10 @@ const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 /**
  * Keeps the tokens in a file, whose directory must exist; a symbolic link is followed. The file is replaced by a rename, so that other
  * processes never read a part of it.
+ * @throws TypeError if the path is missing
  */
 export function createFileStore(link: string): TokenStore {
+  if (typeof link !== "string" || link === "") throw new TypeError("createFileStore needs the path of a file");
   return {
     load: () => load(link),
     async save(tokens, replacing) {

@@ -42,8 +42,12 @@ export type TokenSession = {
 
 const REQUEST_TIMEOUT_MS = 4_000;
 
-/** Creates the session of a client that keeps its own tokens. docs/clients.md has the rules. */
+/**
+ * Creates the session of a client that keeps its own tokens. docs/clients.md has the rules.
+ * @throws TypeError if `service`, `clientId` or `store` is missing or of the wrong type
+ */
 export function createTokenSession(options: TokenSessionOptions): TokenSession {
+  checkOptions(options);
   const { store, requestTimeoutMs = REQUEST_TIMEOUT_MS, fetch = globalThis.fetch, now = Date.now } = options;
   const { service, clientId, origins = [new URL(service).origin], dpop = false } = options;
   const proofs = createProofs({ now });
@@ -100,6 +104,15 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
         await store.clear();
       }),
   };
+}
+
+function checkOptions({ service, clientId, store }: Partial<TokenSessionOptions> = {}): void {
+  const isUrl = typeof service === "string" && URL.canParse(service) && /^https?:$/.test(new URL(service).protocol);
+  if (!isUrl) throw new TypeError("createTokenSession: service must be an http:// or https:// URL");
+  if (typeof clientId !== "string" || clientId === "")
+    throw new TypeError("createTokenSession: clientId must be a text that is not empty");
+  if (typeof store?.load !== "function" || typeof store.save !== "function" || typeof store.clear !== "function")
+    throw new TypeError("createTokenSession: store must have load, save and clear, as createFileStore makes it");
 }
 
 /** Returns the function that finds the key. A key in a keychain is used for every session; a stored key is imported once. */

@@ -35,7 +35,7 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
-  const tables = [...options.tables];
+  const tables = tablesOf(options);
   const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
   const recorded = recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes });
   const endpoints = createEndpoints(recorded, { ...options, tables });
@@ -148,8 +148,17 @@ async function serveStream<Source>(
   }
 }
 
+/** @throws TypeError if there are none, as when a generated module does not export what is imported from it */
+function tablesOf<Source>({ tables }: Partial<HandlerOptions<Source>> = {}): readonly RouteTable[] {
+  if (typeof tables?.[Symbol.iterator] === "function") return [...tables];
+  throw new TypeError("tables must be a list of route tables, such as [LibraryServiceRoutes]");
+}
+
 function implementationOf<Source>(options: HandlerOptions<Source>, tables: readonly RouteTable[]) {
-  if (options.transport === undefined) return options.routes;
+  if (options.transport === undefined) {
+    if (typeof options.routes !== "function") throw new TypeError("routes must be a function, or a transport be given");
+    return options.routes;
+  }
   return forwardTo(options.transport, new Set(tables.map(({ service }) => service)), options.forward);
 }
 

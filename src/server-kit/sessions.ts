@@ -85,6 +85,7 @@ const UNAVAILABLE: User = { state: "unavailable" };
 
 /**
  * Creates the session kit of a server. Create one for each process.
+ * @throws TypeError if `service` or `verifier` is missing or of the wrong type
  * @example
  * ```ts
  * const sessions = createServerSessions({ service: "http://127.0.0.1:8080", verifier });
@@ -92,6 +93,7 @@ const UNAVAILABLE: User = { state: "unavailable" };
  * ```
  */
 export function createServerSessions(options: ServerSessionsOptions): ServerSessions {
+  checkOptions(options);
   const { verifier, accessCookie = "access_token", refreshCookie = "refresh_token" } = options;
   const { minValidityMs = 10_000, clock = Date.now } = options;
   const deps = {
@@ -158,6 +160,14 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       return result?.response.ok ? outcome(request, ENDED, result.response.headers) : outcome(request, UNAVAILABLE);
     },
   };
+}
+
+/** Throws for what would otherwise be `unavailable` at each request, such as a variable of the environment that is not set. */
+function checkOptions({ service, verifier }: Partial<ServerSessionsOptions> = {}): void {
+  const isUrl = typeof service === "string" && URL.canParse(service) && /^https?:$/.test(new URL(service).protocol);
+  if (!isUrl) throw new TypeError("createServerSessions: service must be an http:// or https:// URL");
+  if (typeof verifier?.verify !== "function")
+    throw new TypeError("createServerSessions: verifier must be a verifier, as createVerifier makes it");
 }
 
 /**

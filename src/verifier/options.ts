@@ -1,5 +1,6 @@
 import type { SecureClientSessionOptions } from "node:http2";
 import type { Interceptor, Transport } from "@connectrpc/connect";
+import { checkOptions } from "./option-checks.ts";
 import type { Report } from "./report.ts";
 
 export type VerifierOptions = {
@@ -70,6 +71,7 @@ export type Settings = Required<Pick<VerifierOptions, "issuer" | "jwksUrl" | "mo
 
 /** Applies the defaults. @throws TypeError, RangeError */
 export function resolveOptions(options: VerifierOptions): Settings {
+  checkOptions(options);
   const {
     issuer,
     adminUrl,
@@ -79,10 +81,8 @@ export function resolveOptions(options: VerifierOptions): Settings {
     pollIntervalMs,
     cacheSize = 10_000,
   } = options;
-  const jwksUrl = options.jwksUrl ?? (adminUrl && new URL("/.well-known/jwks.json", adminUrl).href);
+  const jwksUrl = options.jwksUrl ?? new URL("/.well-known/jwks.json", adminUrl).href;
   const audiences = new Set([options.audience].flat());
-  if (jwksUrl === undefined) throw new TypeError("createVerifier needs adminUrl or jwksUrl");
-  if (audiences.size === 0) throw new TypeError("createVerifier needs an audience");
   if (!(maxStalenessMs >= 0)) throw new RangeError("createVerifier: maxStalenessMs must be a number, at least 0");
   if (pollIntervalMs !== undefined && !(pollIntervalMs >= 0 && pollIntervalMs <= maxStalenessMs)) {
     throw new RangeError("createVerifier: pollIntervalMs must be a number from 0 to maxStalenessMs");

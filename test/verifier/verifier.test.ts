@@ -70,7 +70,11 @@ describe("a misconfigured verifier", () => {
       { jwksUrl: "http://127.0.0.1:1", maxStalenessMs: Number.NaN },
       /maxStalenessMs must be/,
     ],
-    ["without an audience", { jwksUrl: "http://127.0.0.1:1", audience: [] }, /needs an audience/],
+    [
+      "without an audience",
+      { jwksUrl: "http://127.0.0.1:1", audience: [] },
+      /audience must be a text, or a list of texts/,
+    ],
   ] as const)("%s", (_, options, fault) => {
     expect(() => createVerifier({ issuer: ISSUER, audience: AUDIENCE, ...options })).toThrow(fault);
   });

@@ -3,6 +3,7 @@ package verifier
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -55,19 +56,33 @@ func TestMiddleware(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for what, options := range map[string]Options{
-		"without an address":        {Audience: []string{"a"}},
-		"without an audience":       {JWKSURL: "http://127.0.0.1:1"},
-		"without an admin token":    {Audience: []string{"a"}, AdminURL: "http://127.0.0.1:1"},
-		"a policy and no feed":      {Audience: []string{"a"}, JWKSURL: "http://127.0.0.1:1", Policy: Introspect},
-		"an unknown policy":         {Audience: []string{"a"}, AdminURL: "http://a", AdminToken: func() string { return "" }, Policy: "x"},
-		"a cache of one token":      {Audience: []string{"a"}, JWKSURL: "http://127.0.0.1:1", CacheSize: 1},
-		"an address that is none":   {Audience: []string{"a"}, JWKSURL: "127.0.0.1:1"},
-		"an admin API that is none": {Audience: []string{"a"}, AdminURL: "ftp://a", AdminToken: func() string { return "" }},
+	token := func() string { return "" }
+	right := Options{Issuer: "https://a", Audience: []string{"a"}, JWKSURL: "http://127.0.0.1:1"}
+	for what, change := range map[string]func(*Options){
+		"Issuer":                         func(o *Options) { o.Issuer = "" },
+		"needs AdminURL":                 func(o *Options) { o.JWKSURL = "" },
+		"needs an Audience":              func(o *Options) { o.Audience = nil },
+		"an Audience is empty":           func(o *Options) { o.Audience = []string{"a", " "} },
+		"AdminURL needs AdminToken":      func(o *Options) { o.AdminURL = "http://127.0.0.1:1" },
+		"a Policy needs AdminURL":        func(o *Options) { o.Policy = Introspect },
+		"Policy must be":                 func(o *Options) { o.AdminURL, o.AdminToken, o.Policy = "http://a", token, "x" },
+		"CacheSize must be":              func(o *Options) { o.CacheSize = 1 },
+		"must be http:// or https://":    func(o *Options) { o.JWKSURL = "keys" },
+		"AdminURL and JWKSURL must be h": func(o *Options) { o.AdminURL, o.AdminToken = "ftp://a", token },
 	} {
-		if v, err := New(options); err == nil {
+		options := right
+		change(&options)
+		v, err := New(options)
+		if err == nil {
 			v.Close()
-			t.Errorf("%s: no error", what)
+		}
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
+	v, err := New(right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -70,8 +71,16 @@ func resolve(o Options) (*settings, error) {
 	if o.AdminURL == "" && o.JWKSURL == "" {
 		return nil, errors.New("verifier: New needs AdminURL or JWKSURL")
 	}
+	if strings.TrimSpace(o.Issuer) == "" {
+		return nil, errors.New("verifier: New needs an Issuer: it is empty")
+	}
 	if len(o.Audience) == 0 {
 		return nil, errors.New("verifier: New needs an Audience")
+	}
+	for _, audience := range o.Audience {
+		if strings.TrimSpace(audience) == "" {
+			return nil, errors.New("verifier: an Audience is empty")
+		}
 	}
 	if o.AdminURL == "" && o.Policy != "" {
 		return nil, errors.New("verifier: a Policy needs AdminURL")

@@ -59,9 +59,16 @@ def resolve_options(
     monotonic_ms: Callable[[], float] | None = None,
 ) -> Settings:
     """Applies the defaults. Raises ValueError for options that cannot work."""
-    audiences = frozenset([audience] if isinstance(audience, str) else audience)
+    _require_text("issuer", issuer)
+    # The type allows no None, but a variable of the environment that is not set is one.
+    listed = [audience] if audience is None or isinstance(audience, str) else list(audience)
+    for each in listed:
+        _require_text("audience", each)
+    audiences = frozenset(listed)
     if not audiences:
         raise ValueError("Verifier needs an audience")
+    if isinstance(admin_token, str):
+        _require_text("admin_token", admin_token)
     if admin_url is None and jwks_url is None:
         raise ValueError("Verifier needs admin_url or jwks_url")
     if admin_url is None and policy is not None:
@@ -96,6 +103,13 @@ def resolve_options(
         clock_ms=clock_ms or (lambda: time.time_ns() / 1e6),
         monotonic_ms=monotonic_ms or (lambda: time.monotonic_ns() / 1e6),
     )
+
+
+def _require_text(name: str, value: object) -> None:
+    """The message does not contain the value, because it may be a secret in the wrong place."""
+    if not isinstance(value, str) or value.strip() == "":
+        given = "empty" if isinstance(value, str) else f"a {type(value).__name__}"
+        raise ValueError(f"Verifier: {name} must be a text that is not empty, and is {given}")
 
 
 def _safe(report: Report | None) -> Report:

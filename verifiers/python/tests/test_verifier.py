@@ -62,6 +62,12 @@ class OptionsTest(unittest.TestCase):
             {"max_staleness_ms": float("nan")},
             {"max_staleness_ms": -1},
             {"jwks_url": "127.0.0.1:1"},
+            {"issuer": ""},
+            {"issuer": None},
+            {"audience": ""},
+            {"audience": None},
+            {"audience": ["a", " "]},
+            {"admin_url": "http://127.0.0.1:1", "admin_token": ""},
         ):
             with self.subTest(changes), self.assertRaises(ValueError):
                 Verifier(**{**OFFLINE, **changes})  # type: ignore[arg-type]
