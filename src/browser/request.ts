@@ -1,5 +1,5 @@
 /** Sends the two requests of the kit, and interprets their responses. Only `E001_AUTH_FAILURE` means that a session has ended. */
-import { deadline, type Realm } from "./realm.ts";
+import { deadline, type Realm, warn } from "./realm.ts";
 
 /** The time limit of a request, in ms. The service responds much faster, but a proxy that holds a response back must not block the page. */
 const TIMEOUT_MS = 15_000;
@@ -13,6 +13,8 @@ export type Outcome = {
   /** The wait that the service requires; 0 if it named none. */
   readonly retryAfterMs?: number;
 };
+
+const SERVER_ERROR = 500;
 
 type Body = { readonly data?: { readonly accessToken?: string }; readonly error?: { readonly code?: string } };
 
@@ -30,6 +32,8 @@ export async function send(
       method,
       headers,
       credentials: "include",
+      // A proof or a token must not reach the target of a redirect.
+      redirect: "error",
       // The rotation or the logout is completed even if the page closes in the meantime.
       keepalive: true,
       signal: over.signal,
@@ -38,6 +42,8 @@ export async function send(
     const body = (await response.json().catch(() => {})) as Body | undefined;
     if (body?.data) return body.data;
     if (body?.error?.code === "E001_AUTH_FAILURE") return { ended: true };
+    // An outage passes, but other pages in place of the service stay: a wrong path, a proxy without a rule, the fallback of an application.
+    if (!body?.error && response.status < SERVER_ERROR) warn(realm, `no service at ${url}`);
     const after = response.headers.get("retry-after") as never;
     // `Retry-After` is a number of seconds or a date.
     const ms = after * 1000 || Date.parse(after) - realm.Date.now() || 0;

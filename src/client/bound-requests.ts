@@ -17,10 +17,16 @@ type Call = {
 
 const SCHEME = /^(?:Bearer|DPoP) /;
 
-/** Returns a `fetch` that adds proofs. @param send sends a request with the header `Authorization: Bearer …` */
+/**
+ * Returns a `fetch` that adds proofs. A proof is valid for one URL (RFC 9449 section 4.2), and `fetch` would send it to the target of a
+ * redirect, even to another origin. So a request with a proof follows no redirect: its response is the redirect.
+ *
+ * @param send sends a request with the header `Authorization: Bearer …`
+ */
 export function boundFetch(deps: Deps, send: (request: Request) => Promise<Response>) {
-  return async (request: Request): Promise<Response> => {
-    if (!(await prove(deps, request.method, request.url, request.headers))) return send(request);
+  return async (given: Request): Promise<Response> => {
+    if (!(await prove(deps, given.method, given.url, given.headers))) return send(given);
+    const request = given.redirect === "follow" ? new Request(given, { redirect: "manual" }) : given;
     // A body can be read only once, so a request with a body is repeated by the caller of this function.
     const again = request.body === null ? request.clone() : undefined;
     const response = await send(request);

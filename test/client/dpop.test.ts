@@ -1,10 +1,13 @@
 /** The client library with a key (DPoP) against the real service: clocks, nonces, `fetch`, Connect, other processes, an attacker. */
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import {
@@ -22,6 +25,7 @@ import { admin, bearer, logIn, openAdmin } from "../support/sessions.ts";
 const directory = mkdtempSync(join(tmpdir(), "client-dpop-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
 const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 
 describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
@@ -64,6 +68,29 @@ describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
     expect((await createTokenSession(optionsFor(path)).accessToken().catch(String)) as string).toContain(
       "SessionEnded",
     );
+  });
+
+  test("a proof goes to its own URL alone: a redirect is the response", async () => {
+    const received: string[] = [];
+    const other = createServer((request, response) => {
+      received.push(request.url ?? "");
+      response.end();
+    });
+    const redirecting = createServer((_, response) => {
+      response.writeHead(307, { location: `http://127.0.0.1:${portOf(other)}/elsewhere` }).end();
+    });
+    for (const server of [other, redirecting]) await once(server.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => {
+      for (const server of [other, redirecting]) server.close();
+    });
+    const origin = `http://127.0.0.1:${portOf(redirecting)}`;
+    const { session } = await signedIn({ origins: [origin] });
+    const response = await session.fetch(`${origin}/orders`);
+    expect([response.status, response.headers.get("location"), received]).toEqual([
+      307,
+      `http://127.0.0.1:${portOf(other)}/elsewhere`,
+      [],
+    ]);
   });
 
   test("calls of Connect carry a proof each", async () => {

@@ -81,7 +81,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
     /** Registers the key of this browser for a session, unless another key is registered already. */
     async register(sid: string, offered: string): Promise<void> {
       await new Promise<void>((resolve) => realm.setTimeout(resolve, HEAD_START_MS));
-      const init = { keepalive: true, signal: AbortSignal.timeout(TIMEOUT_MS) };
+      const init = { keepalive: true, redirect: "error" as const, signal: AbortSignal.timeout(TIMEOUT_MS) };
       // This request has no proof. The response contains a challenge only if the session has a key.
       const probe = await post("/refresh", init);
       if (!probe.ok && !(await keys.all()).some((record) => record.sid === sid)) return;

@@ -31,7 +31,10 @@ export interface RestTransportOptions {
 
 type AnyRequest = { readonly header: Headers; readonly signal: AbortSignal };
 
-/** Creates a Connect transport over the JSON routes of services, for `createClient`, with interceptors and call options. */
+/**
+ * Creates a Connect transport over the JSON routes of services, for `createClient`, with interceptors and call options. No redirect is
+ * followed: it is an error of the call.
+ */
 export function createRestTransport(tables: Iterable<RouteTable>, options: RestTransportOptions): Transport {
   const { registry } = options;
   const base = baseOf(options);
@@ -114,7 +117,9 @@ async function send(
   headers.set("accept", raw ? "*/*" : accept);
   if (encoded.contentType !== undefined) headers.set("content-type", encoded.contentType);
   const streams = body instanceof ReadableStream ? { duplex: "half" as const } : {};
-  const init = { method: encoded.method, headers, signal, ...(body !== undefined && { body }), ...streams };
+  // `fetch` would send the headers of the request, and so its credentials, to the target of a redirect, even at another origin.
+  const redirect = "manual" as const;
+  const init = { method: encoded.method, headers, redirect, signal, ...(body !== undefined && { body }), ...streams };
   let response: Response;
   try {
     response = await (options.fetch ?? globalThis.fetch)(baseOf(options) + encoded.target, init);

@@ -60,6 +60,16 @@ describe("a REST client", () => {
     expect(seen).toEqual(["yes", "t"]);
   });
 
+  test("sends its credentials to no target of a redirect", async () => {
+    const redirects: unknown[] = [];
+    const redirecting: typeof fetch = async (_, init) => {
+      redirects.push(init?.redirect);
+      return new Response(null, { status: 307, headers: { location: "https://other.example/" } });
+    };
+    const { code } = await errorOf(relay({ fetch: redirecting }).get({ name: "a" }));
+    expect([code, redirects]).toEqual([Code.Unknown, ["manual"]]);
+  });
+
   test("is the same from descriptors at run time", async () => {
     const client = createRestClient(createRoutes(RelayService), { baseUrl: `${listener.origin}/` });
     expect((await client.get({ name: "a" })).name).toBe("a");
