@@ -31,6 +31,9 @@ export type Realm = Partial<Target> & {
   /** The wall clock counts the time in which the device sleeps, but may be wrong and may step. */
   readonly Date: { now(): number };
   readonly Math: { random(): number };
+  readonly console?: { warn(...texts: readonly unknown[]): void };
+  /** Whether the page has been loaded over https, or from this machine. */
+  readonly isSecureContext?: boolean;
   readonly document?: { readonly visibilityState: string; readonly cookie: string };
   readonly location?: { readonly origin: string };
   readonly navigator?: {
@@ -40,6 +43,17 @@ export type Realm = Partial<Target> & {
   };
   readonly BroadcastChannel?: new (name: string) => ChannelLike;
 };
+
+const warned = new Set<string>();
+
+/**
+ * Writes a text to the console, once for a page: a fault of the configuration would otherwise look like a sign-out or an outage.
+ * docs/browser.md#console explains the texts.
+ */
+export function warn(realm: Realm, text: string): void {
+  if (!warned.has(text)) realm.console?.warn("session:", text);
+  warned.add(text);
+}
 
 /** Rejects when `signal` is aborted, so that a caller which gives up need not wait. */
 export const abortable = <T>(signal: AbortSignal, promise: Promise<T>): Promise<T> =>

@@ -5,7 +5,7 @@
 import { bearer } from "./authorized-calls.ts";
 import { SessionError } from "./errors.ts";
 import { BEGINNING, begin, doubt, end, fail, hearEnd, type Known, look as lookAt, receive, take } from "./machine.ts";
-import { hintOf, onWake, type Realm, sleep } from "./realm.ts";
+import { hintOf, onWake, type Realm, sleep, warn } from "./realm.ts";
 import { type Outcome, send } from "./request.ts";
 import type { Display } from "./snapshot.ts";
 import { exclusively, messageOf, openChannel, type Receivers, type TabMessage, type TokenMessage } from "./tabs.ts";
@@ -95,8 +95,11 @@ export function createRenewal(
   /** Reads the hint cookie, which other pages may have changed. Returns whether nobody is signed in. */
   function look(): boolean {
     const nobody = hint() === "";
-    if (nobody) over();
-    else learn(lookAt(known, hint()));
+    if (nobody) {
+      // In production, which uses https, this is every visitor who is not signed in.
+      if (baseUrl[4] === ":") warn(realm, `no cookie ${hintCookie}`);
+      over();
+    } else learn(lookAt(known, hint()));
     return nobody;
   }
 
@@ -133,8 +136,10 @@ export function createRenewal(
     if (received) {
       learn(receive(known, received));
       if (known.token === received) say(messageOf(received, realm));
-    } else if (outcome.ended) over();
-    else {
+    } else if (outcome.ended) {
+      if (realm.isSecureContext === false) warn(realm, "http drops Secure cookies");
+      over();
+    } else {
       // A random time is added to the time that the service requires, so that clients do not come back all at once.
       const waitMs = maxBackoffMs(known.failures) * realm.Math.random() + (outcome.retryAfterMs ?? 0);
       learn(fail(known, waitMs));

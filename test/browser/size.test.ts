@@ -17,9 +17,9 @@ async function bundledBytes(entry: string): Promise<number> {
 }
 
 // The limit of `index.ts` was 3,000 bytes before the option `initial` was added. This option saves a refresh at each page load, which is
-// worth the additional bytes.
+// worth the additional bytes. The console's warnings about configurations that look like a sign-out or an outage cost 150 more.
 test.each([
-  ["index.ts", 3_300],
+  ["index.ts", 3_460],
   ["react.ts", 500],
   ["device/index.ts", 1_800],
 ])("%s stays within %d bytes", async (entry, maxBytes) => {
