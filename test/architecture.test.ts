@@ -20,7 +20,7 @@ const WALLS: Record<string, readonly string[]> = {
   "platform/http2": ["platform/clock/after-reading.ts"],
   signals: ["session"],
   "signals/status-list": ["session", "listener/exchange.ts"],
-  tokens: ["session", "platform/files", "verifier/known-signatures.ts", "verifier/dpop"],
+  tokens: ["session", "platform/files", "verifier/known-signatures.ts", "verifier/public-key.ts", "verifier/dpop"],
   store: ["session", "signals", "platform/clock", "config/redis-url.ts"],
   api: [
     "session",

@@ -22,7 +22,7 @@ export function readSessions(read: Read, addFault: AddFault) {
 export function readTokens(read: Read, dataDir: string) {
   return {
     keysFile: read("KEYS_FILE", text(4096), join(dataDir, "keys.json")),
-    signingAlgorithm: read("SIGNING_ALGORITHM", oneOf("ES256", "EdDSA"), "ES256" as const),
+    signingAlgorithm: read("SIGNING_ALGORITHM", oneOf("ES256", "EdDSA", "RS256"), "ES256" as const),
     issuer: read("ISSUER", plainUrl, undefined),
     audiences: read("AUDIENCE", list(text(255)), undefined),
     statusList: read("STATUS_LIST", oneOf("on", "off"), "off" as const) === "on",

@@ -3,7 +3,7 @@ import { parseSessionId, type Session } from "../session/model.ts";
 import type { AccessTokens, AuthenticAccessToken, SessionStore } from "../session/ports.ts";
 import { earliest, later, secondsOf, toWallClock, wallMs } from "../session/time.ts";
 import { KnownSignatures } from "../verifier/known-signatures.ts";
-import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
+import { isSignature, isSigningAlg, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 import { FORGED, MALFORMED, UNKNOWN_KEY } from "./refresh-token.ts";
 
@@ -53,7 +53,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
     const dot = text.indexOf(".");
     const end = text.lastIndexOf(".");
     const signature = text.slice(end + 1);
-    if (!SIGNATURE.test(signature)) return MALFORMED;
+    if (!isSignature(signature)) return MALFORMED;
     // The header is not parsed: it must be identical to the header that tokens of one of the keys have.
     const header = text.slice(0, dot);
     const check = keys.current.checks.get(header);

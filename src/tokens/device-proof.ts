@@ -4,6 +4,7 @@ import type { DeviceProofExpectation, DeviceProofRefusal, DeviceProofResult } fr
 import { readCompactJws } from "../verifier/dpop/compact-jws.ts";
 import { readProofKey, thumbprintInput } from "../verifier/dpop/proof-key.ts";
 import { importPublicKey, isSignedBy } from "../verifier/dpop/verify-proof.ts";
+import { findKeyFault } from "../verifier/public-key.ts";
 
 /** The type of a proof (DBSC, "DBSC Proof JWT Syntax"). */
 const TYP = "dbsc+jwt";
@@ -62,7 +63,7 @@ const POINT_LENGTH = 2 * COORDINATE_LENGTH;
  */
 function keyFromJwk(algorithm: DeviceKey["algorithm"], value: unknown): ReadyDeviceKey | undefined {
   const key = readProofKey(algorithm, value);
-  const object = key && importPublicKey(key.members);
+  const object = key && findKeyFault(key.members) === undefined ? importPublicKey(key.members) : undefined;
   if (key === undefined || object === undefined) return undefined;
   const thumbprint = Uint8Array.from(hash("sha256", thumbprintInput(key), "buffer"));
   return { key: { algorithm, bytes: bytesOf(algorithm, object), thumbprint }, object };

@@ -6,15 +6,16 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:cr
 import { promisify } from "node:util";
 import { type Followed, loadFollowed } from "../platform/files/follow.ts";
 import { readProtected } from "../platform/files/protection.ts";
+import { RSA_BITS, readPublicMembers } from "../verifier/public-key.ts";
 import { thumbprint } from "./generate-key.ts";
 import type { PublicJwk } from "./keys.ts";
 import type { Jwk } from "./ring.ts";
 import { signingInput } from "./signed-claims.ts";
 
-/** The CAEP interoperability profile requires 2048 bits; a key of more than 4096 bits would be too expensive. */
-const RSA_BITS = { min: 2048, max: 4096 } as const;
 /** How many keys a file may have: the one that signs, its successor, its predecessor, and one more. */
 const MAX_KEYS = 4;
+/** The tokens that these keys sign. They sign no access tokens. */
+const TOKEN_TYPES = ["secevent+jwt", "logout+jwt"] as const;
 const PEM_BLOCK = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----[^-]+-----END \1PRIVATE KEY-----/g;
 
 export type EventKeys = {
@@ -57,12 +58,13 @@ function importKey(pem: string): { readonly key: KeyObject; readonly jwk: Public
   } catch {
     throw new EventKeysFault("holds a private key that cannot be read");
   }
-  const bits = key.asymmetricKeyDetails?.modulusLength ?? 0;
-  if (key.asymmetricKeyType !== "rsa" || bits < RSA_BITS.min || bits > RSA_BITS.max) {
-    throw new EventKeysFault(`holds a key that is not RSA of ${RSA_BITS.min} to ${RSA_BITS.max} bits`);
+  const jwk: Jwk = key.asymmetricKeyType === "rsa" ? createPublicKey(key).export({ format: "jwk" }) : {};
+  if (readPublicMembers("RS256", { ...jwk }) === undefined) {
+    throw new EventKeysFault(
+      `holds a key that is not RSA of ${RSA_BITS.min} to ${RSA_BITS.max} bits with the exponent 65537`,
+    );
   }
-  const jwk: Jwk = createPublicKey(key).export({ format: "jwk" });
-  return { key, jwk: { ...jwk, kid: thumbprint(jwk), alg: "RS256", use: "sig" } };
+  return { key, jwk: { ...jwk, kid: thumbprint(jwk), alg: "RS256", use: "sig", token_types: TOKEN_TYPES } };
 }
 
 type Reader = "service" | "operator";

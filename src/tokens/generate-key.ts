@@ -1,12 +1,18 @@
-import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
+import { RSA_BITS } from "../verifier/public-key.ts";
 import type { SigningAlg } from "./jws.ts";
 import type { Jwk, Ring, RingKey } from "./ring.ts";
 
+const GENERATE = {
+  ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
+  EdDSA: () => generateKeyPairSync("ed25519"),
+  // Larger keys would take several times as long for each signature.
+  RS256: () => generateKeyPairSync("rsa", { modulusLength: RSA_BITS.min }),
+} as const satisfies Record<SigningAlg, () => { readonly privateKey: KeyObject }>;
+
 /** Makes a new signing key in the state `published`. Its kid is its thumbprint (RFC 7638). */
 export function generateSigningKey(alg: SigningAlg, now: number): RingKey {
-  const { privateKey } =
-    alg === "ES256" ? generateKeyPairSync("ec", { namedCurve: "P-256" }) : generateKeyPairSync("ed25519");
-  const jwk = privateKey.export({ format: "jwk" });
+  const jwk = GENERATE[alg]().privateKey.export({ format: "jwk" });
   const kid = thumbprint(jwk);
   // A kid that begins with a dash would be taken for an option on a command line.
   return kid.startsWith("-") ? generateSigningKey(alg, now) : { kid, alg, state: "published", since: now, jwk };

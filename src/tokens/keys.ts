@@ -8,7 +8,13 @@ import { CHALLENGE_MAC_AT, DEVICE_COOKIE_MAC_AT } from "./sealed.ts";
 
 /** The public keys that verify the access tokens of this service (RFC 7517 §5). */
 type Jwks = { readonly keys: readonly PublicJwk[] };
-export type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
+export type PublicJwk = Jwk & {
+  readonly kid: string;
+  readonly alg: string;
+  readonly use: "sig";
+  /** The media types of the tokens that the key signs, where these are not all. The verifiers of this project refuse others. */
+  readonly token_types?: readonly string[];
+};
 
 type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };
 
@@ -47,7 +53,7 @@ type ReadySigningKey = SigningKey &
 
 function readySigningKey({ kid, alg, state }: RingKey, jwk: Jwk): ReadySigningKey {
   if (alg === "HS256") throw new KeyRingFault(`key ${kid} cannot sign`);
-  const { d: _, ...shared } = jwk;
+  const shared = publicMembersOf(jwk);
   try {
     const sign = createSigner(alg, createPrivateKey({ key: jwk, format: "jwk" }));
     const check = createSignatureCheck(alg, createPublicKey({ key: shared, format: "jwk" }));
@@ -56,6 +62,13 @@ function readySigningKey({ kid, alg, state }: RingKey, jwk: Jwk): ReadySigningKe
   } catch {
     throw new KeyRingFault(`signing key ${kid}: not a working pair of keys for ${alg}`);
   }
+}
+
+/** The members of public keys (RFC 7518 section 6, RFC 8037 section 2). All other members of a ring's keys are secret. */
+const PUBLIC_MEMBERS: ReadonlySet<string> = new Set(["crv", "e", "kty", "n", "x", "y"]);
+
+function publicMembersOf(jwk: Jwk): Jwk {
+  return Object.fromEntries(Object.entries(jwk).filter(([name]) => PUBLIC_MEMBERS.has(name)));
 }
 
 function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, "state"> {

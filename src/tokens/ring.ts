@@ -1,5 +1,6 @@
 import type { webcrypto } from "node:crypto";
-import { isSigningAlg, type SigningAlg } from "./jws.ts";
+import { findKeyFault, type KeyFault, RSA_BITS, RSA_EXPONENT, readPublicMembers } from "../verifier/public-key.ts";
+import { isSigningAlg, SIGNING_ALGS, type SigningAlg } from "./jws.ts";
 
 /**
  * The state of a key. `published`: verifiers may load it, so that they know the key before its first token. `signing`: it signs; each
@@ -37,15 +38,20 @@ export class KeyRingFault extends Error {
   }
 }
 
-/** The required members of a JWK by its algorithm (RFC 7517, 7518 §6, 8037 §2): those with a fixed value, and those of 32 bytes. */
+/**
+ * The required members of a JWK by its algorithm (RFC 7517, 7518 §6, 8037 §2): those with a fixed value, those of 32 bytes, and numbers.
+ */
 const JWK_FORM = {
-  ES256: { fixed: { kty: "EC", crv: "P-256" }, bytes: ["x", "y", "d"] },
-  EdDSA: { fixed: { kty: "OKP", crv: "Ed25519" }, bytes: ["x", "d"] },
-  HS256: { fixed: { kty: "oct" }, bytes: ["k"] },
+  ES256: { fixed: { kty: "EC", crv: "P-256" }, bytes: ["x", "y", "d"], numbers: [] },
+  EdDSA: { fixed: { kty: "OKP", crv: "Ed25519" }, bytes: ["x", "d"], numbers: [] },
+  RS256: { fixed: { kty: "RSA", e: RSA_EXPONENT }, bytes: [], numbers: ["n", "d", "p", "q", "dp", "dq", "qi"] },
+  HS256: { fixed: { kty: "oct" }, bytes: ["k"], numbers: [] },
 } as const;
 
 const KID = { signing: /^[A-Za-z0-9_-]{1,64}$/, mac: /^[0-9a-f]{8}$/ };
 const BYTES_32 = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+/** Matches a number of at most 4,096 bits in base64url. */
+const NUMBER = /^[A-Za-z0-9_-]{1,683}$/;
 
 export function writeRing(ring: Ring): string {
   const out = (keys: readonly RingKey[]) => keys.map((key) => ({ ...key, since: new Date(key.since).toISOString() }));
@@ -84,7 +90,7 @@ function parseKey(kind: KeyKind, at: string, value: unknown): RingKey {
   const since = typeof key.since === "string" ? Date.parse(key.since) : Number.NaN;
   if (typeof kid !== "string" || !KID[kind].test(kid)) throw new KeyRingFault(`${at}.kid: must match ${KID[kind]}`);
   if (kind === "mac" ? alg !== "HS256" : !isSigningAlg(alg)) {
-    throw new KeyRingFault(`${at}.alg: must be ${kind === "mac" ? "HS256" : "ES256 or EdDSA"}`);
+    throw new KeyRingFault(`${at}.alg: must be ${kind === "mac" ? "HS256" : `one of ${SIGNING_ALGS.join(", ")}`}`);
   }
   if (state === undefined) throw new KeyRingFault(`${at}.state: must be one of ${KEY_STATES.join(", ")}`);
   if (Number.isNaN(since)) throw new KeyRingFault(`${at}.since: not a time`);
@@ -96,8 +102,8 @@ function parseKey(kind: KeyKind, at: string, value: unknown): RingKey {
 }
 
 function parseJwk(at: string, alg: RingKey["alg"], value: unknown): Jwk {
-  const { fixed, bytes } = JWK_FORM[alg];
-  const jwk = members(at, value, [...Object.keys(fixed), ...bytes]);
+  const { fixed, bytes, numbers } = JWK_FORM[alg];
+  const jwk = members(at, value, [...Object.keys(fixed), ...bytes, ...numbers]);
   for (const [name, must] of Object.entries(fixed)) {
     if (jwk[name] !== must) throw new KeyRingFault(`${at}.${name}: must be ${must}`);
   }
@@ -107,8 +113,27 @@ function parseJwk(at: string, alg: RingKey["alg"], value: unknown): Jwk {
       throw new KeyRingFault(`${at}.${name}: not 32 bytes of base64url`);
     }
   }
+  for (const name of numbers) {
+    const text = jwk[name];
+    if (typeof text !== "string" || !NUMBER.test(text))
+      throw new KeyRingFault(`${at}.${name}: not a number in base64url`);
+  }
+  if (alg !== "HS256") refuseWeak(at, alg, jwk);
   return jwk as Jwk;
 }
+
+function refuseWeak(at: string, alg: SigningAlg, jwk: Record<string, unknown>): void {
+  const read = readPublicMembers(alg, jwk);
+  // The other members have been checked before, so only a modulus can be wrong.
+  if (read === undefined) throw new KeyRingFault(`${at}.n: not a modulus of ${RSA_BITS.min} to ${RSA_BITS.max} bits`);
+  const fault = findKeyFault(read);
+  if (fault !== undefined) throw new KeyRingFault(`${at}: ${FAULTS[fault]}`);
+}
+
+const FAULTS: Record<KeyFault, string> = {
+  off_curve: "not a point of its curve",
+  small_order: "a point of small order",
+};
 
 function members(
   at: string,

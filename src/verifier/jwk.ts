@@ -1,11 +1,13 @@
 /** Reads the keys of an issuer (RFC 7517). This file is used in every runtime. */
+import { findKeyFault, type KeyAlgorithm, readPublicMembers } from "./public-key.ts";
 
-/** The accepted algorithms. They are all asymmetric; `none` is not accepted. */
-const ALGORITHMS = {
-  ES256: { kty: "EC", crv: "P-256" },
-  EdDSA: { kty: "OKP", crv: "Ed25519" },
-} as const;
-export type Algorithm = keyof typeof ALGORITHMS;
+/** The accepted algorithms of access tokens. They are all asymmetric; `none` is not accepted. */
+export type Algorithm = KeyAlgorithm;
+const ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const satisfies readonly Algorithm[];
+
+export function isAlgorithm(value: unknown): value is Algorithm {
+  return (ALGORITHMS as readonly unknown[]).includes(value);
+}
 
 export type PublishedKey = {
   readonly kid: string;
@@ -21,21 +23,28 @@ export type PublishedKey = {
 /** Imports a JWK; undefined if it is not a key for access tokens. */
 export type ImportKey<Key extends PublishedKey> = (jwk: unknown) => Key | undefined | Promise<Key | undefined>;
 
-/** Matches 32 bytes in their only encoding (RFC 7518 sections 6.2.1.2 and 6.3). Not every runtime is as strict. */
-const COORDINATE = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
+const TYPE = "at+jwt";
 
-/** Returns the public members of a JWK; undefined if its use, type, curve or coordinates are not those of a key for access tokens. */
+/** Returns the public members of a JWK; undefined if its use, type or members are not those of a key for access tokens. */
 export function readJwk(jwk: unknown) {
   if (typeof jwk !== "object" || jwk === null) return undefined;
-  const { kid, alg, use = "sig", key_ops = ["verify"], kty, crv, x, y } = jwk as Readonly<Record<string, unknown>>;
-  const algorithm = (Object.keys(ALGORITHMS) as Algorithm[]).find(
-    (name) => ALGORITHMS[name].kty === kty && ALGORITHMS[name].crv === crv && (alg ?? name) === name,
-  );
-  if (typeof kid !== "string" || use !== "sig" || algorithm === undefined) return undefined;
+  const {
+    kid,
+    alg,
+    use = "sig",
+    key_ops = ["verify"],
+    token_types = [TYPE],
+  } = jwk as Readonly<Record<string, unknown>>;
+  if (typeof kid !== "string" || use !== "sig") return undefined;
   // Section 4.3 of RFC 7517 allows other operations beside `verify`.
   if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined;
-  const coordinates = algorithm === "ES256" ? [x, y] : [x];
-  if (!coordinates.every((each) => typeof each === "string" && COORDINATE.test(each))) return undefined;
-  const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // Private members of a JWK are ignored.
-  return { kid, alg: algorithm, members };
+  // A member of this service: the tokens that the key signs. Keys of security events sign no access tokens.
+  if (!Array.isArray(token_types) || !token_types.includes(TYPE)) return undefined;
+  for (const name of ALGORITHMS) {
+    // Private members of a JWK are ignored.
+    const members =
+      (alg ?? name) === name ? readPublicMembers(name, jwk as Readonly<Record<string, unknown>>) : undefined;
+    if (members !== undefined) return findKeyFault(members) ? undefined : { kid, alg: name, members };
+  }
+  return undefined;
 }

@@ -3,7 +3,7 @@ import type { PublishedKey } from "./jwk.ts";
 import { readBytes } from "./jwks.ts";
 import type { KeySet } from "./key-set.ts";
 import { parseObject } from "./strict-json.ts";
-import { findKey, SIGNATURE_BYTES } from "./token-rules.ts";
+import { findKey, isSignature } from "./token-rules.ts";
 import { decodeBytes, decodeText } from "./web/segment.ts";
 
 /** Matches the media type of lists, with or without the prefix `application/`; case does not matter (section 5.1). */
@@ -38,7 +38,8 @@ const encoder = new TextEncoder();
 export async function readStatusList(token: string, expected: Expected): Promise<StatusList> {
   const [header = "", payload = "", signature = "", ...rest] = token.split(".");
   const bytes = decodeBytes(signature);
-  if (rest.length > 0 || bytes?.length !== SIGNATURE_BYTES) throw new Error("the status list is not a JWT");
+  if (rest.length > 0 || bytes === undefined || !isSignature(bytes.length))
+    throw new Error("the status list is not a JWT");
   const key = await keyOf(header, expected.keys);
   if (!(await key.verifies(encoder.encode(`${header}.${payload}`), bytes)))
     throw new Error("the status list is forged");

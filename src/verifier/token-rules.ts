@@ -1,15 +1,16 @@
 /** The requirements on a token, apart from its signature (RFC 9068, RFC 8725). They are the same in every runtime. */
-import type { Algorithm, PublishedKey } from "./jwk.ts";
+import { isAlgorithm, type PublishedKey } from "./jwk.ts";
 import type { KeySet } from "./key-set.ts";
+import { RSA_BITS } from "./public-key.ts";
 import { parseObject } from "./strict-json.ts";
 import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 
 /** The greatest length of a token, in characters. No access token of the service is longer. */
 export const MAX_LENGTH = 16_384;
 
-/** All accepted algorithms have signatures of 64 bytes, which are 86 characters. */
-export const SIGNATURE_BYTES = 64;
-const SIGNATURE_LENGTH = 86;
+/** The length of a signature by ES256 and EdDSA, and the greatest length of one by RS256, in bytes. */
+const SHORT_SIGNATURE_BYTES = 64;
+export const MAX_SIGNATURE_BYTES = RSA_BITS.max / 8;
 
 /** Matches the media type of access tokens, in any case, with or without `application/` (RFC 9068 section 4, RFC 7515 section 4.1.9). */
 const TYPE = /^(application\/)?at\+jwt$/i;
@@ -37,9 +38,18 @@ export type Expectations = {
 
 /** Returns the indices at which the header and the signing input of a token end; undefined if the text cannot be a token. */
 export function splitToken(token: string): { readonly dot: number; readonly end: number } | undefined {
-  const end = token.length - SIGNATURE_LENGTH - 1;
+  const end = token.lastIndexOf(".");
   const dot = token.indexOf(".");
-  return token.length > MAX_LENGTH || dot < 1 || dot >= end || token[end] !== "." ? undefined : { dot, end };
+  return token.length > MAX_LENGTH || dot < 1 || dot >= end || !isSignature(decodedLength(token, end))
+    ? undefined
+    : { dot, end };
+}
+
+const decodedLength = (token: string, end: number) => Math.floor(((token.length - end - 1) * 3) / 4);
+
+/** Returns whether a signature of an accepted algorithm may have this length, in bytes. Whether the key's own has it is checked later. */
+export function isSignature(bytes: number): boolean {
+  return bytes === SHORT_SIGNATURE_BYTES || (bytes >= RSA_BITS.min / 8 && bytes <= MAX_SIGNATURE_BYTES);
 }
 
 export function refuse(reason: Refusal): Refused {
@@ -62,7 +72,7 @@ export function findKey<Key extends PublishedKey>(
   const { typ, alg, kid } = header;
   if (typeof kid !== "string") return refuse("malformed");
   if (typeof typ !== "string" || !type.test(typ)) return refuse("wrong_type");
-  if (alg !== ("ES256" satisfies Algorithm) && alg !== ("EdDSA" satisfies Algorithm)) return refuse("wrong_algorithm");
+  if (!isAlgorithm(alg)) return refuse("wrong_algorithm");
   if (keys.isRevoked(kid)) return refuse("revoked_key");
   const key = keys.find(kid);
   if (key === undefined) return refuse("unknown_key");

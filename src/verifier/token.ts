@@ -9,14 +9,15 @@ import {
   checkClaims,
   type Expectations,
   findKey,
+  isSignature,
   MAX_LENGTH,
+  MAX_SIGNATURE_BYTES,
   type Refused,
   refuse,
-  SIGNATURE_BYTES,
   splitToken,
 } from "./token-rules.ts";
 
-const DIGESTS = { ES256: "sha256", EdDSA: null } as const satisfies Record<Algorithm, string | null>;
+const DIGESTS = { ES256: "sha256", EdDSA: null, RS256: "sha256" } as const satisfies Record<Algorithm, string | null>;
 
 /** A key with which Node verifies within one turn of the event loop. */
 export type Key = Omit<PublishedKey, "verifies"> & {
@@ -37,7 +38,7 @@ export function importKey(jwk: unknown): Key | undefined {
 
 /** Reused buffers for the signing input and the signature. They can be shared because one token is checked at a time. */
 const input = Buffer.alloc(MAX_LENGTH);
-const signature = Buffer.alloc(SIGNATURE_BYTES);
+const signature = Buffer.alloc(MAX_SIGNATURE_BYTES);
 
 export class NodeKeySet extends KeySet<Key> {
   readonly signatures = new KnownSignatures<Key>();
@@ -53,7 +54,8 @@ export function checkToken(token: string, keys: NodeKeySet, expected: Expectatio
   if (parts === undefined) return refuse("malformed");
   const { dot, end } = parts;
   const payload = decodeText(token.slice(dot + 1, end));
-  if (payload === undefined || !readSignature(token.slice(end + 1))) return refuse("malformed");
+  const signatureBytes = readSignature(token.slice(end + 1));
+  if (payload === undefined || !isSignature(signatureBytes)) return refuse("malformed");
 
   const header = token.slice(0, dot);
   const known = keys.headers.get(header);
@@ -62,16 +64,17 @@ export function checkToken(token: string, keys: NodeKeySet, expected: Expectatio
   const key = known ?? (found as { readonly key: Key }).key;
   const isAuthentic = keys.signatures.isValid(token, key, () => {
     input.write(token, 0, end, "latin1"); // The text is ASCII, because the segments are base64url.
-    return key.verifies(input.subarray(0, end), signature);
+    return key.verifies(input.subarray(0, end), signature.subarray(0, signatureBytes));
   });
   if (!isAuthentic) return refuse("forged");
   if (known === undefined) keys.rememberHeader(header, key);
   return checkClaims(payload, key, expected);
 }
 
-/** Decodes a segment into `signature`. Returns whether it is canonical base64url of the right length. */
-function readSignature(segment: string): boolean {
-  return signature.write(segment, "base64url") === SIGNATURE_BYTES && signature.toString("base64url") === segment;
+/** Decodes a segment into `signature`. Returns its length in bytes, which is 0 unless the segment is canonical base64url. */
+function readSignature(segment: string): number {
+  const length = signature.write(segment, "base64url");
+  return signature.toString("base64url", 0, length) === segment ? length : 0;
 }
 
 /** Segments are decoded into this buffer, one at a time. Most of the cost of decoding would be the allocation of new buffers. */

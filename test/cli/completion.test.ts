@@ -68,7 +68,7 @@ describe.each(Object.keys(SHELLS))("in %s", (shell) => {
 
   test("options, their values and words of arguments are completed", () => {
     expect(offered("session-service keys rotate --f").toSorted()).toEqual(["--file", "--force"]);
-    expect(offered("session-service keys create --alg ").toSorted()).toEqual(["ES256", "EdDSA"]);
+    expect(offered("session-service keys create --alg ").toSorted()).toEqual(["ES256", "EdDSA", "RS256"]);
     expect(offered("session-service keys rotate ")).toEqual(expect.arrayContaining(["signing", "mac"]));
     expect(offered("session-service sessions list --subject ")).toEqual([]);
   });

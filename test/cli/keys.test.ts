@@ -55,6 +55,17 @@ describe("session-service keys", () => {
     expect(keys(["create", "--if-missing"]).code).toBe(1);
   });
 
+  test("makes and rotates keys of RS256", () => {
+    expect(keys(["create", "--alg", "RS256"]).code).toBe(0);
+    expect(keys(["rotate", "signing", "--force"]).code).toBe(0);
+    expect(ring().signing.map(({ alg, state }) => `${alg} ${state}`)).toEqual([
+      "RS256 retired",
+      "RS256 signing",
+      "RS256 published",
+    ]);
+    for (const { jwk } of ring().signing) expect(Buffer.from(jwk?.n ?? "", "base64url")).toHaveLength(256);
+  });
+
   test("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
     expect(keys(["create", "--file", file(), "--alg", "EdDSA"], { KEYS_FILE: "elsewhere" }).code).toBe(0);
     expect(ring().signing.map((key) => key.alg)).toEqual(["EdDSA", "EdDSA"]);
@@ -148,7 +159,7 @@ describe("session-service keys", () => {
     [["rotat"], "Did you mean rotate?"],
     [["revoke"], "missing required argument 'kid'"],
     [["rotate", "everything"], "Allowed choices are signing, mac."],
-    [["create", "--alg", "none"], "Allowed choices are ES256, EdDSA."],
+    [["create", "--alg", "none"], "Allowed choices are ES256, EdDSA, RS256."],
     [["list", "--frob"], "unknown option '--frob'"],
     [["list", "a"], "too many arguments"],
     [["remove", "a", "b"], "too many arguments"],

@@ -73,6 +73,7 @@ test.each<[what: string, env: Record<string, string>]>([
   ["no reuse interval", { REUSE_INTERVAL: "0" }],
   ["device binding", { DEVICE_BINDING: "on", TRUST_PROXY: "1" }],
   ["EdDSA", { SIGNING_ALGORITHM: "EdDSA" }],
+  ["RS256", { SIGNING_ALGORITHM: "RS256" }],
   ["a cookie for https", { COOKIE_NAME: "__Host-rt", COOKIE_SAMESITE: "None", COOKIE_SECURE: "true" }],
   ["a proxy", { TRUST_PROXY: "1", ALLOWED_ORIGINS: "https://a.example" }],
   ["audiences", { AUDIENCE: "https://a.example,https://b.example", ISSUER: "https://auth.example" }],

@@ -2,6 +2,7 @@ import type { Session, SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { later, storeMs } from "../../src/session/time.ts";
 import { generateMacKey, generateRing } from "../../src/tokens/generate-key.ts";
+import type { SigningAlg } from "../../src/tokens/jws.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import type { Entropy } from "../../src/tokens/random.ts";
 
@@ -22,7 +23,7 @@ export function countingEntropy(fraction = 0): Entropy {
 }
 
 /** Returns the keys of an instance, and a further MAC key that is not among them. */
-export function someKeys(alg: "ES256" | "EdDSA" = "ES256") {
+export function someKeys(alg: SigningAlg = "ES256") {
   const ring = generateRing(alg, NOW);
   return {
     ring,

@@ -7,7 +7,7 @@ import type { AccessClaims, AccessTokenResult } from "../../src/session/ports.ts
 import { storeMs, wallMs } from "../../src/session/time.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
-import type { SignatureCheck } from "../../src/tokens/jws.ts";
+import { SIGNING_ALGS, type SignatureCheck } from "../../src/tokens/jws.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { countingEntropy, ISSUER, NOW, SID, someKeys, someSession, timeAt } from "../support/tokens.ts";
 
@@ -49,7 +49,7 @@ function reasonOf(verified: AccessTokenResult): string {
   return verified.ok ? "none" : verified.reason;
 }
 
-describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
+describe.each(SIGNING_ALGS)("access tokens under %s", (alg) => {
   const own = someKeys(alg);
   const tokens = tokensOf({ keys: own });
 

@@ -22,11 +22,13 @@ test("all keys are published: without their secrets, by their thumbprints", asyn
   const { jwks } = parseEventKeys(`Bag Attributes\n${second}${first}`);
   expect(jwks).toHaveLength(2);
   for (const jwk of jwks) {
-    expect(Object.keys(jwk).sort()).toEqual(["alg", "e", "kid", "kty", "n", "use"]);
+    expect(Object.keys(jwk).sort()).toEqual(["alg", "e", "kid", "kty", "n", "token_types", "use"]);
     expect(jwk).toMatchObject({ alg: "RS256", use: "sig", kty: "RSA" });
     expect(jwk.kid).toBe(await calculateJwkThumbprint(jwk as JWK));
   }
 });
+
+const NOT_ACCEPTED = "holds a key that is not RSA of 2048 to 4096 bits with the exponent 65537";
 
 describe("a file is refused without a word of what is in it", () => {
   const encrypted = generateKeyPairSync("rsa", {
@@ -40,12 +42,9 @@ describe("a file is refused without a word of what is in it", () => {
     ["a public key", encrypted.publicKey, "holds no private key in PEM"],
     ["an encrypted key", encrypted.privateKey, "holds a private key that cannot be read"],
     ["a broken key", first.replace("MII", "AAA"), "holds a private key that cannot be read"],
-    ["a short key", pemOf("pkcs8", 1024), "holds a key that is not RSA of 2048 to 4096 bits"],
-    [
-      "a key of ES256",
-      first + elliptic.export({ type: "pkcs8", format: "pem" }),
-      "holds a key that is not RSA of 2048 to 4096 bits",
-    ],
+    ["a short key", pemOf("pkcs8", 1024), NOT_ACCEPTED],
+    ["a key with the exponent 3", pemOf("pkcs8", 2048, 3), NOT_ACCEPTED],
+    ["a key of ES256", first + elliptic.export({ type: "pkcs8", format: "pem" }), NOT_ACCEPTED],
     ["a key twice", first + first, "holds a key twice"],
     ["too many keys", first.repeat(5), "holds more than 4 keys"],
   ])("%s", (_, pem, message) => {

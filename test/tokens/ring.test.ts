@@ -1,6 +1,8 @@
+import { generateKeyPairSync } from "node:crypto";
 import { calculateJwkThumbprint } from "jose";
 import { describe, expect, test } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
+import { SIGNING_ALGS } from "../../src/tokens/jws.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { KeyRingFault, parseRing, type Ring, type RingKey, writeRing } from "../../src/tokens/ring.ts";
 import { type GenerateKey, nextStep, remove, revoke, rotate, withoutSpent } from "../../src/tokens/ring-steps.ts";
@@ -22,15 +24,12 @@ const inState = (keys: readonly RingKey[], state: string) => keys.filter((key) =
 const kidOf = (keys: readonly RingKey[], state: string) => inState(keys, state)[0]?.kid ?? "";
 
 describe("a new ring", () => {
-  test.each(["ES256", "EdDSA"] as const)(
-    "has a signing key and its successor, named by their thumbprints (%s)",
-    async (alg) => {
-      const ring = generateRing(alg, NOW);
-      expect(ring.signing.map((key) => key.state)).toEqual(["signing", "published"]);
-      expect(ring.mac.map((key) => key.state)).toEqual(["signing", "published"]);
-      for (const { kid, jwk } of ring.signing) expect(kid).toBe(await calculateJwkThumbprint(jwk as never));
-    },
-  );
+  test.each(SIGNING_ALGS)("has a signing key and its successor, named by their thumbprints (%s)", async (alg) => {
+    const ring = generateRing(alg, NOW);
+    expect(ring.signing.map((key) => key.state)).toEqual(["signing", "published"]);
+    expect(ring.mac.map((key) => key.state)).toEqual(["signing", "published"]);
+    for (const { kid, jwk } of ring.signing) expect(kid).toBe(await calculateJwkThumbprint(jwk as never));
+  });
 
   test("survives writing and reading", () => {
     const ring = generateRing("ES256", NOW);
@@ -45,6 +44,9 @@ describe("a new ring", () => {
       expect(Object.keys(key).sort()).toEqual(["alg", "crv", "kid", "kty", "use", "x", "y"]);
     }
     expect(jwks.keys).toHaveLength(2);
+    for (const key of readyKeys(generateRing("RS256", NOW)).jwks.keys) {
+      expect(Object.keys(key).sort()).toEqual(["alg", "e", "kid", "kty", "n", "use"]);
+    }
   });
 });
 
@@ -59,6 +61,18 @@ describe("a broken ring is refused with one error that names the fault and no se
     ...halves,
     signing: halves.signing.map((key) => ({ ...key, jwk: { ...key.jwk, x: plain.signing[0].jwk.x } })),
   });
+
+  const weak = writeRing({
+    ...halves,
+    signing: halves.signing.map((key) => ({ ...key, jwk: { ...key.jwk, x: "A".repeat(43) } })),
+  });
+
+  /** Returns a ring whose signing key is an RSA key of this size, with other members. */
+  function withRsa(modulusLength: number, members: object = {}): string {
+    const jwk = generateKeyPairSync("rsa", { modulusLength }).privateKey.export({ format: "jwk" });
+    const [signing] = plain.signing;
+    return JSON.stringify({ ...plain, signing: [{ ...signing, alg: "RS256", jwk: { ...jwk, ...members } }] });
+  }
 
   /** Returns the ring with the value at `path` replaced, or removed. */
   function changed(path: (string | number)[], value?: unknown): string {
@@ -97,7 +111,17 @@ describe("a broken ring is refused with one error that names the fault and no se
       /mac\[0\]\.jwk\.k: not 32 bytes/,
     ],
     ["a secret in another alphabet", changed(["mac", 0, "jwk", "k"], `${plain.mac[0].jwk.k}=`), /not 32 bytes/],
-    ["a point off the curve", changed(["signing", 0, "jwk", "x"], "A".repeat(43)), /not a working pair/],
+    [
+      "a point off the curve",
+      changed(["signing", 0, "jwk", "x"], "A".repeat(43)),
+      /signing\[0\]\.jwk: not a point of its curve/,
+    ],
+    ["a point of small order", weak, /signing\[0\]\.jwk: a point of small order/],
+    ["a small modulus", withRsa(1024), /signing\[0\]\.jwk\.n: not a modulus of 2048 to 4096 bits/],
+    ["the exponent 1", withRsa(2048, { e: "AQ" }), /signing\[0\]\.jwk\.e: must be AQAB/],
+    ["the exponent 3", withRsa(2048, { e: "Aw" }), /signing\[0\]\.jwk\.e: must be AQAB/],
+    ["halves of two RSA pairs", withRsa(2048, { n: generateSigningKey("RS256", NOW).jwk?.n }), /not a working pair/],
+    ["an RSA key without a factor", withRsa(2048, { q: undefined }), /signing\[0\]\.jwk: q is missing/],
     ["halves of two pairs", changed(["signing", 0, "jwk", "d"], other.signing[0]?.jwk?.d), /not a working pair/],
     ["halves of two Edwards pairs", mixed, /not a working pair/],
   ])("%s", (_, text, fault) => {

@@ -31,6 +31,10 @@ export function keyCases({ token }: Forge): VectorCase[] {
     ...[["sign"], [], null, "verify", {}].map((key_ops) =>
       withKey(`key_ops ${JSON.stringify(key_ops)}`, { key_ops }, "unknown_key"),
     ),
+    withKey("for access tokens and others", { token_types: ["secevent+jwt", "at+jwt"] }, "accepted"),
+    ...[["secevent+jwt", "logout+jwt"], [], null, "at+jwt", {}].map((token_types) =>
+      withKey(`token_types ${JSON.stringify(token_types)}`, { token_types }, "unknown_key"),
+    ),
     ...["ES384", "EdDSA", "es256", "", 1, ["ES256"]].map((alg) =>
       withKey(`alg ${JSON.stringify(alg)}`, { alg }, "unknown_key"),
     ),

@@ -1,11 +1,13 @@
 /** The keys of the vectors. They are derived from fixed texts, so that they are the same in every run, and protect nothing. */
 import { createECDH, createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
+import type { SigningAlg } from "../../src/tokens/jws.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import type { Jwk } from "../../src/tokens/ring.ts";
+import { RSA_JWK } from "./rsa-key.ts";
 
 export type VectorKey = {
   readonly kid: string;
-  readonly alg: "ES256" | "EdDSA";
+  readonly alg: SigningAlg;
   readonly privateJwk: Jwk;
   readonly privateKey: KeyObject;
 };
@@ -40,6 +42,12 @@ export const EDWARDS = createEdKey("eddsa");
 export const UNPUBLISHED = createEcKey("es256-unpublished");
 export const ATTACKER = createEcKey("es256-attacker");
 
+/** A key of RSA. It is in the key sets of some cases only, because the key set of all cases stays the same in every version. */
+export const RSA: VectorKey = {
+  ...{ kid: "rs256", alg: "RS256", privateJwk: RSA_JWK },
+  privateKey: createPrivateKey({ key: RSA_JWK, format: "jwk" }),
+};
+
 /** The key set, as the service publishes it. */
 export const JWKS = readyKeys({
   signing: [MAIN, NEXT, EDWARDS].map(({ kid, alg, privateJwk }, index) => ({
@@ -58,7 +66,8 @@ export const JWKS = readyKeys({
 }).jwks;
 
 /** Returns the public part of a key in the form in which the service publishes it. */
-export function publicJwk({ kid, alg, privateJwk: { d: _, ...members } }: VectorKey) {
+export function publicJwk({ kid, alg, privateJwk }: VectorKey) {
+  const { d, p, q, dp, dq, qi, ...members } = privateJwk;
   return { ...members, kid, alg, use: "sig" };
 }
 
@@ -78,6 +87,7 @@ export function createSign(knownTokens: readonly string[]): Sign {
     known.set(input, [...(known.get(input) ?? []), token.slice(end + 1)]);
   }
   return (input, { privateKey, alg }) => {
+    if (alg === "RS256") return sign("sha256", Buffer.from(input), privateKey).toString("base64url"); // It is not random.
     const key = { key: privateKey, dsaEncoding: "ieee-p1363" } as const;
     const digest = alg.startsWith("Ed") ? null : "sha256";
     const isValid = (signature: string) => {

@@ -1,5 +1,4 @@
 /** Cases about the key of a proof: its form, its size and its algorithm. */
-import { createHash } from "node:crypto";
 import { raw, type VectorCase } from "./format.ts";
 import {
   CLIENT,
@@ -10,23 +9,11 @@ import {
   type Prover,
   RSA_CLIENT,
 } from "./prover.ts";
+import { exponent, fakeModulus } from "./rsa-cases.ts";
 
 type Verdict = VectorCase["verdict"];
 const show = (value: unknown) => JSON.stringify(value) ?? "absent";
 const bytesOf = (text = "") => Buffer.from(text, "base64url");
-
-/** Returns an odd number with this many bits. As a modulus it has the right form, but belongs to no real key. */
-function fakeModulus(bits: number): string {
-  const bytes = Buffer.concat(Array.from({ length: 17 }, (_, at) => createHash("sha256").update(`${at}`).digest()));
-  const kept = bytes.subarray(0, Math.ceil(bits / 8));
-  const top = (bits - 1) % 8;
-  kept[0] = ((kept[0] ?? 0) & ((1 << top) - 1)) | (1 << top);
-  kept[kept.length - 1] = (kept.at(-1) ?? 0) | 1;
-  return raw(kept);
-}
-
-const exponent = (value: number) =>
-  raw(Buffer.from(value.toString(16).padStart(8, "0"), "hex").subarray(value < 2 ** 24 ? 1 : 0));
 
 export function proofKeyCases(prover: Prover): VectorCase[] {
   const { changed } = prover;

@@ -15,6 +15,8 @@ import { proofCases } from "./proof-cases.ts";
 import { proofKeyCases } from "./proof-key-cases.ts";
 import { proofUrlCases } from "./proof-url-cases.ts";
 import { createProver } from "./prover.ts";
+import { rsaCases } from "./rsa-cases.ts";
+import { smallOrderCases } from "./small-order-cases.ts";
 
 /** @param knownTokens tokens and proofs whose signatures are used again, so that unchanged cases keep their bytes */
 export function createVectors(knownTokens: readonly string[]): VectorFile {
@@ -23,8 +25,8 @@ export function createVectors(knownTokens: readonly string[]): VectorFile {
   const prover = createProver(sign, forge);
   const cases = [
     ...serviceCases(sign),
-    ...[headerCases, claimsCases, encodingCases, keyCases, feedCases].flatMap((create) => create(forge)),
-    ...[proofCases, proofKeyCases, proofUrlCases].flatMap((create) => create(prover)),
+    ...[headerCases, claimsCases, encodingCases, keyCases, feedCases, rsaCases].flatMap((create) => create(forge)),
+    ...[proofCases, proofKeyCases, proofUrlCases, smallOrderCases].flatMap((create) => create(prover)),
   ];
   return {
     version: VERSION,

@@ -1,11 +1,11 @@
 package verifier
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
-	"crypto/elliptic"
+	"crypto/rsa"
 	"crypto/sha256"
-	"encoding/base64"
 	"math/big"
 	"sync/atomic"
 )
@@ -21,7 +21,10 @@ type key struct {
 	verifies  func(input, signature []byte) bool
 }
 
-// importKey imports a JWK (RFC 7517). It returns nil if the use, type or curve is not that of a key for access tokens.
+// tokenAlgorithms are the accepted algorithms of access tokens. They are all asymmetric; "none" is not accepted.
+var tokenAlgorithms = [...]string{"ES256", "EdDSA", "RS256"}
+
+// importKey imports a JWK (RFC 7517). It returns nil if the use, type or members are not those of a key for access tokens.
 func importKey(value any) *key {
 	jwk, _ := value.(map[string]any)
 	kid, isText := jwk["kid"].(string)
@@ -31,41 +34,41 @@ func importKey(value any) *key {
 	if operations, has := jwk["key_ops"]; has && !includes(operations, "verify") {
 		return nil // RFC 7517 section 4.3
 	}
-	alg, hasAlg := jwk["alg"]
-	is := func(kty, crv, name string) bool {
-		return jwk["kty"] == kty && jwk["crv"] == crv && (!hasAlg || alg == nil || alg == name)
+	// A member of this service: the tokens that the key signs. Keys of security events sign no access tokens.
+	if types, has := jwk["token_types"]; has && !includes(types, "at+jwt") {
+		return nil
 	}
-	x, y := coordinate(jwk["x"]), coordinate(jwk["y"])
-	switch {
-	case is("EC", "P-256", "ES256") && x != nil && y != nil:
-		public := &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(x), Y: new(big.Int).SetBytes(y)}
-		if !public.Curve.IsOnCurve(public.X, public.Y) {
-			return nil
+	for _, name := range tokenAlgorithms {
+		if alg := jwk["alg"]; alg != nil && alg != name {
+			continue
 		}
-		verifies := func(input, signature []byte) bool { return verifyES256(public, input, signature) }
-		return &key{kid: kid, alg: "ES256", material: "EC" + string(x) + string(y), verifies: verifies}
-	case is("OKP", "Ed25519", "EdDSA") && x != nil:
-		verifies := func(input, signature []byte) bool { return ed25519.Verify(x, input, signature) }
-		return &key{kid: kid, alg: "EdDSA", material: "OKP" + string(x), verifies: verifies}
+		if public := readPublicKey(name, jwk); public != nil {
+			if public.fault() != "" {
+				return nil
+			}
+			return &key{kid: kid, alg: name, material: public.material(), verifies: public.verifier()}
+		}
 	}
 	return nil
 }
 
 // verifyES256 verifies a signature r ‖ s (RFC 7518 section 3.4).
 func verifyES256(public *ecdsa.PublicKey, input, signature []byte) bool {
+	if len(signature) != 64 {
+		return false
+	}
 	digest := sha256.Sum256(input)
 	r, s := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])
 	return ecdsa.Verify(public, digest[:], r, s)
 }
 
-// coordinate returns the 32 bytes of a coordinate, which have one encoding; nil for anything else.
-func coordinate(value any) []byte {
-	text, _ := value.(string)
-	bytes, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(bytes) != 32 || len(text) != 43 {
-		return nil
-	}
-	return bytes
+func verifyEdDSA(public ed25519.PublicKey, input, signature []byte) bool {
+	return ed25519.Verify(public, input, signature)
+}
+
+func verifyRS256(public *rsa.PublicKey, input, signature []byte) bool {
+	digest := sha256.Sum256(input)
+	return rsa.VerifyPKCS1v15(public, crypto.SHA256, digest[:], signature) == nil
 }
 
 func includes(list any, wanted string) bool {

@@ -11,9 +11,9 @@ import (
 const (
 	// maxLength bounds tokens: a longer text is not an access token of the service.
 	maxLength = 16_384
-	// signatureLength is the length of a signature in base64url: all accepted algorithms have signatures of 64 bytes.
-	signatureLength = 86
-	signatureBytes  = 64
+	// shortSignatureBytes is the length of a signature by ES256 and EdDSA. One by RS256 is as long as the modulus.
+	shortSignatureBytes                        = 64
+	minRSASignatureBytes, maxRSASignatureBytes = minRSABits / 8, maxRSABits / 8
 	// maxRemembered is the length of the longest token whose verification is remembered, so that long tokens, which
 	// anybody can send, do not fill the memory.
 	maxRemembered = 2048
@@ -37,15 +37,14 @@ type presented struct {
 // the result.
 func (v *Verifier) check(given presented) (*checked, Reason) {
 	token := given.token
-	end := len(token) - signatureLength - 1
-	dot := strings.IndexByte(token, '.')
-	if len(token) > maxLength || dot < 1 || dot >= end || token[end] != '.' {
+	end, dot := strings.LastIndexByte(token, '.'), strings.IndexByte(token, '.')
+	if len(token) > maxLength || dot < 1 || dot >= end {
 		return nil, Malformed
 	}
 	header := token[:dot]
 	payload, ok := decodeSegment(token[dot+1 : end])
 	signature, isSignature := decodeSegment(token[end+1:])
-	if !ok || !isSignature || len(signature) != signatureBytes || !utf8.ValidString(payload) {
+	if !ok || !isSignature || !isSignatureLength(len(signature)) || !utf8.ValidString(payload) {
 		return nil, Malformed
 	}
 	found, isKnown := v.keys.byHeader(header)
@@ -69,6 +68,12 @@ func (v *Verifier) check(given presented) (*checked, Reason) {
 		return nil, reason
 	}
 	return newChecked(claims, payload, found), ""
+}
+
+// isSignatureLength returns whether a signature of an accepted algorithm may have this length, in bytes. Whether it is that of
+// the key is checked with the signature.
+func isSignatureLength(bytes int) bool {
+	return bytes == shortSignatureBytes || bytes >= minRSASignatureBytes && bytes <= maxRSASignatureBytes
 }
 
 // isAuthentic returns whether the signature is valid. It remembers recent results, because clients may present a refused
@@ -123,7 +128,7 @@ func (v *Verifier) findKey(segment string) (*key, Reason) {
 	if typ = lowerASCII(typ); typ != "at+jwt" && typ != "application/at+jwt" {
 		return nil, WrongType
 	}
-	if alg := header["alg"]; alg != "ES256" && alg != "EdDSA" {
+	if alg := header["alg"]; alg != "ES256" && alg != "EdDSA" && alg != "RS256" {
 		return nil, WrongAlgorithm
 	}
 	found, isRevoked := v.keys.find(kid)

@@ -1,5 +1,6 @@
 /** `session-service keys …`: manages the key ring. It never prints a secret. */
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { SIGNING_ALGS } from "../../tokens/jws.ts";
 import { type Context, EXIT_CODES, usageError } from "../context.ts";
 import type { KeysOptions } from "./run.ts";
 
@@ -53,7 +54,7 @@ export function addKeysCommand(program: Command, context: Context): void {
   });
 }
 
-const algOption = (which: string) => new Option("--alg <algorithm>", which).choices(["ES256", "EdDSA"]);
+const algOption = (which: string) => new Option("--alg <algorithm>", which).choices(SIGNING_ALGS);
 
 const pickUpOption = () =>
   new Option("--pick-up <seconds>", "how long until every instance has a changed ring in force")

@@ -1,4 +1,6 @@
 /** The rules of a DPoP proof (RFC 9449 section 4.3), except its signature and its hashes, which each runtime checks itself. */
+
+import type { KeyFault } from "../public-key.ts";
 import { type CompactJws, readCompactJws } from "./compact-jws.ts";
 import { PROOF_ALGORITHMS, type ProofAlgorithm, type ProofKey, readProofKey } from "./proof-key.ts";
 import { proofUrl } from "./proof-url.ts";
@@ -32,6 +34,11 @@ export const PROOF_REFUSALS = [
   "proof_other_key",
 ] as const;
 export type ProofRefusal = (typeof PROOF_REFUSALS)[number];
+/** Why a proof under a key with a fault is refused. For a point of small order anybody can sign, so that no signature proves anything. */
+export const PROOF_FAULTS = {
+  off_curve: "proof_bad_key",
+  small_order: "proof_forged",
+} as const satisfies Record<KeyFault, ProofRefusal>;
 export type ProofRefused = { readonly ok: false; readonly reason: ProofRefusal };
 
 export type ProofExpectation = {

@@ -1,6 +1,7 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
+import { findKeyFault, type PublicMembers } from "../public-key.ts";
 import { RecentlyUsed } from "../recently-used.ts";
-import { type ProofExpectation, type ProofResult, readProof, refuseProof } from "./proof.ts";
+import { PROOF_FAULTS, type ProofExpectation, type ProofResult, readProof, refuseProof } from "./proof.ts";
 import { type ProofAlgorithm, type ProofKey, thumbprintInput } from "./proof-key.ts";
 
 const DIGESTS = { ES256: "sha256", RS256: "sha256", EdDSA: null, Ed25519: null } as const satisfies Record<
@@ -26,6 +27,8 @@ export function verifyProof(text: string, expected: ProofExpectation): ProofResu
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== sha256(accessToken)) return refuseProof("proof_wrong_token");
   const recent = known.get(headerSegment);
+  const fault = recent === undefined ? findKeyFault(key.members) : undefined;
+  if (fault !== undefined) return refuseProof(PROOF_FAULTS[fault]);
   const object = recent?.object ?? importPublicKey(key.members);
   if (object === undefined) return refuseProof("proof_bad_key");
   if (!isSignedBy(object, key.algorithm, read)) return refuseProof("proof_forged");
@@ -36,8 +39,8 @@ export function verifyProof(text: string, expected: ProofExpectation): ProofResu
   return { ok: true, thumbprint, id: sha256(`${thumbprint}.${jti}`) };
 }
 
-/** Imports the members of a public JWK. Returns undefined if they are not a valid key, such as a point that is not on the curve. */
-export function importPublicKey(members: Readonly<Record<string, unknown>>): KeyObject | undefined {
+/** Imports the members of a public JWK. Returns undefined if they are not a valid key. */
+export function importPublicKey(members: PublicMembers): KeyObject | undefined {
   try {
     return createPublicKey({ key: { ...members }, format: "jwk" });
   } catch {

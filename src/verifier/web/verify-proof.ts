@@ -1,6 +1,6 @@
-import { type ProofExpectation, type ProofResult, readProof, refuseProof } from "../dpop/proof.ts";
+import { PROOF_FAULTS, type ProofExpectation, type ProofResult, readProof, refuseProof } from "../dpop/proof.ts";
 import { type ProofKey, thumbprintInput } from "../dpop/proof-key.ts";
-import { isPoint } from "./p256.ts";
+import { findKeyFault } from "../public-key.ts";
 
 const EC = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const RSA = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" } as const;
@@ -16,6 +16,8 @@ export async function verifyProof(text: string, expected: ProofExpectation): Pro
   const { key, input, signature, jti, ath } = read;
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== (await sha256(accessToken))) return refuseProof("proof_wrong_token");
+  const fault = findKeyFault(key.members);
+  if (fault !== undefined) return refuseProof(PROOF_FAULTS[fault]);
   const imported = await importProofKey(key);
   if (imported === undefined) return refuseProof("proof_bad_key");
   const isAuthentic = await crypto.subtle.verify(ALGORITHMS[key.algorithm], imported, signature, encoder.encode(input));
@@ -25,7 +27,6 @@ export async function verifyProof(text: string, expected: ProofExpectation): Pro
 }
 
 async function importProofKey({ algorithm, members }: ProofKey): Promise<CryptoKey | undefined> {
-  if (algorithm === "ES256" && !isPoint(members.x, members.y)) return undefined;
   try {
     return await crypto.subtle.importKey("jwk", { ...members }, ALGORITHMS[algorithm], false, ["verify"]);
   } catch {

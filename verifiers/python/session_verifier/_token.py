@@ -3,17 +3,18 @@
 import re
 
 from ._claims import Checked, check_claims
-from ._key import Key
+from ._key import ALGORITHMS, Key
 from ._key_set import KeySet
 from ._options import Settings
+from ._public_key import MAX_RSA_BITS, MIN_RSA_BITS
 from ._strict_json import decode_segment, decode_text, parse_object
 from ._verdict import Reason
 
 #: A longer text is not an access token of the service.
 MAX_LENGTH = 16_384
-#: All accepted algorithms have signatures of 64 bytes, which are 86 characters.
-SIGNATURE_BYTES = 64
-SIGNATURE_LENGTH = 86
+#: The length of a signature by ES256 and EdDSA. One by RS256 is as long as the modulus.
+SHORT_SIGNATURE_BYTES = 64
+RSA_SIGNATURE_BYTES = range(MIN_RSA_BITS // 8, MAX_RSA_BITS // 8 + 1)
 #: The verification of a longer token is not remembered, so that long tokens, which anybody can send, do not fill the memory.
 MAX_REMEMBERED = 2048
 #: The media type of access tokens (RFC 9068 section 4, RFC 7515 section 4.1.9).
@@ -27,13 +28,15 @@ def check_token(token: str, keys: KeySet, settings: Settings, allows_bound: bool
 
     With `allows_bound` the token may be bound to a key, because the caller checks the proof.
     """
-    end = len(token) - SIGNATURE_LENGTH - 1
-    dot = token.find(".")
-    if len(token) > MAX_LENGTH or dot < 1 or dot >= end or token[end] != ".":
+    end, dot = token.rfind("."), token.find(".")
+    if len(token) > MAX_LENGTH or dot < 1 or dot >= end:
         return "malformed"
     payload = decode_text(token[dot + 1 : end])
     signature = decode_segment(token[end + 1 :])
-    if payload is None or signature is None or len(signature) != SIGNATURE_BYTES:
+    if payload is None or signature is None:
+        return "malformed"
+    # Whether the signature has the length of the key's own is checked with the signature.
+    if len(signature) != SHORT_SIGNATURE_BYTES and len(signature) not in RSA_SIGNATURE_BYTES:
         return "malformed"
     header = token[:dot]
     known = keys.headers.get(header)
@@ -69,7 +72,7 @@ def _find_key(segment: str, keys: KeySet) -> Key | Reason:
         return "malformed"
     if not isinstance(typ, str) or TYPE.fullmatch(typ) is None:
         return "wrong_type"
-    if alg not in ("ES256", "EdDSA"):
+    if alg not in ALGORITHMS:
         return "wrong_algorithm"
     if keys.is_revoked(kid):
         return "revoked_key"
