@@ -1,6 +1,6 @@
 /**
  * The container image: it is small, has no shell, and runs without privileges on a read-only root. `npm run test:container` builds it
- * first, as an operator does; `npm test` lays out the same files from this machine.
+ * first, as an operator does; `npm test` runs its last command on this machine, with the same files.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";

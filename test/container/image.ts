@@ -1,12 +1,12 @@
 /**
  * Builds the image of deploy/container, as a root directory and a configuration.
  *
- * The long form builds it as an operator does, by Debian's buildah on a base image made by debootstrap. The short form uses this machine
- * as the base, and runs the same scripts on it.
+ * The long form builds it as an operator does, by Debian's buildah on a base image made by debootstrap. The short form runs the last
+ * command of the build on this machine, with the same files.
  */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { chown, cp, mkdir, rm, writeFile } from "node:fs/promises";
+import { chown, cp, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { addNode, debootstrap } from "../support/debian.ts";
@@ -31,32 +31,59 @@ export type Image = {
   readonly baseRoot?: string;
 };
 
-/** Returns the values of an instruction in the last stage of the Dockerfile. */
-function instructions(name: string): string[] {
-  const lastStage =
-    readFileSync(DOCKERFILE, "utf8")
-      .split(/^FROM /m)
-      .at(-1) ?? "";
-  return [...lastStage.matchAll(new RegExp(`^${name} (.*)$`, "gm"))].map(([, value = ""]) => value);
-}
+/** Returns the values of an instruction, stage by stage. A line that ends with a backslash goes on in the next one. */
+const instructions = (name: string): string[][] =>
+  readFileSync(DOCKERFILE, "utf8")
+    .replaceAll("\\\n", "")
+    .split(/^FROM /m)
+    .slice(1)
+    .map((stage) => [...stage.matchAll(new RegExp(`^${name} (.*)$`, "gm"))].map(([, value = ""]) => value));
+
+/** Returns the value of an instruction of the last stage, which describes the image. */
+const instruction = (name: string) => instructions(name).at(-1)?.at(0) ?? "";
 
 const envOf = (pairs: readonly string[]) =>
   Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
 
+/** Copies what a builder gets of this tree: what .dockerignore leaves. */
+async function copyContext(context: string): Promise<void> {
+  const lines = readFileSync(join(ROOT, ".dockerignore"), "utf8").split("\n");
+  const [all, ...exceptions] = lines.filter((line) => line !== "" && !line.startsWith("#"));
+  if (all !== "*" || !exceptions.every((line) => /^![\w./-]+$/.test(line))) {
+    throw new Error("this test reads a .dockerignore that excludes everything (*) but some paths (!path)");
+  }
+  for (const exception of exceptions) {
+    const path = exception.slice(1);
+    await cp(join(ROOT, path), join(context, path), { recursive: true });
+  }
+}
+
+/** A script that runs a command in a directory where the installed packages are, with the arguments directory, packages and command. */
+const WITH_PACKAGES = `set -eu
+/bin/mkdir "$1/node_modules"
+/bin/mount --bind "$2" "$1/node_modules"
+cd "$1"
+eval "$3"`;
+
+/** Runs the last command of the stage that builds, on the context alone. Those before it install what this machine has. */
 async function layOut(): Promise<Image> {
-  const root = join(scratch(), "image");
-  await run(process.execPath, [join(ROOT, "deploy/container/assemble.ts"), join(root, "app")], OUTPUT);
-  await cp(join(ROOT, "deploy/container/healthcheck.js"), join(root, "app/healthcheck.js"));
-  await run("sh", [join(ROOT, "deploy/container/system.sh"), process.execPath, root], OUTPUT);
-  const [user = ""] = instructions("USER");
-  await mkdir(join(root, "data"));
+  const directory = scratch();
+  const [context, root] = [join(directory, "context"), join(directory, "image")];
+  await copyContext(context);
+  const command =
+    instructions("RUN")[0]
+      ?.at(-1)
+      ?.replaceAll(/(?<=\s)\/(?=image|data)/g, `${directory}/`) ?? "";
+  const args = ["--mount", "--propagation", "private", "/bin/sh", "-c", WITH_PACKAGES, "sh"];
+  await run("/usr/bin/unshare", [...args, context, join(ROOT, "node_modules"), command], OUTPUT);
+  await rename(join(directory, "data"), join(root, "data"));
   await chown(join(root, "data"), 65532, 65532);
-  const json = (name: string) => JSON.parse(/\[.*\]/.exec(instructions(name)[0] ?? "")?.[0] ?? "") as string[];
+  const json = (name: string) => JSON.parse(/\[.*\]/.exec(instruction(name))?.[0] ?? "") as string[];
   return {
     root,
     config: {
-      user,
-      env: envOf((instructions("ENV")[0] ?? "").split(" ")),
+      user: instruction("USER"),
+      env: envOf(instruction("ENV").split(" ")),
       entrypoint: json("ENTRYPOINT"),
       healthcheck: json("HEALTHCHECK"),
     },
