@@ -1,4 +1,5 @@
 import type { JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
+import type { ConnectRouterOptions } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 
 /**
@@ -10,6 +11,12 @@ export const jsonOptions: Partial<JsonReadOptions & JsonWriteOptions> & { readon
   ignoreUnknownFields: true,
   textDecoder: new TextDecoder("utf-8", { fatal: true }),
 };
+
+/**
+ * The options of services whose requests may have no unknown fields: a misspelt option of an operator must not be ignored. The public API
+ * ignores unknown fields, and so do the endpoints of OAuth and SSF, whose standards want that.
+ */
+export const STRICT_JSON: ConnectRouterOptions = { jsonOptions: { ...jsonOptions, ignoreUnknownFields: false } };
 
 /** Responses are never compressed: they carry secrets (BREACH), and tokens do not shrink. */
 export const compressMinBytes = Number.POSITIVE_INFINITY;

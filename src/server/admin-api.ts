@@ -15,6 +15,7 @@ import { oauthAdminService } from "../api/admin/oauth-admin-service.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import { type SharedSignalsDeps, sharedSignalsService } from "../api/admin/shared-signals-service.ts";
 import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
+import { STRICT_JSON } from "../api/connect-options.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
@@ -73,12 +74,17 @@ export function adminHandler(config: Config, deps: Deps): Handler {
 function servicesOf({ oauthEndpoints }: Config, deps: Deps): OfferedService[] {
   const { signals } = deps;
   const streams = streamsOf(deps);
-  const services = [offer(SessionAdminService, SessionAdminServiceRules, sessionAdminService(deps))];
+  const services = [
+    offer(SessionAdminService, SessionAdminServiceRules, sessionAdminService(deps), undefined, STRICT_JSON),
+  ];
   if (oauthEndpoints) {
     const table = { ...OAuthAdminServiceRoutes, formPosts: true };
     services.push(offer(OAuthAdminService, OAuthAdminServiceRules, oauthAdminService(deps), table));
   }
-  if (signals) services.push(offer(SignalsAdminService, SignalsAdminServiceRules, signalsAdminService(signals)));
+  if (signals) {
+    const handlers = signalsAdminService(signals);
+    services.push(offer(SignalsAdminService, SignalsAdminServiceRules, handlers, undefined, STRICT_JSON));
+  }
   if (streams) {
     const handlers = sharedSignalsService(streams);
     services.push(offer(SharedSignalsService, SharedSignalsServiceRules, handlers, SharedSignalsServiceRoutes));

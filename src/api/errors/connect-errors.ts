@@ -12,6 +12,7 @@ import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../..
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
 import { dpopChallenge } from "../../verifier/dpop/proof.ts";
 import { endReading } from "./reading.ts";
+import { explainUnknownField } from "./unknown-field.ts";
 
 const RPC_CODES = {
   unauthenticated: Code.Unauthenticated,
@@ -151,7 +152,9 @@ export function faultOfCaller(error: unknown): ConnectError {
 
 function translate(error: ConnectError, code: ErrorCode): ConnectError {
   // Connect's text on a bad message is sent because it names the field. For other errors the text of docs/errors.md is sent.
-  const message = code === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[code].message;
+  const { rawMessage } = error;
+  const message =
+    code === "E400_INVALID_REQUEST" ? (explainUnknownField(rawMessage) ?? rawMessage) : ERRORS[code].message;
   // gRPC prescribes this code if a method takes one message and another number is sent (statuscodes.md).
   const rpcCode = code === "E400_INVALID_REQUEST" && error.code === Code.Unimplemented ? error.code : undefined;
   return build(code, message, HEADERS[code], error, [], rpcCode);

@@ -4,7 +4,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { adminAuthentication } from "../../api/admin/authentication.ts";
 import { watchRevocations } from "../../api/admin/watch-revocations.ts";
-import { acceptCompression, compressMinBytes, jsonOptions } from "../../api/connect-options.ts";
+import { acceptCompression, compressMinBytes, STRICT_JSON } from "../../api/connect-options.ts";
 import { dropFarDeadline } from "../../api/deadlines.ts";
 import { errorTranslation } from "../../api/errors/connect-errors.ts";
 import { withOurErrors } from "../../api/errors/framework-errors.ts";
@@ -83,7 +83,7 @@ function createRpc({ feed, upstream, access, audit, failureLimit, onBug }: Deps)
     },
     interceptors: [errorTranslation({ onBug, onUnavailable() {} })],
     contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, 0)),
-    ...{ jsonOptions, acceptCompression, compressMinBytes, readMaxBytes: MAX_REQUEST_BYTES },
+    ...{ ...STRICT_JSON, acceptCompression, compressMinBytes, readMaxBytes: MAX_REQUEST_BYTES },
   });
   return (request, response) => {
     dropFarDeadline(request);
