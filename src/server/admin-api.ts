@@ -17,6 +17,7 @@ import { type SharedSignalsDeps, sharedSignalsService } from "../api/admin/share
 import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { STRICT_JSON } from "../api/connect-options.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
+import { createRateLimit, NO_LIMIT } from "../api/limits/rate-limit.ts";
 import type { Config } from "../config/config.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
@@ -48,6 +49,9 @@ type Deps = ApiDeps &
     readonly ring: KeyRing;
     readonly feed: Pick<RevocationFeed, "watch" | "state">;
   };
+
+/** How often an operator may test the receiver at one endpoint: each test is a request to somebody else's server. */
+const TEST_RATE = { count: 10, windowMs: 10_000 };
 
 const always =
   ({ status, headers, body }: PlainResponse): Responder =>
@@ -82,7 +86,7 @@ function servicesOf({ oauthEndpoints }: Config, deps: Deps): OfferedService[] {
     services.push(offer(OAuthAdminService, OAuthAdminServiceRules, oauthAdminService(deps), table));
   }
   if (signals) {
-    const handlers = signalsAdminService(signals);
+    const handlers = signalsAdminService({ ...signals, testLimit: createRateLimit(TEST_RATE) });
     services.push(offer(SignalsAdminService, SignalsAdminServiceRules, handlers, undefined, STRICT_JSON));
   }
   if (streams) {
@@ -94,7 +98,9 @@ function servicesOf({ oauthEndpoints }: Config, deps: Deps): OfferedService[] {
 
 function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
   if (signals === undefined || streams === undefined) return undefined;
-  return { ...signals, ...streams, draining, poller: new Poller(signals) };
+  const windowMs = streams.verificationIntervalMs;
+  const verificationLimit = windowMs === 0 ? NO_LIMIT : createRateLimit({ count: 1, windowMs });
+  return { ...signals, ...streams, draining, verificationLimit, poller: new Poller(signals) };
 }
 
 /** The time in ms after which every instance uses a changed key ring. `session-service keys` assumes the same. */

@@ -124,7 +124,12 @@ export function createApis(deps: Deps): Apis {
 function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlace | undefined {
   return signals === undefined || config.signalsUrl === undefined
     ? undefined
-    : { issuer, url: config.signalsUrl, forInterop: eventKeys !== undefined };
+    : {
+        issuer,
+        url: config.signalsUrl,
+        verificationIntervalMs: config.signalsVerificationIntervalMs,
+        forInterop: eventKeys !== undefined,
+      };
 }
 
 function shared(deps: Deps, statusLists: StatusLists | undefined) {

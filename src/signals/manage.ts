@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Audit, Requester } from "../session/audit.ts";
 import { invalidRequest, ServiceError } from "../session/errors.ts";
 import type { SessionId } from "../session/model.ts";
-import type { SessionStore } from "../session/ports.ts";
+import type { RateLimit, SessionStore } from "../session/ports.ts";
 import { toWallClock, type WallClock, type WallMs } from "../session/time.ts";
 import { type AttemptDeps, attempt } from "./delivery/attempt.ts";
 import type { PushKind } from "./kinds/request.ts";
@@ -120,9 +120,12 @@ export async function setSubscriptionState(
   return getSubscription(deps, id);
 }
 
-/** Sends one signal for a session that never existed. Returns why the receiver did not accept the signal, or undefined if it did. */
+/**
+ * Sends one signal for a session that never existed. Returns why the receiver did not accept the signal, or undefined if it did.
+ * @throws ServiceError if the receiver was tested too often
+ */
 export async function testSubscription(
-  deps: ManagementDeps,
+  deps: ManagementDeps & { readonly testLimit: RateLimit },
   id: string,
   requester: Requester,
 ): Promise<DeliveryError | undefined> {
@@ -130,6 +133,7 @@ export async function testSubscription(
   const { kind, endpoint } = subscription;
   if (kind === "ssf_poll" || endpoint === undefined)
     throw invalidRequest("subscription_id", "is polled by its receiver");
+  if (deps.testLimit.take(endpoint) !== undefined) throw new ServiceError("E429_RATE_LIMITED");
   const sessionId = randomBytes(SESSION_ID_BYTES).toString("base64url") as SessionId;
   const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason: "logout" } as const;
   const { error } = await attempt(deps, { ...subscription, kind, endpoint }, { ...signal, endedAt: deps.wallClock() });

@@ -67,6 +67,7 @@ const BAD: Record<string, string> = {
   SIGNALS_RETENTION: "1s",
   STATUS_LIST: "perhaps",
   STATUS_LIST_TTL: "2h",
+  SIGNALS_VERIFICATION_INTERVAL: "2h",
   SIGNALS_ALLOW_PRIVATE: "perhaps",
   SIGNALS_URL: "signals.example",
   SIGNALS_RSA_KEY_FILE: "/nonexistent/signals.pem",

@@ -18,7 +18,7 @@ export async function startTransmitter(env: Readonly<Record<string, string>> = {
   const file = join(scratch(), "admins.json");
   const receivers = [entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage")];
   writeFileSync(file, JSON.stringify({ admins: [...receivers, entryOf("reader", "signals:read")] }));
-  const on = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL, ISSUER };
+  const on = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL, ISSUER, SIGNALS_VERIFICATION_INTERVAL: "0" };
   const service = await startService({
     ...on,
     ADMIN_TOKENS_FILE: file,

@@ -11,6 +11,7 @@ import {
   StreamSchema,
 } from "../../../gen/auth/admin/v1/shared_signals_pb.ts";
 import { invalidRequest } from "../../session/errors.ts";
+import type { RateLimit } from "../../session/ports.ts";
 import type {
   DeliveryProperties,
   StreamConfiguration,
@@ -24,6 +25,7 @@ import { getStatus, updateStatus } from "../../signals/streams/status.ts";
 import { verifyStream } from "../../signals/streams/stream-events.ts";
 import { addSubject, removeSubject } from "../../signals/streams/subjects.ts";
 import { jsonOptions } from "../connect-options.ts";
+import { rateLimited } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 
 const CREATED = 201;
@@ -32,6 +34,8 @@ const NO_CONTENT = 204;
 const MAX_ERRORS = 1000;
 
 export type SharedSignalsDeps = streams.StreamDeps & {
+  /** Limits the requests for verification events, by the id of a stream. */
+  readonly verificationLimit: RateLimit;
   readonly poller: Poller;
   /** Aborted when the service shuts down: polls that wait for events must then respond at once. */
   readonly draining: AbortSignal;
@@ -79,7 +83,8 @@ export function sharedSignalsService(deps: SharedSignalsDeps): ServiceImpl<typeo
       return noContent(context);
     },
     async verifyStream({ streamId, state }, context) {
-      await verifyStream(deps, streamId, state, requestContextOf(context));
+      const waitMs = await verifyStream(deps, streamId, state, requestContextOf(context));
+      if (waitMs !== undefined) throw rateLimited(waitMs);
       return noContent(context);
     },
     async pollStream(request, context) {
@@ -119,9 +124,10 @@ function propertiesOf({ description, eventsRequested, delivery }: Stream): Strea
 /** Returns the properties in a request that replaces a whole stream. Properties that only the transmitter can set may be absent. */
 function replacementOf(stream: Stream | undefined): StreamProperties & Partial<TransmitterProperties> {
   if (stream === undefined) return { eventsRequested: [] };
-  const { iss, aud, eventsSupported, eventsDelivered } = stream;
+  const { iss, aud, eventsSupported, eventsDelivered, minVerificationInterval } = stream;
   return {
     ...propertiesOf(stream),
+    ...(minVerificationInterval !== undefined && { minVerificationInterval }),
     ...(iss !== "" && { iss }),
     ...(aud.length > 0 && { aud }),
     ...(eventsSupported.length > 0 && { eventsSupported }),
@@ -133,6 +139,7 @@ function replacementOf(stream: Stream | undefined): StreamProperties & Partial<T
 function changeOf(stream: Stream | undefined, paths: readonly string[]): streams.StreamChange {
   if (stream === undefined) return {};
   const { iss, aud, eventsSupported, eventsDelivered, eventsRequested, description = "", delivery } = stream;
+  const { minVerificationInterval } = stream;
   const named = new Set(paths.map((path) => path.split(".")[0]));
   return {
     ...(named.has("iss") && { iss }),
@@ -140,6 +147,7 @@ function changeOf(stream: Stream | undefined, paths: readonly string[]): streams
     ...(named.has("events_supported") && { eventsSupported }),
     ...(named.has("events_delivered") && { eventsDelivered }),
     ...(named.has("events_requested") && { eventsRequested }),
+    ...(named.has("min_verification_interval") && { minVerificationInterval }),
     ...(named.has("description") && { description }),
     ...(delivery !== undefined && named.has("delivery") && { delivery: deliveryOf(delivery) }),
   };
@@ -150,7 +158,7 @@ function deliveryOf({ method, endpointUrl, authorizationHeader }: StreamDelivery
 }
 
 function messageOf({ delivery, ...configuration }: StreamConfiguration): Stream {
-  const { streamId, iss, description } = configuration;
+  const { streamId, iss, description, minVerificationInterval } = configuration;
   return create(StreamSchema, {
     streamId,
     iss,
@@ -160,6 +168,7 @@ function messageOf({ delivery, ...configuration }: StreamConfiguration): Stream 
     eventsDelivered: [...configuration.eventsDelivered],
     delivery: { method: delivery.method, endpointUrl: delivery.endpointUrl },
     ...(description !== undefined && { description }),
+    ...(minVerificationInterval !== undefined && { minVerificationInterval }),
   });
 }
 

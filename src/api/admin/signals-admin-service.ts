@@ -8,6 +8,7 @@ import {
 } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import type { Requester } from "../../session/audit.ts";
 import { invalidRequest } from "../../session/errors.ts";
+import type { RateLimit } from "../../session/ports.ts";
 import type { PushKind } from "../../signals/kinds/request.ts";
 import * as manage from "../../signals/manage.ts";
 import type { SubscriptionKind as Kind, SignalFilter, SignalReason, Subscription } from "../../signals/model.ts";
@@ -45,7 +46,7 @@ const REASONS: Readonly<Record<SignalReason, true>> = {
 };
 
 export function signalsAdminService(
-  deps: manage.ManagementDeps & manage.OversightDeps,
+  deps: manage.ManagementDeps & manage.OversightDeps & { readonly testLimit: RateLimit },
 ): ServiceImpl<typeof SignalsAdminService> {
   const changed = async (...[id, change, requester]: [string, "paused" | "resumed", Requester]) => ({
     subscription: subscriptionMessage(await manage.setSubscriptionState(deps, id, change, requester)),

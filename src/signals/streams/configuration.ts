@@ -30,6 +30,8 @@ export type TransmitterProperties = {
   readonly aud: readonly string[];
   readonly eventsSupported: readonly string[];
   readonly eventsDelivered: readonly string[];
+  /** How many seconds must pass between two requests for a verification event; absent for any number. */
+  readonly minVerificationInterval?: number | undefined;
 };
 
 export type StreamConfiguration = StreamProperties &
@@ -44,6 +46,7 @@ export type StreamPlace = {
   readonly issuer: string;
   /** The URL under which receivers reach the endpoints. */
   readonly url: string;
+  readonly verificationIntervalMs: number;
   /** Whether the service is configured for receivers of the CAEP interoperability profile. */
   readonly forInterop: boolean;
 };
@@ -58,7 +61,8 @@ export function isDisabled(subscription: Subscription): boolean {
 }
 
 /** Returns the configuration of a stream, without the authorization header for the receiver. */
-export function configurationOf(subscription: StreamSubscription, { issuer, url }: StreamPlace): StreamConfiguration {
+export function configurationOf(subscription: StreamSubscription, place: StreamPlace): StreamConfiguration {
+  const { issuer, url, verificationIntervalMs } = place;
   const { id, kind, endpoint = "", audience, stream } = subscription;
   return {
     streamId: id,
@@ -73,6 +77,7 @@ export function configurationOf(subscription: StreamSubscription, { issuer, url 
         ? { method: PUSH, endpointUrl: endpoint }
         : { method: POLL, endpointUrl: `${url}/v1/ssf/poll/${id}` },
     ...(stream.description !== undefined && { description: stream.description }),
+    ...(verificationIntervalMs > 0 && { minVerificationInterval: Math.ceil(verificationIntervalMs / 1000) }),
   };
 }
 

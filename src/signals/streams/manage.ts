@@ -107,7 +107,7 @@ function withSecretOf({ endpoint, sealedSecret }: SubscriptionDefinition, change
 
 /** Checks that the transmitter's properties are unchanged: a receiver may only send them as it has read them (SSF 1.0 section 8.1.1.3). */
 function checkUnchanged(now: StreamConfiguration, change: StreamChange): void {
-  const textOf = (value: string | readonly string[]) => [value].flat().sort().join("\n");
+  const textOf = (value: string | number | readonly string[] | undefined) => [value].flat().sort().join("\n");
   for (const [name, field] of TRANSMITTER_FIELDS) {
     const given = change[name];
     if (given === undefined || textOf(given) === textOf(now[name])) continue;
@@ -121,4 +121,5 @@ const TRANSMITTER_FIELDS = [
   ["aud", "aud"],
   ["eventsSupported", "events_supported"],
   ["eventsDelivered", "events_delivered"],
+  ["minVerificationInterval", "min_verification_interval"],
 ] as const;

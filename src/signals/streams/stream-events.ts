@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Requester } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
+import type { RateLimit } from "../../session/ports.ts";
 import type { AttemptDeps } from "../delivery/attempt.ts";
 import { errorOfStatus } from "../kinds/request.ts";
 import { streamEventToken, tokenRequest } from "../kinds/ssf.ts";
@@ -19,16 +20,23 @@ const MAX_PUSHES = { all: 16, receiver: 8, stream: 4 } as const;
 /** The streams of the events that are being pushed: one entry for each event. */
 const pushing: StreamSubscription[] = [];
 
-/** Sends a verification event (SSF 1.0 section 8.1.4). @throws ServiceError */
+/**
+ * Sends a verification event (SSF 1.0 section 8.1.4). Returns how long the receiver must wait, in ms, if it requests them more often than
+ * the stream's `min_verification_interval` allows; undefined if the event is sent. @throws ServiceError
+ */
 export async function verifyStream(
-  deps: StreamEventDeps,
+  deps: StreamEventDeps & { readonly verificationLimit: RateLimit },
   id: string,
   state: string | undefined,
   requester: Requester,
-): Promise<void> {
+): Promise<number | undefined> {
   const stream = await findStream(deps, id, requester);
+  const waitMs = deps.verificationLimit.take(id);
+  if (waitMs !== undefined) return waitMs;
   const event = { type: "verification", ...(state !== undefined && { state }) } as const;
-  if (!(await sendStreamEvent(deps, stream, event))) throw new ServiceError("E429_RATE_LIMITED");
+  if (await sendStreamEvent(deps, stream, event)) return undefined;
+  deps.verificationLimit.giveBack(id);
+  throw new ServiceError("E429_RATE_LIMITED");
 }
 
 /**
