@@ -138,7 +138,9 @@ type TlsState = { isSessionReused(): boolean };
 function metricsBy(agent: Agent): Promise<[number | undefined, boolean]> {
   const { port } = new URL(service.adminUrl);
   return new Promise((resolve, reject) => {
-    const options = { host: "localhost", port, path: "/metrics", agent, headers: { connection: "close" } };
+    // Connects to an address, because Node resumes no TLS session where the first address of a name refuses the connection.
+    const at = { host: "127.0.0.1", servername: "localhost", port };
+    const options = { ...at, path: "/metrics", agent, headers: { connection: "close" } };
     get(options, (response) => {
       const reused = "isSessionReused" in response.socket && (response.socket as never as TlsState).isSessionReused();
       response.resume().once("close", () => resolve([response.statusCode, reused]));

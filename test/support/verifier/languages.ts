@@ -28,6 +28,8 @@ export const languageEnv = {
   HOME: homedir(),
   TMPDIR: process.env.TMPDIR,
   GOCACHE: process.env.GOCACHE,
+  // With cgo, older versions of Go need a C compiler for the standard library's `net`, which the verifier imports.
+  CGO_ENABLED: "0",
   GOFLAGS: "-mod=readonly",
   GOPROXY: "off",
   GOTOOLCHAIN: "local",
