@@ -50,7 +50,7 @@ export function readStore(read: Read, addFault: AddFault) {
   };
   if (store.redis === undefined && store.redisWaitReplicas > 0) addFault("REDIS_WAIT_REPLICAS needs REDIS_URL");
   if (store.redis === undefined && store.workers > 1) {
-    addFault("WORKERS needs REDIS_URL: the embedded store is a file that one process alone may have open");
+    addFault("WORKERS needs REDIS_URL: processes on the embedded store would wait for each other's writes");
   }
   return store;
 }

@@ -1,7 +1,7 @@
 /** A "machine" with only a small Debian, git, Node and npm: a separate root directory, which root enters by chroot. */
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
-import { chown, copyFile, mkdir, rm } from "node:fs/promises";
+import { chown, copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { addNode, copyDebian, debootstrap, ownProgram } from "../support/debian.ts";
@@ -77,9 +77,13 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
   };
 }
 
+/** Debian and Docker give `localhost` both addresses, and resolvers prefer the second. */
+const LOCALHOST = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+
 /** Gives the bare machine the settings with which this machine reaches package registries. @returns variables for npm */
 async function joinNetwork(root: string): Promise<Readonly<Record<string, string>>> {
-  for (const name of ["resolv.conf", "hosts"]) await copyFile(`/etc/${name}`, join(root, "etc", name));
+  await copyFile("/etc/resolv.conf", join(root, "etc/resolv.conf"));
+  await writeFile(join(root, "etc/hosts"), LOCALHOST + (await readFile("/etc/hosts", "utf8")));
   const [registry = "", authorities = "null"] = await Promise.all(["registry", "cafile"].map(npmConfig));
   const variables = { npm_config_registry: registry };
   if (authorities === "null") return variables;

@@ -126,9 +126,51 @@ test("what is no whole backup is not restored, and what is there stays", async (
   writeFileSync(join(torn, "sessions.db"), whole.subarray(0, whole.length / 2));
   expect((await restoring(torn)).err).toMatch(/^this is no whole backup/);
   writeFileSync(join(torn, "sessions.db"), whole);
-  expect((await restoring(torn)).err).toMatch(/^key ring .*there is none/);
+  expect((await restoring(torn)).err).toMatch(/^this is no whole backup: .*keys\.json is not there\n$/);
   expect(readdirSync(DATA_DIR).sort()).toEqual(before);
   expect((await commandHere(["restore", backup], { env: { DATA_DIR } })).code).toBe(2);
+});
+
+/** Runs the program until it is about to make a system call on a file, where it is killed. */
+function killedAt(call: "openat" | "rename", path: string, args: readonly string[], DATA_DIR: string) {
+  const options = ["-f", "-qqq", "-o", "/dev/null", "-P", path, "-e", `inject=${call}:signal=SIGKILL`];
+  const env = { PATH: process.env.PATH, DATA_DIR };
+  const { signal, stderr } = spawnSync("strace", [...options, process.execPath, PROGRAM, ...args], { env });
+  expect([signal, String(stderr)]).toEqual(["SIGKILL", ""]);
+}
+
+test("a backup that was killed is not restored, and what it lacks is named", async () => {
+  const { dataDir: DATA_DIR } = await running();
+  for (const [path, lacks] of [
+    ["BACKUP/sessions.db", "sessions.db, keys.json, admin-token"],
+    ["DATA_DIR/keys.json", "keys.json, admin-token"],
+    ["DATA_DIR/admin-token", "admin-token"],
+  ] as const) {
+    const backup = join(scratch(), "backup");
+    const file = path.replace("BACKUP", backup).replace("DATA_DIR", DATA_DIR);
+    killedAt("openat", file, ["backup", backup], DATA_DIR);
+    const env = { DATA_DIR: join(scratch(), "data") };
+    const restored = await commandHere(["restore", backup, "--sessions", "end"], { env });
+    const err = `this is no whole backup: it was interrupted, and lacks ${lacks}\n`;
+    expect(restored, lacks).toEqual({ code: 1, out: "", err });
+    expect(existsSync(env.DATA_DIR)).toBe(false);
+    const again = await commandHere(["backup", backup], { env: { DATA_DIR } });
+    expect(again.err).toBe(`${backup} has a backup that was interrupted: remove it\n`);
+  }
+});
+
+test("a service does not begin with no sessions after a restore that was killed", async () => {
+  const { service, DATA_DIR, backup, kept } = await backedUp();
+  await service.stop();
+  const args = ["restore", backup, "--sessions", "keep", "--force"];
+  killedAt("rename", join(DATA_DIR, "keys.json.restoring"), args, DATA_DIR);
+  expect(readdirSync(DATA_DIR)).toContain("sessions.db.restoring");
+  const { code, stderr } = await runToExit({ DATA_DIR });
+  expect([code, stderr]).toEqual([1, expect.stringContaining("a restore was interrupted: run it again, or remove ")]);
+  const examined = await commandHere(["doctor"], { env: { DATA_DIR } });
+  expect(examined.out).toMatch(/a restore to .*sessions\.db was interrupted/);
+  expect(await commandHere(args, { env: { DATA_DIR } })).toMatchObject({ code: 0, err: expect.any(String) });
+  expect(await refreshed(await running(DATA_DIR), kept)).toBe(200);
 });
 
 test("a copy of the directory of a service that was killed is restored with its last writes", async () => {

@@ -12,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type Config, readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { errorCode, errorMessage } from "../../platform/files/error-code.ts";
@@ -43,12 +43,34 @@ export async function backUp(context: Context, directory: string, options: { rea
 }
 
 async function copyAll(files: Files, to: Files): Promise<void> {
+  const hasToken = existsSync(files.adminToken);
+  for (const part of hasToken ? Object.values(to) : [to.store, to.keys]) markIncomplete(part);
+  sync(dirname(to.store));
   await copyStore(files.store, to.store);
+  markComplete(to.store);
   // The key ring is copied after the store, so that it contains every key that a token in the copy may need.
   await refusing([KeyRingFault], () => readRing(files.keys));
   copyWhole(files.keys, to.keys);
-  if (existsSync(files.adminToken)) copyWhole(files.adminToken, to.adminToken);
+  markComplete(to.keys);
+  if (!hasToken) return;
+  copyWhole(files.adminToken, to.adminToken);
+  markComplete(to.adminToken);
 }
+
+/** Each part of a backup has a mark of this name until it is complete, so that a backup that was killed tells which parts it lacks. */
+const markOf = (part: string) => `${part}.incomplete`;
+const markIncomplete = (part: string) => writeFileSync(markOf(part), "", { mode: 0o600 });
+
+function markComplete(part: string): void {
+  rmSync(markOf(part));
+  sync(dirname(part));
+}
+
+/** Returns the names of the parts that a backup lacks because it was interrupted. */
+export const incompleteParts = (backup: Files): readonly string[] =>
+  Object.values(backup)
+    .filter((part) => existsSync(markOf(part)))
+    .map((part) => basename(part));
 
 /**
  * Creates the directory of a backup, or accepts an empty one whose owner is trusted: the owner could read or replace the backup.
@@ -60,7 +82,11 @@ async function makeEmpty(directory: string): Promise<void> {
     const fault = await ownerFault(directory);
     if (fault !== undefined) throw new CommandError(`${directory} ${fault}`);
     chmodSync(directory, 0o700);
-    if (readdirSync(directory).length > 0) throw new CommandError(`${directory} is not empty`);
+    if (readdirSync(directory).length === 0) return;
+    const interrupted = incompleteParts(filesOf(directory)).length > 0;
+    throw new CommandError(
+      `${directory} ${interrupted ? "has a backup that was interrupted: remove it" : "is not empty"}`,
+    );
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`${directory} cannot be used (${errorCode(error)})`);

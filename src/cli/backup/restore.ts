@@ -7,11 +7,12 @@ import { StoreUnavailable } from "../../session/ports.ts";
 import { systemClock } from "../../session/time.ts";
 import { checkDatabase, schemaFault } from "../../store/embedded/check.ts";
 import { isInUse } from "../../store/embedded/copy.ts";
+import { restoringPath } from "../../store/embedded/schema.ts";
 import { createEmbeddedStore } from "../../store/embedded/store.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import { CommandError, type Context, refusing } from "../context.ts";
-import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, sync } from "./backup.ts";
+import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, incompleteParts, sync } from "./backup.ts";
 
 type Options = { readonly sessions: "end" | "keep"; readonly force?: boolean; readonly json?: boolean };
 
@@ -61,20 +62,23 @@ async function checkOwners(directory: string, from: Files, dataDir: string): Pro
 
 async function checkBackup(from: Files): Promise<void> {
   const damage = (fault: string) => new CommandError(`this is no whole backup: ${fault}`);
+  const incomplete = incompleteParts(from);
+  if (incomplete.length > 0) throw damage(`it was interrupted, and lacks ${incomplete.join(", ")}`);
+  if (!existsSync(from.store)) throw damage(`${from.store} is not there`);
   try {
     const problem = checkDatabase(from.store);
-    if (problem !== undefined)
-      throw damage(`${from.store} is ${problem === "absent" ? "not there" : `damaged (${problem})`}`);
+    if (problem !== undefined) throw damage(`${from.store} is damaged (${problem})`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw damage(`${from.store} cannot be read (${errorMessage(error)})`);
   }
+  if (!existsSync(from.keys)) throw damage(`${from.keys} is not there`);
   await refusing([KeyRingFault], () => readRing(from.keys));
 }
 
 /** Returns a temporary name next to each file, so that renaming puts the copies in place. */
 function beside({ store, keys, adminToken }: Files): Files {
-  return { store: `${store}.restoring`, keys: `${keys}.restoring`, adminToken: `${adminToken}.restoring` };
+  return { store: restoringPath(store), keys: `${keys}.restoring`, adminToken: `${adminToken}.restoring` };
 }
 
 /** Copies a backup. If the disk is full, this fails while all old files are still in place. */

@@ -4,7 +4,7 @@
  * The journal mode is WAL: readers never wait for the writer, and if a process is killed, the next process recovers the file. SQLite
  * gives the -wal and -shm files the mode of the main file, so the mode 0600 is set before SQLite writes.
  */
-import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -158,7 +158,11 @@ function isLocked(error: unknown): boolean {
 
 /** Opens or creates the file (mode 0600) and its directories (0700). If `use` throws, the file is closed. @throws errors of SQLite */
 export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
-  if (path !== IN_MEMORY) createProtected(path);
+  if (path !== IN_MEMORY) {
+    refuseHalfRestored(path);
+    createProtected(path);
+    upgrade(path);
+  }
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.exec("PRAGMA journal_mode = WAL");
@@ -176,10 +180,53 @@ function createProtected(path: string): void {
   chmodSync(path, 0o600);
 }
 
+/** Returns the name under which a restore prepares the file before it takes its place. */
+export const restoringPath = (path: string): string => `${path}.restoring`;
+
+/** A restore that was killed may have moved the former file away. A new file in its place would log out every user without a word. */
+function refuseHalfRestored(path: string): void {
+  if (existsSync(path) || !existsSync(restoringPath(path))) return;
+  throw new Error(
+    `a restore was interrupted: run it again, or remove ${restoringPath(path)} to begin with no sessions`,
+  );
+}
+
+/**
+ * Changes the tables of a file that an older version has made, but only while no other process has it open: an older version that still
+ * runs would not read the new tables. For example, it would refresh sessions that `RevokeAllSessions` has ended.
+ */
+function upgrade(path: string): void {
+  if (!isOld(path)) return;
+  const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    db.exec("PRAGMA locking_mode = EXCLUSIVE");
+    migrate(db);
+  } catch (error) {
+    // Another process may have changed the tables in the meantime.
+    if (!isLocked(error) || !isOld(path)) throw error;
+    throw new Error("it is a file of an older version, and another process has it open: stop that process first");
+  } finally {
+    db.close();
+  }
+}
+
+/** Returns whether the file has tables of an older version. */
+function isOld(path: string): boolean {
+  const db = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    const version = versionOf(db);
+    return version > 0 && version < VERSION;
+  } finally {
+    db.close();
+  }
+}
+
+const versionOf = (db: DatabaseSync) => Number(db.prepare("PRAGMA user_version").get()?.user_version);
+
 function migrate(db: DatabaseSync): void {
   db.exec("BEGIN IMMEDIATE"); // Two processes may start at the same time on one new file.
   try {
-    const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
+    const version = versionOf(db);
     if (version > VERSION) throw new Error(`made by a newer version of this service (schema ${version})`);
     const foreign = db.prepare("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')").get();
     if (foreign !== undefined)

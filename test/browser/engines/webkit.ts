@@ -20,7 +20,7 @@ type Driver = {
 async function startDriver(): Promise<Driver> {
   const port = await freePort();
   const directory = scratch();
-  const driver = spawn("xvfb-run", ["-a", "WebKitWebDriver", `--port=${port}`], {
+  const driver = spawn("xvfb-run", ["-a", "WebKitWebDriver", "--host=127.0.0.1", `--port=${port}`], {
     env: {
       PATH: process.env.PATH,
       HOME: directory,

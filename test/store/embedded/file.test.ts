@@ -1,6 +1,6 @@
 /** The file of the embedded store: its permissions, and what happens when the file cannot be used. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -75,29 +75,46 @@ test("sessions and the log outlive a restart, and so do cursors", async () => {
   expect((await after.revocations(cursor)).revocations.map(({ sid }) => sid)).toEqual([session.sid]);
 });
 
-test("a file of an older version keeps its sessions, and learns what the newer one needs", async () => {
+describe("a file of an older version", () => {
   const session = newSession(subject());
   const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
-  await open().create(session, token.nonce, 1);
-  await store?.close();
-  const db = new DatabaseSync(path);
-  db.exec("ALTER TABLE store DROP COLUMN ended_until; ALTER TABLE store DROP COLUMN newest");
-  db.exec(
-    "DROP INDEX sessions_by_creation; DROP TABLE events; DROP TABLE due; DROP TABLE subject_ends; PRAGMA user_version = 1",
-  );
-  db.exec("DROP TABLE signals; DROP TABLE subscriptions; DROP TABLE signal_state");
-  db.exec("DROP INDEX sessions_by_examination; ALTER TABLE sessions DROP COLUMN examined_at");
-  db.exec("CREATE INDEX sessions_by_expiry ON sessions (idle_expires_at)");
-  db.close();
 
-  now -= SECOND; // Sessions end even though the clock is set back.
-  const after = open();
-  expect((await after.listAll(1, undefined, {})).sessions).toMatchObject([{ sid: session.sid }]);
-  expect(await after.rotate(session.sid, token, nonce())).toMatchObject({ outcome: "rotate" });
-  await after.revokeAll(undefined);
-  expect(await after.find(session.sid)).toEqual({ ok: false, reason: "revoked" });
-  await after.close();
-  expect(await open().find(session.sid)).toEqual({ ok: false, reason: "revoked" });
+  /** Makes the file have the tables of the first version, and a session. Returns an open connection to it, as the older version has. */
+  async function makeOld(): Promise<DatabaseSync> {
+    await open().create(session, token.nonce, 1);
+    await store?.close();
+    const db = new DatabaseSync(path);
+    db.exec("ALTER TABLE store DROP COLUMN ended_until; ALTER TABLE store DROP COLUMN newest");
+    db.exec(
+      "DROP INDEX sessions_by_creation; DROP TABLE events; DROP TABLE due; DROP TABLE subject_ends; PRAGMA user_version = 1",
+    );
+    db.exec("DROP TABLE signals; DROP TABLE subscriptions; DROP TABLE signal_state");
+    db.exec("DROP INDEX sessions_by_examination; ALTER TABLE sessions DROP COLUMN examined_at");
+    db.exec("CREATE INDEX sessions_by_expiry ON sessions (idle_expires_at)");
+    return db;
+  }
+
+  test("keeps its sessions, and learns what the newer one needs", async () => {
+    (await makeOld()).close();
+    now -= SECOND; // Sessions end even though the clock is set back.
+    const after = open();
+    expect((await after.listAll(1, undefined, {})).sessions).toMatchObject([{ sid: session.sid }]);
+    expect(await after.rotate(session.sid, token, nonce())).toMatchObject({ outcome: "rotate" });
+    await after.revokeAll(undefined);
+    expect(await after.find(session.sid)).toEqual({ ok: false, reason: "revoked" });
+    await after.close();
+    expect(await open().find(session.sid)).toEqual({ ok: false, reason: "revoked" });
+  });
+
+  test("is not changed while the older version has it open", async () => {
+    const older = await makeOld();
+    const versionOf = () => older.prepare("PRAGMA user_version").get()?.user_version;
+    expect(open).toThrow("a file of an older version, and another process has it open: stop that process first");
+    expect(versionOf()).toBe(1);
+    older.exec("UPDATE log SET revoked_at = 0"); // The older version goes on.
+    older.close();
+    expect((await open().find(session.sid)).ok).toBe(true);
+  });
 });
 
 test("a cursor of a file that is gone gets everything", async () => {
@@ -182,6 +199,14 @@ describe("is unavailable", () => {
     db.exec("PRAGMA user_version = 1000");
     db.close();
     expect(open).toThrow(/newer version/);
+  });
+
+  test("while a restore that was interrupted has not been run again", () => {
+    mkdirSync(join(directory, "data"));
+    writeFileSync(`${path}.restoring`, "");
+    expect(open).toThrow(/a restore was interrupted: run it again, or remove .*sessions\.db\.restoring to begin/);
+    rmSync(`${path}.restoring`);
+    open();
   });
 
   test("when it cannot be made", () => {
