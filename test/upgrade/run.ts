@@ -1,26 +1,27 @@
 /**
- * `npm run test:upgrade` follows docs/operations.md#upgrade with live sessions: from the last release to this tree and back, on both
- * stores. It runs the release from this repository's history, with the dependencies of that release.
+ * `npm run test:upgrade` follows docs/operations.md#upgrade with live sessions: from every release to this tree and back, on both stores.
+ * It runs the releases from this repository's history, with the dependencies of each.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { startRedis } from "../support/redis.ts";
 import { type Service, scratch, spawnService, startService } from "../support/service.ts";
+import { commitOf, releases } from "./releases.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-/** The releases from which an upgrade is supported, with their commits. A later release is added here. */
-const RELEASES = { "0.1.0": "558fe80" } as const;
 const SESSIONS = 20;
 
 /** Checks out a release and installs its dependencies. Returns the directory. */
-function checkOut(commit: string): string {
+function checkOut(version: string): string {
   const tree = join(scratch(), "release");
   mkdirSync(tree);
   const archive = join(tree, "release.tar");
-  execFileSync("git", ["archive", `--output=${archive}`, commit], { cwd: ROOT });
+  execFileSync("git", ["archive", `--output=${archive}`, commitOf(version)], { cwd: ROOT });
   execFileSync("tar", ["xf", archive], { cwd: tree });
+  assert.equal(JSON.parse(readFileSync(join(tree, "package.json"), "utf8")).version, version);
   const install = ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
   execFileSync("npm", install, { cwd: tree, stdio: ["ignore", "ignore", "inherit"] });
   return tree;
@@ -28,6 +29,7 @@ function checkOut(commit: string): string {
 
 /** What a browser holds of a session: its cookie and its access token. */
 class Holder {
+  subject = "";
   cookie = "";
   accessToken = "";
 
@@ -35,12 +37,12 @@ class Holder {
     const response = await fetch(`${service.adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`, {
       method: "POST",
       headers: { authorization: `Bearer ${service.adminToken}`, "content-type": "application/json" },
-      body: JSON.stringify({ subject }),
+      body: JSON.stringify({ subject, claims: { role: `role of ${subject}` } }),
     });
     assert.equal(response.status, 200);
     const { refreshToken, accessToken } = (await response.json()) as { refreshToken: string; accessToken: string };
     const holder = new Holder();
-    Object.assign(holder, { cookie: `refresh_token=${refreshToken}`, accessToken });
+    Object.assign(holder, { subject, cookie: `refresh_token=${refreshToken}`, accessToken });
     return holder;
   }
 
@@ -53,6 +55,8 @@ class Holder {
     if (response.status !== 200) return response.status;
     this.cookie = (response.headers.getSetCookie()[0] ?? "").split(";")[0] ?? "";
     this.accessToken = body.data?.accessToken ?? "";
+    const { sub, role } = JSON.parse(Buffer.from(this.accessToken.split(".")[1] ?? "", "base64url").toString());
+    assert.deepEqual([sub, role], [this.subject, `role of ${this.subject}`]);
     return 200;
   }
 
@@ -106,30 +110,65 @@ async function onRedis(version: string, tree: string): Promise<void> {
   await redis.stop();
 }
 
-/** Upgrades a service on the embedded store, whose only process is stopped and started. Going back uses a copy of the data from before. */
+const ended = async (holders: readonly Holder[], service: Service) => {
+  for (const holder of holders)
+    assert.equal(await holder.refresh(service), 401, "a logout is true on the other version");
+};
+
+/** Returns the number of the schema that a store has (src/store/embedded/schema.ts). */
+function schemaOf(dataDir: string): unknown {
+  const db = new DatabaseSync(join(dataDir, "sessions.db"), { readOnly: true });
+  try {
+    return db.prepare("PRAGMA user_version").get()?.user_version;
+  } finally {
+    db.close();
+  }
+}
+
+/**
+ * Upgrades a service on the embedded store, whose process is stopped and started. Going back uses the same file if this version has not
+ * changed its tables, else a copy of the data from before.
+ */
 async function onEmbedded(version: string, tree: string): Promise<void> {
   console.log(`embedded store, ${version} → this version → ${version}`);
   const old = await startService({}, tree);
-  const holders = await logIn(old);
+  const env = { DATA_DIR: old.dataDir, ISSUER: old.publicUrl };
+  const [holders, leaving, later] = [await logIn(old), await logIn(old), await logIn(old)];
   await eachRefreshes(holders, old, version);
+  for (const holder of leaving) assert.equal(await holder.logout(old), 200);
+  const schema = schemaOf(old.dataDir);
   await old.stop();
   const copy = join(scratch(), "copy");
   cpSync(old.dataDir, copy, { recursive: true });
-  const current = await startService({ DATA_DIR: old.dataDir, ISSUER: old.publicUrl });
+  const current = await startService(env);
   await eachRefreshes(holders, current, "this version, from the same directory");
+  await ended(leaving, current);
+  for (const holder of later) assert.equal(await holder.logout(current), 200);
+  const created = await logIn(current);
   await current.stop();
+  if (schemaOf(old.dataDir) === schema) {
+    const back = await startService(env, tree);
+    await eachRefreshes([...holders, ...created], back, `${version}, back on the same file`);
+    await ended([...leaving, ...later], back);
+    await back.stop();
+    const again = await startService(env);
+    await eachRefreshes([...holders, ...created], again, "this version again");
+    await ended([...leaving, ...later], again);
+    await again.stop();
+    return;
+  }
   const refused = spawnService({ PORT: "0", ADMIN_PORT: "0", DATA_DIR: old.dataDir }, tree);
   assert.equal((await refused.exited).code, 1);
-  console.log(`  ${version} refuses the directory: ${refused.stderr().trim().split("\n").at(-1)?.slice(0, 160)}`);
-  const restored = await startService({ DATA_DIR: copy }, tree);
-  const [last] = await logIn(restored);
-  assert.equal(await last?.refresh(restored), 200);
-  console.log(`  ${version} runs on the copy from before the upgrade`);
+  assert.match(refused.stderr(), /made by a newer version of this service/);
+  console.log(`  ${version} refuses the file of this version`);
+  const restored = await startService({ ...env, DATA_DIR: copy }, tree);
+  await eachRefreshes(holders, restored, `${version}, on the copy from before the upgrade`);
+  await ended(leaving, restored);
   await restored.stop();
 }
 
-for (const [version, commit] of Object.entries(RELEASES)) {
-  const tree = checkOut(commit);
+for (const version of releases()) {
+  const tree = checkOut(version);
   await onRedis(version, tree);
   await onEmbedded(version, tree);
 }
