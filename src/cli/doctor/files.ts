@@ -1,5 +1,4 @@
 /** Checks the files that hold secrets or grant rights, and the embedded store with its disk space. */
-import { existsSync } from "node:fs";
 import { stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { hasOwnAdminToken } from "../../config/admin.ts";
@@ -64,15 +63,10 @@ export async function checkEmbedded(report: Report, config: Config): Promise<voi
 }
 
 async function checkFile(report: Report, path: string): Promise<void> {
-  const [{ checkDatabase }, { restoringPath }] = await Promise.all([
-    import("../../store/embedded/check.ts"),
-    import("../../store/embedded/schema.ts"),
-  ]);
+  const { checkDatabase } = await import("../../store/embedded/check.ts");
   try {
     const problem = checkDatabase(path);
-    if (problem === "absent" && existsSync(restoringPath(path))) {
-      report.fault(`a restore to ${path} was interrupted`, "run session-service restore again");
-    } else if (problem === "absent") report.ok(`there is no ${path} yet; the first start makes it`);
+    if (problem === "absent") report.ok(`there is no ${path} yet; the first start makes it`);
     else if (problem === undefined) report.ok(`${path} is whole`);
     else report.fault(`${path} is damaged: ${problem}`, RESTORE);
   } catch (error) {

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { CLOCK_TABLE } from "./clock.ts";
-import { MIGRATIONS } from "./schema.ts";
+import { isHalfRestored, MIGRATIONS } from "./schema.ts";
 
 /**
  * Reads the whole file. Returns why it is incomplete; `absent` if there is no file; undefined if there is no fault.
@@ -10,7 +10,7 @@ import { MIGRATIONS } from "./schema.ts";
  * @throws errors of SQLite
  */
 export function checkDatabase(path: string): string | undefined {
-  if (!existsSync(path)) return "absent";
+  if (!existsSync(path)) return isHalfRestored(path) ? "its restore was interrupted" : "absent";
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });
   try {
     const [first] = db.prepare("PRAGMA quick_check(1)").all();

@@ -183,9 +183,12 @@ function createProtected(path: string): void {
 /** Returns the name under which a restore prepares the file before it takes its place. */
 export const restoringPath = (path: string): string => `${path}.restoring`;
 
-/** A restore that was killed may have moved the former file away. A new file in its place would log out every user without a word. */
+/** Returns whether a restore was killed after it had moved the former file away. */
+export const isHalfRestored = (path: string): boolean => !existsSync(path) && existsSync(restoringPath(path));
+
+/** A new file in the place of one that was to be restored would log out every user without a word. */
 function refuseHalfRestored(path: string): void {
-  if (existsSync(path) || !existsSync(restoringPath(path))) return;
+  if (!isHalfRestored(path)) return;
   throw new Error(
     `a restore was interrupted: run it again, or remove ${restoringPath(path)} to begin with no sessions`,
   );
