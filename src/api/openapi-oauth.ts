@@ -2,9 +2,11 @@
 import type { ErrorCode } from "../session/errors.ts";
 import {
   BAD_PROOF,
+  INVALID_CLIENT,
   NONCE_REQUIRED,
   OAUTH_ADMIN_ERRORS,
   OAUTH_ERRORS,
+  type OAuthError,
   UNSUPPORTED_GRANT_TYPE,
 } from "./errors/oauth-errors.ts";
 
@@ -37,15 +39,13 @@ function failure(status: number, errors: readonly string[]) {
   };
 }
 
-function failures(table: typeof OAUTH_ERRORS, codes: readonly ErrorCode[], further: readonly string[] = []) {
+function failures(table: typeof OAUTH_ERRORS, codes: readonly ErrorCode[], further: readonly OAuthError[] = []) {
   const byStatus = new Map<number, Set<string>>();
-  for (const code of codes) {
-    const { status, error } = table[code];
+  for (const { status, error } of [...codes.map((code) => table[code]), ...further]) {
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(error));
   }
-  for (const error of further) byStatus.get(400)?.add(error);
   const described = [...byStatus].map(([status, errors]) => [status, failure(status, [...errors])]);
-  const all = [...new Set([...Object.values(table).map(({ error }) => error), ...further])];
+  const all = [...new Set([...Object.values(table), ...further].map(({ error }) => error))];
   return { ...Object.fromEntries(described), default: failure(0, all) };
 }
 
@@ -61,7 +61,7 @@ const form = (message: string, required: readonly string[], example: Readonly<Re
   },
 });
 
-const PROOF_ERRORS = [BAD_PROOF.error, NONCE_REQUIRED.error];
+const PROOF_ERRORS = [BAD_PROOF, NONCE_REQUIRED];
 
 /** The request needs no credential other than the token in its body. */
 const NO_CREDENTIAL = { security: [{}], responses: { 401: null, 403: null } };
@@ -74,7 +74,7 @@ export const PUBLIC_OPERATIONS = {
     ...NO_CREDENTIAL,
     responses: {
       ...NO_CREDENTIAL.responses,
-      ...failures(OAUTH_ERRORS, ["E001_AUTH_FAILURE", ...COMMON], [UNSUPPORTED_GRANT_TYPE.error, ...PROOF_ERRORS]),
+      ...failures(OAUTH_ERRORS, ["E001_AUTH_FAILURE", ...COMMON], [UNSUPPORTED_GRANT_TYPE, ...PROOF_ERRORS]),
     },
   },
   "auth.v1.OAuthService.RevokeToken": {
@@ -93,18 +93,22 @@ export const PUBLIC_OPERATIONS = {
   },
 };
 
-const ADMIN_FAILURES = failures(OAUTH_ADMIN_ERRORS, ["E001_AUTH_FAILURE", "E403_FORBIDDEN", ...COMMON]);
+const ADMIN_CODES = ["E001_AUTH_FAILURE", "E403_FORBIDDEN", ...COMMON] satisfies ErrorCode[];
 
 export const ADMIN_OPERATIONS = {
   "auth.admin.v1.OAuthAdminService.Introspect": {
     ...form("auth.admin.v1.IntrospectRequest", ["token"], { token: "an access token or a refresh token" }),
-    responses: ADMIN_FAILURES,
+    responses: failures(OAUTH_ADMIN_ERRORS, ADMIN_CODES, [INVALID_CLIENT]),
   },
   "auth.admin.v1.OAuthAdminService.RevokeGlobally": {
     requestBody: {
       required: true,
       content: { "application/json": { example: { sub_id: { format: "opaque", id: "alice" } } } },
     },
-    responses: { 200: null, 204: { description: "The sessions have ended." }, ...ADMIN_FAILURES },
+    responses: {
+      200: null,
+      204: { description: "The sessions have ended." },
+      ...failures(OAUTH_ADMIN_ERRORS, ADMIN_CODES),
+    },
   },
 };

@@ -16,10 +16,12 @@ import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import { type SharedSignalsDeps, sharedSignalsService } from "../api/admin/shared-signals-service.ts";
 import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { STRICT_JSON } from "../api/connect-options.ts";
+import { errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import { createRateLimit, NO_LIMIT } from "../api/limits/rate-limit.ts";
+import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";
 import type { Config } from "../config/config.ts";
-import { type Handler, type Responder, respond } from "../listener/exchange.ts";
+import { type Handler, type Request, type Responder, respond } from "../listener/exchange.ts";
 import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
 import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
@@ -27,6 +29,7 @@ import { liveData } from "../pages/console/live.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
+import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
@@ -58,24 +61,35 @@ const always =
   (_request, response) =>
     respond(response, status, headers, body);
 
+/** Responds in the form of OAuth below its paths, and as `otherwise` everywhere else. */
+function oauthOr(code: ErrorCode, otherwise: PlainResponse): Responder {
+  return (request, response) => {
+    const { url = "" } = request as Request;
+    if (!isOAuthPath(url)) return always(otherwise)(request, response);
+    const body = Buffer.from(errorBodyOf(url, code));
+    const headers = { "content-type": "application/json", "content-length": body.length };
+    respond(response, ERRORS[code].http, headers, body);
+  };
+}
+
 export function adminHandler(config: Config, deps: Deps): Handler {
   return apiHandler(config, deps, {
     services: servicesOf(config, deps),
     allowedOrigins: [],
     reflection: true,
-    gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),
+    gate: adminAuthentication(deps),
     pages: [
       ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
       ...referencePages({ api: "admin", page: config.docs, signIn: false }),
     ],
-    notFound: always(unknownMethod),
-    badRequest: always(connectError("E400_INVALID_REQUEST")),
+    notFound: oauthOr("E404_NOT_FOUND", unknownMethod),
+    badRequest: oauthOr("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
   });
 }
 
-function servicesOf({ oauthEndpoints }: Config, deps: Deps): OfferedService[] {
+function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
   const { signals } = deps;
   const streams = streamsOf(deps);
   const services = [
@@ -83,7 +97,8 @@ function servicesOf({ oauthEndpoints }: Config, deps: Deps): OfferedService[] {
   ];
   if (oauthEndpoints) {
     const table = { ...OAuthAdminServiceRoutes, formPosts: true };
-    services.push(offer(OAuthAdminService, OAuthAdminServiceRules, oauthAdminService(deps), table));
+    const options = { readMaxBytes: Math.min(maxBodyBytes, MAX_OAUTH_REQUEST_BYTES) };
+    services.push(offer(OAuthAdminService, OAuthAdminServiceRules, oauthAdminService(deps), table, options));
   }
   if (signals) {
     const handlers = signalsAdminService({ ...signals, testLimit: createRateLimit(TEST_RATE) });

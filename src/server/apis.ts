@@ -85,6 +85,7 @@ export function createApis(deps: Deps): Apis {
     publicHandler: publicHandler(config, {
       ...common,
       issuer,
+      adminUrl: config.signalsUrl,
       streams,
       audiences: new Set([audience, ...others]),
       statusLists,
@@ -134,6 +135,7 @@ function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlac
 
 function shared(deps: Deps, statusLists: StatusLists | undefined) {
   const { config, log, metrics, audit, entropy, ring, eventKeys, store, storeKind, overload, issuer, telemetry } = deps;
+  const publishedKeys = () => [...ring.current.jwks.keys, ...(eventKeys?.current.jwks ?? [])];
   return {
     log,
     metrics,
@@ -155,7 +157,8 @@ function shared(deps: Deps, statusLists: StatusLists | undefined) {
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     dpop: createDpop(config, ring, entropy, issuer),
     ...createRateLimits(config.rateLimits, subnetOf),
-    jwks: () => JSON.stringify({ keys: [...ring.current.jwks.keys, ...(eventKeys?.current.jwks ?? [])] }),
+    jwks: () => JSON.stringify({ keys: publishedKeys() }),
+    keyAlgorithms: () => publishedKeys().map(({ alg }) => alg),
     onUnavailable: outageLog(log),
   };
 }

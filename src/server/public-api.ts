@@ -4,15 +4,20 @@ import { OAuthServiceRules } from "../../gen/auth/v1/oauth_rules.ts";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../gen/auth/v1/session_rules.ts";
-import { envelope } from "../api/errors/envelope.ts";
+import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
 import { type CrossSiteRefusal, crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
 import { observedGate } from "../api/interceptors/observed-gate.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
-import { MAX_OAUTH_REQUEST_BYTES, type OAuthServiceDeps, oauthService } from "../api/public/oauth-service.ts";
+import {
+  MAX_OAUTH_REQUEST_BYTES,
+  metadataAliases,
+  type OAuthServiceDeps,
+  oauthService,
+} from "../api/public/oauth-service.ts";
 import { sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
-import { type Handler, type Responder, type Route, respond } from "../listener/exchange.ts";
+import { type Handler, type Request, type Responder, type Route, respond } from "../listener/exchange.ts";
 import { publicJson } from "../listener/pages.ts";
 import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../pages/reference/pages.ts";
@@ -37,9 +42,11 @@ type Deps = ApiDeps &
   };
 
 function always(code: ErrorCode): Responder {
-  const body = JSON.stringify(envelope(code));
-  const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-  return (_request, response) => respond(response, ERRORS[code].http, headers, body);
+  return (request, response) => {
+    const body = errorBodyOf((request as Request).url ?? "", code);
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    respond(response, ERRORS[code].http, headers, body);
+  };
 }
 
 /** The settings that permit what the cross-site defence refuses. */
@@ -66,7 +73,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   const refuseCrossSite = crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal));
   const tracing = deps.telemetry?.interceptors ?? [];
   const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
-  return apiHandler(config, deps, {
+  const api = apiHandler(config, deps, {
     services: servicesOf(config, deps),
     allowedOrigins,
     reflection: config.reflection,
@@ -84,6 +91,16 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     badRequest: always("E400_INVALID_REQUEST"),
     ...((signIn ?? statusLists) !== undefined && { route: () => routesOf(deps) }),
   });
+  return config.oauthEndpoints ? withMetadataAliases(deps.issuer, api) : api;
+}
+
+/** Serves the metadata at all paths at which clients look for it, as the one route that has it. */
+function withMetadataAliases(issuer: string, api: Handler): Handler {
+  const aliases = new Set(metadataAliases(issuer));
+  return (request, response) => {
+    if (aliases.has(request.url ?? "")) request.url = METADATA_PATH;
+    api(request, response);
+  };
 }
 
 function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {

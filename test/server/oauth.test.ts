@@ -41,7 +41,11 @@ describe.each(STORES)("on the %s store", (store) => {
     expect([response.status, response.headers.get("cache-control")]).toEqual([200, "no-store"]);
     expect(response.headers.get("set-cookie")).toBeNull();
     const { access_token, refresh_token, ...rest } = json(response);
-    expect(rest).toEqual({ token_type: "Bearer", expires_in: expect.any(Number) });
+    expect(rest).toEqual({
+      ...{ token_type: "Bearer", expires_in: expect.any(Number), refresh_token_expires_in: expect.any(Number) },
+    });
+    // The session's idle timeout is 14 days.
+    expect(Number(rest.refresh_token_expires_in)).toBeGreaterThan(14 * 86_400 - 60);
     const { sid, exp, iat } = claims(access_token);
     expect(sid).toBe(user.sid);
     expect(exp - iat - Number(rest.expires_in)).toBeLessThan(60);
@@ -135,8 +139,12 @@ describe.each(STORES)("on the %s store", (store) => {
       token_endpoint_auth_methods_supported: ["none"],
       revocation_endpoint_auth_methods_supported: ["none"],
       dpop_signing_alg_values_supported: ["ES256", "RS256", "EdDSA", "Ed25519"],
+      subject_types_supported: ["public"],
+      id_token_signing_alg_values_supported: ["ES256"],
+      introspection_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post", "Bearer"],
     });
-    expect((await request(service.publicUrl, { path: "/.well-known/openid-configuration" })).status).toBe(404);
+    const same = await request(service.publicUrl, { path: "/.well-known/openid-configuration" });
+    expect([same.status, json(same)]).toEqual([200, json(response)]);
   });
 
   test("introspection has the claims of a live token, and of another one nothing", async () => {
@@ -159,6 +167,102 @@ describe.each(STORES)("on the %s store", (store) => {
       bearer(service.adminToken),
     );
     expect(message(same)).toMatchObject({ active: true, type: TokenType.ACCESS_TOKEN });
+  });
+
+  describe("an introspection by an id and a secret", () => {
+    const basic = (id: string, secret: string) => ({
+      authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
+    });
+    const ask = async (form: Readonly<Record<string, string>>, headers: object = {}) => {
+      const { accessToken } = await logIn(service, cli);
+      return post(service.adminUrl, "/v1/oauth/introspect", { token: accessToken, ...form }, headers);
+    };
+    /** The name of the only token of this service, and its value. */
+    const known = () => ({
+      id: store === "embedded" ? "DATA_DIR/admin-token" : "ADMIN_TOKENS[0]",
+      secret: service.adminToken,
+    });
+
+    test("by Basic, whose parts are encoded as in forms (RFC 6749 section 2.3.1)", async () => {
+      const { id, secret } = known();
+      for (const text of [id, encodeURIComponent(id), id.replace("T", "%54")]) {
+        const response = await ask({}, basic(text, secret));
+        expect([response.status, json(response).active]).toEqual([200, true]);
+      }
+    });
+
+    test("by the form", async () => {
+      const { id, secret } = known();
+      const response = await ask({ client_id: id, client_secret: secret });
+      expect([response.status, json(response).active]).toEqual([200, true]);
+    });
+
+    test("a wrong one is invalid_client, with the challenge of Basic", async () => {
+      const { id, secret } = known();
+      const wrong = [
+        ...[basic(id, `${secret}x`), basic("other", secret), basic(id, ""), basic("", secret), basic("%zz", secret)],
+        ...["Basic", "Basic !", "basic", `Basic ${Buffer.from([255, 58, 255]).toString("base64")}`].map(
+          (authorization) => ({ authorization }),
+        ),
+      ];
+      const responses = [
+        ...(await Promise.all(wrong.map((headers) => ask({}, headers)))),
+        await ask({ client_id: id, client_secret: `${secret}x` }),
+        await ask({ client_id: "other", client_secret: secret }),
+        await ask({ client_secret: secret }),
+      ];
+      for (const response of responses) {
+        expect([response.status, json(response).error]).toEqual([401, "invalid_client"]);
+        expect(response.headers.get("www-authenticate")).toBe('Basic realm="admin"');
+      }
+    });
+
+    test("two at once are refused, and an id alone is no credential", async () => {
+      const { id, secret } = known();
+      const form = { client_id: id, client_secret: secret };
+      for (const headers of [basic(id, secret), bearer(secret)]) {
+        const response = await ask(form, headers);
+        expect([response.status, json(response).error]).toEqual([400, "invalid_request"]);
+        expect((await ask({ client_id: id }, headers)).status).toBe(200);
+      }
+      expect((await ask({ client_id: id })).status).toBe(401);
+    });
+
+    test("a page of another site cannot use the Basic credential that a browser has", async () => {
+      const { id, secret } = known();
+      for (const headers of [{ "sec-fetch-site": "cross-site" }, { origin: "https://evil.example" }]) {
+        const response = await ask({}, { ...basic(id, secret), ...headers });
+        expect([response.status, json(response).error]).toEqual([403, "insufficient_scope"]);
+      }
+    });
+
+    test("no other endpoint takes Basic", async () => {
+      const response = await request(service.adminUrl, {
+        method: "POST",
+        path: "/v1/oauth/global-token-revocation",
+        headers: { ...basic(known().id, known().secret), "content-type": "application/json" },
+        body: JSON.stringify({ sub_id: { format: "opaque", id: "alice" } }),
+      });
+      expect([response.status, response.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
+    });
+  });
+
+  test("a wrong method and an unknown path fail in OAuth's form", async () => {
+    const paths = [
+      [service.publicUrl, "GET", TOKEN, 405],
+      [service.publicUrl, "GET", `${REVOKE}?x=1`, 405],
+      [service.publicUrl, "POST", "/.well-known/oauth-authorization-server", 405],
+      [service.publicUrl, "POST", "/.well-known/openid-configuration", 405],
+      [service.publicUrl, "GET", "/v1/oauth/authorize", 404],
+      [service.publicUrl, "GET", "/.well-known/oauth-authorization-server/tenant", 404],
+      [service.adminUrl, "GET", "/v1/oauth/introspect", 405],
+      [service.adminUrl, "POST", "/v1/oauth/token", 404],
+    ] as const;
+    for (const [url, method, path, status] of paths) {
+      const response = await request(url, { method, path, headers: bearer(service.adminToken) });
+      expect([path, response.status, json(response).error]).toEqual([path, status, "invalid_request"]);
+      expect(response.headers.get("allow") !== null).toBe(status === 405);
+    }
   });
 
   test("a global revocation ends the sessions of a subject, by either format", async () => {
@@ -202,6 +306,25 @@ test("the documentation has the closed table of errors", () => {
     { status: Number(status), error },
   ]);
   expect(Object.fromEntries(rows)).toEqual(OAUTH_ERRORS);
+});
+
+describe("with an issuer that has a path", () => {
+  const service = aService({ ISSUER: "https://auth.example/tenant", SIGNALS: "on", SIGNALS_URL: "https://in.example" });
+
+  test("the metadata is where RFC 8414 and OpenID Connect Discovery expect it", async () => {
+    for (const name of ["oauth-authorization-server", "openid-configuration"]) {
+      for (const path of [`/.well-known/${name}`, `/.well-known/${name}/tenant`, `/tenant/.well-known/${name}`]) {
+        const response = await request(service.publicUrl, { path });
+        expect([path, response.status]).toEqual([path, 200]);
+        expect(json(response)).toMatchObject({
+          issuer: "https://auth.example/tenant",
+          token_endpoint: "https://auth.example/tenant/v1/oauth/token",
+          introspection_endpoint: "https://in.example/v1/oauth/introspect",
+        });
+      }
+      expect((await request(service.publicUrl, { path: `/.well-known/${name}/other` })).status).toBe(404);
+    }
+  });
 });
 
 describe("with OAUTH_ENDPOINTS=off", () => {

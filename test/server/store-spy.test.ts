@@ -68,6 +68,8 @@ beforeAll(async () => {
     audit: () => {},
     audiences: new Set(["api"]),
     issuer: listener.url,
+    adminUrl: undefined,
+    keyAlgorithms: () => [],
     cookie: refreshCookie(config.cookie, Date.now),
     accept: () => true,
     device: createDeviceBinding(config, ring, entropy, time.now),

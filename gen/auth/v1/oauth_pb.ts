@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file auth/v1/oauth.proto.
  */
 export const file_auth_v1_oauth: GenFile = /*@__PURE__*/
-  fileDesc("ChNhdXRoL3YxL29hdXRoLnByb3RvEgdhdXRoLnYxIowBChFHcmFudFRva2VuUmVxdWVzdBIpCgpncmFudF90eXBlGAEgASgJQgngQQK6SAPIAQFSCmdyYW50X3R5cGUSKQoNcmVmcmVzaF90b2tlbhgCIAEoCUID4EECUg1yZWZyZXNoX3Rva2VuEiEKCWNsaWVudF9pZBgDIAEoCUID4EECUgljbGllbnRfaWQingEKEkdyYW50VG9rZW5SZXNwb25zZRIiCgxhY2Nlc3NfdG9rZW4YASABKAlSDGFjY2Vzc190b2tlbhIeCgp0b2tlbl90eXBlGAIgASgJUgp0b2tlbl90eXBlEh4KCmV4cGlyZXNfaW4YAyABKAVSCmV4cGlyZXNfaW4SJAoNcmVmcmVzaF90b2tlbhgEIAEoCVINcmVmcmVzaF90b2tlbiIuChJSZXZva2VUb2tlblJlcXVlc3QSGAoFdG9rZW4YASABKAlCCeBBArpIA8gBASIVChNSZXZva2VUb2tlblJlc3BvbnNlIhQKEkdldE1ldGFkYXRhUmVxdWVzdCKRBAoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjAKE3Jldm9jYXRpb25fZW5kcG9pbnQYAyABKAlSE3Jldm9jYXRpb25fZW5kcG9pbnQSGgoIandrc191cmkYBCABKAlSCGp3a3NfdXJpEjQKFWdyYW50X3R5cGVzX3N1cHBvcnRlZBgFIAMoCVIVZ3JhbnRfdHlwZXNfc3VwcG9ydGVkEjoKGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBgGIAMoCVIYcmVzcG9uc2VfdHlwZXNfc3VwcG9ydGVkElQKJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQYByADKAlSJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSXgoqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAggAygJUipyZXZvY2F0aW9uX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSTAohZHBvcF9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGAkgAygJUiFkcG9wX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQy1gIKDE9BdXRoU2VydmljZRJhCgpHcmFudFRva2VuEhouYXV0aC52MS5HcmFudFRva2VuUmVxdWVzdBobLmF1dGgudjEuR3JhbnRUb2tlblJlc3BvbnNlIhqC0+STAhQ6ASoiDy92MS9vYXV0aC90b2tlbhJlCgtSZXZva2VUb2tlbhIbLmF1dGgudjEuUmV2b2tlVG9rZW5SZXF1ZXN0GhwuYXV0aC52MS5SZXZva2VUb2tlblJlc3BvbnNlIhuC0+STAhU6ASoiEC92MS9vYXV0aC9yZXZva2USfAoLR2V0TWV0YWRhdGESGy5hdXRoLnYxLkdldE1ldGFkYXRhUmVxdWVzdBocLmF1dGgudjEuR2V0TWV0YWRhdGFSZXNwb25zZSIykAIBgtPkkwIpEicvLndlbGwta25vd24vb2F1dGgtYXV0aG9yaXphdGlvbi1zZXJ2ZXJCLFoqc2Vzc2lvbi1zZXJ2aWNlLmV4YW1wbGUvZ2VuL2F1dGgvdjE7YXV0aHYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("ChNhdXRoL3YxL29hdXRoLnByb3RvEgdhdXRoLnYxIowBChFHcmFudFRva2VuUmVxdWVzdBIpCgpncmFudF90eXBlGAEgASgJQgngQQK6SAPIAQFSCmdyYW50X3R5cGUSKQoNcmVmcmVzaF90b2tlbhgCIAEoCUID4EECUg1yZWZyZXNoX3Rva2VuEiEKCWNsaWVudF9pZBgDIAEoCUID4EECUgljbGllbnRfaWQi2gEKEkdyYW50VG9rZW5SZXNwb25zZRIiCgxhY2Nlc3NfdG9rZW4YASABKAlSDGFjY2Vzc190b2tlbhIeCgp0b2tlbl90eXBlGAIgASgJUgp0b2tlbl90eXBlEh4KCmV4cGlyZXNfaW4YAyABKAVSCmV4cGlyZXNfaW4SJAoNcmVmcmVzaF90b2tlbhgEIAEoCVINcmVmcmVzaF90b2tlbhI6ChhyZWZyZXNoX3Rva2VuX2V4cGlyZXNfaW4YBSABKAVSGHJlZnJlc2hfdG9rZW5fZXhwaXJlc19pbiIuChJSZXZva2VUb2tlblJlcXVlc3QSGAoFdG9rZW4YASABKAlCCeBBArpIA8gBASIVChNSZXZva2VUb2tlblJlc3BvbnNlIhQKEkdldE1ldGFkYXRhUmVxdWVzdCLfBgoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjAKE3Jldm9jYXRpb25fZW5kcG9pbnQYAyABKAlSE3Jldm9jYXRpb25fZW5kcG9pbnQSGgoIandrc191cmkYBCABKAlSCGp3a3NfdXJpEjQKFWdyYW50X3R5cGVzX3N1cHBvcnRlZBgFIAMoCVIVZ3JhbnRfdHlwZXNfc3VwcG9ydGVkEjoKGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBgGIAMoCVIYcmVzcG9uc2VfdHlwZXNfc3VwcG9ydGVkElQKJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQYByADKAlSJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSXgoqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAggAygJUipyZXZvY2F0aW9uX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSTAohZHBvcF9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGAkgAygJUiFkcG9wX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQSOAoXc3ViamVjdF90eXBlc19zdXBwb3J0ZWQYCiADKAlSF3N1YmplY3RfdHlwZXNfc3VwcG9ydGVkElQKJWlkX3Rva2VuX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQYCyADKAlSJWlkX3Rva2VuX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQSOwoWaW50cm9zcGVjdGlvbl9lbmRwb2ludBgMIAEoCUgAUhZpbnRyb3NwZWN0aW9uX2VuZHBvaW50iAEBEmQKLWludHJvc3BlY3Rpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgNIAMoCVItaW50cm9zcGVjdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkQhkKF19pbnRyb3NwZWN0aW9uX2VuZHBvaW50MtYCCgxPQXV0aFNlcnZpY2USYQoKR3JhbnRUb2tlbhIaLmF1dGgudjEuR3JhbnRUb2tlblJlcXVlc3QaGy5hdXRoLnYxLkdyYW50VG9rZW5SZXNwb25zZSIagtPkkwIUOgEqIg8vdjEvb2F1dGgvdG9rZW4SZQoLUmV2b2tlVG9rZW4SGy5hdXRoLnYxLlJldm9rZVRva2VuUmVxdWVzdBocLmF1dGgudjEuUmV2b2tlVG9rZW5SZXNwb25zZSIbgtPkkwIVOgEqIhAvdjEvb2F1dGgvcmV2b2tlEnwKC0dldE1ldGFkYXRhEhsuYXV0aC52MS5HZXRNZXRhZGF0YVJlcXVlc3QaHC5hdXRoLnYxLkdldE1ldGFkYXRhUmVzcG9uc2UiMpACAYLT5JMCKRInLy53ZWxsLWtub3duL29hdXRoLWF1dGhvcml6YXRpb24tc2VydmVyQixaKnNlc3Npb24tc2VydmljZS5leGFtcGxlL2dlbi9hdXRoL3YxO2F1dGh2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * A request to the token endpoint. Other parameters are ignored.
@@ -86,6 +86,13 @@ export type GrantTokenResponse = Message<"auth.v1.GrantTokenResponse"> & {
    * @generated from field: string refresh_token = 4 [json_name = "refresh_token"];
    */
   refreshToken: string;
+
+  /**
+   * In how many seconds the refresh token expires unless it is used.
+   *
+   * @generated from field: int32 refresh_token_expires_in = 5 [json_name = "refresh_token_expires_in"];
+   */
+  refreshTokenExpiresIn: number;
 };
 
 /**
@@ -214,6 +221,34 @@ export type GetMetadataResponse = Message<"auth.v1.GetMetadataResponse"> & {
    * @generated from field: repeated string dpop_signing_alg_values_supported = 9 [json_name = "dpop_signing_alg_values_supported"];
    */
   dpopSigningAlgValuesSupported: string[];
+
+  /**
+   * Always `public`: every receiver of a token has the same `sub`.
+   *
+   * @generated from field: repeated string subject_types_supported = 10 [json_name = "subject_types_supported"];
+   */
+  subjectTypesSupported: string[];
+
+  /**
+   * The algorithms of the published keys. There are no ID tokens; logout tokens are signed by these keys.
+   *
+   * @generated from field: repeated string id_token_signing_alg_values_supported = 11 [json_name = "id_token_signing_alg_values_supported"];
+   */
+  idTokenSigningAlgValuesSupported: string[];
+
+  /**
+   * The URL of Introspect; absent without SIGNALS_URL, which names the admin API as others reach it.
+   *
+   * @generated from field: optional string introspection_endpoint = 12 [json_name = "introspection_endpoint"];
+   */
+  introspectionEndpoint?: string | undefined;
+
+  /**
+   * How callers of Introspect authenticate: with the name and value of an admin token, or the value as a bearer token.
+   *
+   * @generated from field: repeated string introspection_endpoint_auth_methods_supported = 13 [json_name = "introspection_endpoint_auth_methods_supported"];
+   */
+  introspectionEndpointAuthMethodsSupported: string[];
 };
 
 /**
@@ -260,6 +295,10 @@ export const OAuthService: GenService<{
   },
   /**
    * Describes these endpoints (RFC 8414).
+   *
+   * The document is also at `/.well-known/openid-configuration`. If the issuer has
+   * a path, both are also where RFC 8414 section 3.1 and OpenID Connect Discovery
+   * section 4 expect them.
    *
    * @generated from rpc auth.v1.OAuthService.GetMetadata
    */

@@ -1,48 +1,85 @@
-import type { HandlerContext } from "@connectrpc/connect";
+import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { AdminAccess } from "../../session/admin-access.ts";
-import type { Audit } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
-import type { RateLimit } from "../../session/ports.ts";
 import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
-import { refusal } from "../refusal.ts";
+import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
+import { crossSiteFault } from "../interceptors/cross-site.ts";
+import { type RefusalDeps, refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
-import { identifyAdmin } from "./credential.ts";
-import { allows, isForReceivers, isOpen, scopeOf } from "./scopes.ts";
+import {
+  basicCredential,
+  type ClientCredential,
+  type Identified,
+  identifyAdmin,
+  identifyClient,
+} from "./credential.ts";
+import { allows, isForClients, isForReceivers, isOpen, scopeOf } from "./scopes.ts";
+
+export type AuthenticationDeps = RefusalDeps & { readonly access: AdminAccess };
 
 const NOT_ALLOWED = "not allowed";
+const NO_OTHER_ORIGIN = { allowedOrigins: [], allowSameSite: false, allowCrossSite: false };
+const FORM = /^application\/x-www-form-urlencoded\b/i;
 
 /**
  * Requires a credential with the scope of the RPC, before the message is read. Without a valid credential the caller gets
- * E001_AUTH_FAILURE, without the scope E403_FORBIDDEN. Receivers of SSF also get the challenges of RFC 6750 section 3.1.
+ * E001_AUTH_FAILURE, without the scope E403_FORBIDDEN. Receivers of SSF also get the challenges of RFC 6750 section 3.1. Only a form that
+ * is sent to the introspection endpoint without another credential is read first: it may contain one (`authenticateByForm`).
  */
-export function adminAuthentication(
-  access: AdminAccess,
-  audit: Audit,
-  failureLimit: RateLimit,
-): (context: HandlerContext) => Promise<undefined> {
+export function adminAuthentication(deps: AuthenticationDeps): (context: HandlerContext) => Promise<undefined> {
   return async (context) => {
     const { requestHeader, method } = context;
     if (isOpen(method)) return undefined;
-    const request = requestContextOf(context);
     const authorization = requestHeader.get("authorization");
-    const identified = identifyAdmin(access, authorization, request.source.certificate());
-    if (!identified.ok) {
-      const { reason } = identified;
-      const event = { event: "authn_failed", operation: method.name, reason, admin: true } as const;
-      const isToken = isForReceivers(method) && reason !== "absent";
-      const error = isToken ? SHARED_ERRORS.invalidToken : SHARED_ERRORS.noCredential;
-      throw refusal({ audit, failureLimit }, event, context, error);
+    const request = requestContextOf(context);
+    const certificate = request.source.certificate();
+    if (isForClients(method)) {
+      const client = basicCredential(authorization);
+      if (client !== undefined) {
+        // A browser sends Basic by itself, also for pages of other sites.
+        if (crossSiteFault(requestHeader, request.source, NO_OTHER_ORIGIN)) throw SHARED_ERRORS.crossSite;
+        return admit(deps, context, identifyClient(deps.access, client), invalidClient);
+      }
+      const isForm = FORM.test(requestHeader.get("content-type") ?? "");
+      if (isForm && authorization === null && certificate === undefined) return undefined;
     }
-    request.admin = identified.caller;
-    const scope = scopeOf(method);
-    if (scope !== undefined && !allows(identified.caller.may, scope)) {
-      audit({ event: "authz_failed", operation: method.name, scope }, request);
-      const error = toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
-      const challenge = `Bearer error="insufficient_scope", scope="${scope}"`; // RFC 6750 section 3.1
-      if (isForReceivers(method)) error.metadata.set("www-authenticate", challenge);
-      throw error;
-    }
+    const identified = identifyAdmin(deps.access, authorization, certificate);
+    const isToken = isForReceivers(method) && !identified.ok && identified.reason !== "absent";
+    return admit(deps, context, identified, isToken ? SHARED_ERRORS.invalidToken : SHARED_ERRORS.noCredential);
   };
+}
+
+/** Authenticates the caller of the introspection endpoint by the form, unless the request has another credential. */
+export function authenticateByForm(deps: AuthenticationDeps, context: HandlerContext, client: ClientCredential): void {
+  if (client.secret !== "") {
+    if (context.requestHeader.has("authorization")) throw twoCredentials();
+    admit(deps, context, identifyClient(deps.access, client), invalidClient);
+  } else if (requestContextOf(context).admin === undefined) {
+    admit(deps, context, { ok: false, reason: "absent" }, SHARED_ERRORS.noCredential);
+  }
+}
+
+/** @param unauthenticated the error for a caller that is not identified @throws ConnectError unless the caller has the scope of the RPC */
+function admit(
+  deps: AuthenticationDeps,
+  context: HandlerContext,
+  identified: Identified,
+  unauthenticated: ConnectError,
+) {
+  const { method } = context;
+  if (!identified.ok) {
+    const event = { event: "authn_failed", operation: method.name, reason: identified.reason, admin: true } as const;
+    throw refusal(deps, event, context, unauthenticated);
+  }
+  const request = requestContextOf(context);
+  request.admin = identified.caller;
+  const scope = scopeOf(method);
+  if (scope === undefined || allows(identified.caller.may, scope)) return undefined;
+  deps.audit({ event: "authz_failed", operation: method.name, scope }, request);
+  const error = toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
+  const challenge = `Bearer error="insufficient_scope", scope="${scope}"`; // RFC 6750 section 3.1
+  if (isForReceivers(method)) error.metadata.set("www-authenticate", challenge);
+  throw error;
 }
 
 /** Returns a check that a stream makes before each message. It throws a ServiceError if the credential no longer has the scope. */

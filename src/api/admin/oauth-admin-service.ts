@@ -6,14 +6,20 @@ import type { OAuthAdminService, SubjectIdentifier } from "../../../gen/auth/adm
 import { revokeSubject } from "../../session/admin.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { requestContextOf } from "../request-context.ts";
+import { type AuthenticationDeps, authenticateByForm } from "./authentication.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { introspectToken } from "./introspect-token.ts";
 
 const NO_CONTENT = 204;
 
-export function oauthAdminService(deps: SessionAdminServiceDeps): ServiceImpl<typeof OAuthAdminService> {
+type Deps = SessionAdminServiceDeps & AuthenticationDeps;
+
+export function oauthAdminService(deps: Deps): ServiceImpl<typeof OAuthAdminService> {
   return {
-    introspect: async ({ token }) => ({ claims: await introspectionOf(deps, token) }),
+    async introspect({ token, clientId: id, clientSecret: secret }, context) {
+      authenticateByForm(deps, context, { id, secret });
+      return { claims: await introspectionOf(deps, token) };
+    },
     async revokeGlobally({ subId }, context) {
       await revokeSubject(deps, subjectOf(subId), undefined, requestContextOf(context));
       context.values.set(successStatus, NO_CONTENT);

@@ -74,5 +74,8 @@ export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
 /** Returns whether an RPC is an endpoint of SSF, which receivers of other organisations call. */
 export const isForReceivers = (method: DescMethod): boolean => method.parent === SharedSignalsService;
 
+/** Returns whether callers of an RPC may authenticate as OAuth clients do, by an id and a secret (RFC 7662 section 2.1). */
+export const isForClients = (method: DescMethod): boolean => method === OAuthAdminService.method.introspect;
+
 /** Returns whether an RPC needs no credential. Only the health check needs none, because probes of orchestrators cannot present one. */
 export const isOpen = (method: DescMethod): boolean => method.parent.typeName === Health.typeName;

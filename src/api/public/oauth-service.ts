@@ -9,7 +9,7 @@ import { revokeToken } from "../../session/revoke-token.ts";
 import { toWallClock } from "../../session/time.ts";
 import { PROOF_ALGORITHMS } from "../../verifier/dpop/proof-key.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { badProof, unsupportedGrantType } from "../errors/oauth-errors.ts";
+import { badProof, METADATA_PATH, unsupportedGrantType } from "../errors/oauth-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import { provenKey } from "./dpop.ts";
@@ -18,6 +18,10 @@ import type { SessionServiceDeps } from "./session-service.ts";
 export type OAuthServiceDeps = SessionServiceDeps & {
   /** `iss` of the access tokens. The endpoints are below it. */
   readonly issuer: string;
+  /** The URL of the admin API as others reach it; undefined if that is not configured. */
+  readonly adminUrl: string | undefined;
+  /** The algorithms of the published keys. */
+  readonly keyAlgorithms: () => readonly string[];
 };
 
 /** The size limit of a request in bytes. It is enough for an access token, the longest token that a request may contain. */
@@ -26,6 +30,10 @@ export const MAX_OAUTH_REQUEST_BYTES = 20_480;
 /** The paths of these routes are also in proto/auth/v1/oauth.proto, and must be equal to those. */
 const TOKEN_PATH = "/v1/oauth/token";
 const REVOKE_PATH = "/v1/oauth/revoke";
+
+/** The path in proto/auth/admin/v1/oauth_admin.proto. */
+const INTROSPECT_PATH = "/v1/oauth/introspect";
+const OPENID_PATH = "/.well-known/openid-configuration";
 
 const REFRESH_GRANT = "refresh_token";
 
@@ -45,7 +53,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       requestContextOf(context).source.noteFruitless();
       return {};
     },
-    getMetadata: () => metadataOf(deps.issuer),
+    getMetadata: () => metadataOf(deps),
   };
 }
 
@@ -67,13 +75,14 @@ async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, co
     // A missing proof does not sign the client out, because another client that has the key may use the same session.
     throw result.reason === "proof_missing" ? badProof() : error;
   }
-  const { sid, accessToken, refreshToken, isKeyBound } = result;
+  const { sid, accessToken, refreshToken, secondsLeft, isKeyBound } = result;
   const now = toWallClock(deps.store.now(sid), deps.store.shiftMs({ sid }));
   return {
     accessToken: accessToken.token,
     tokenType: isKeyBound ? "DPoP" : "Bearer",
     expiresIn: Math.max(0, Math.floor((accessToken.expiresAt - now) / 1000)),
     refreshToken,
+    refreshTokenExpiresIn: secondsLeft,
   };
 }
 
@@ -90,7 +99,14 @@ function refuse(deps: OAuthServiceDeps, { reason, sid }: Refused, context: Handl
   return refusal(deps, event, context, SHARED_ERRORS.invalidGrant);
 }
 
-function metadataOf(issuer: string) {
+/** Returns the other paths at which clients look for the metadata (RFC 8414 section 3.1, OpenID Connect Discovery section 4). */
+export function metadataAliases(issuer: string): readonly string[] {
+  const path = new URL(issuer).pathname.replace(/\/$/, "");
+  const own = path === "" ? [] : [METADATA_PATH + path, path + METADATA_PATH, OPENID_PATH + path, path + OPENID_PATH];
+  return [OPENID_PATH, ...own];
+}
+
+function metadataOf({ issuer, adminUrl, keyAlgorithms }: OAuthServiceDeps) {
   const base = issuer.replace(/\/$/, "");
   return {
     issuer,
@@ -102,5 +118,10 @@ function metadataOf(issuer: string) {
     tokenEndpointAuthMethodsSupported: ["none"],
     revocationEndpointAuthMethodsSupported: ["none"],
     dpopSigningAlgValuesSupported: [...PROOF_ALGORITHMS],
+    subjectTypesSupported: ["public"],
+    idTokenSigningAlgValuesSupported: [...new Set(keyAlgorithms())],
+    introspectionEndpoint: adminUrl && adminUrl + INTROSPECT_PATH,
+    // RFC 8414 section 2 also allows types of access tokens here.
+    introspectionEndpointAuthMethodsSupported: ["client_secret_basic", "client_secret_post", "Bearer"],
   };
 }

@@ -57,6 +57,8 @@ export interface FailureResponse {
 export interface FailureContext {
   /** The RPC of the matched route; undefined if none matched. */
   readonly rpc: DescMethod | undefined;
+  /** The path of the request as it was sent, without the query. */
+  readonly path: string;
   /** Whether the failed response is a stream that has started. Its status was sent already, and the failure becomes its last message. */
   readonly inBand: boolean;
   /** The registry of message types, as in `jsonOptions`, with which error details are encoded. */

@@ -92,7 +92,7 @@ export class Responses<Source> {
     try {
       const failure = failureFrom(reason);
       const header = call?.responseHeader ?? new HeaderMap();
-      const response = this.#encode(failure, endpoint, false);
+      const response = this.#encode(failure, exchange, endpoint, false);
       const isConstant = isSameForAll(failure, response) && header.isEmpty && this.#codecs === undefined;
       const known = isConstant ? this.#prepared.get(response) : undefined;
       const content = known?.content ?? this.#describe(exchange, failure, response, header);
@@ -128,8 +128,8 @@ export class Responses<Source> {
   }
 
   /** Returns the JSON of a failure that occurs after the response has started. */
-  failureInBand(endpoint: Endpoint, reason: unknown): string {
-    return jsonOf(this.#encode(failureFrom(reason), endpoint, true));
+  failureInBand(exchange: Exchange<Source>, endpoint: Endpoint, reason: unknown): string {
+    return jsonOf(this.#encode(failureFrom(reason), exchange, endpoint, true));
   }
 
   /** Returns the codec of a response's content; undefined for JSON. */
@@ -185,9 +185,11 @@ export class Responses<Source> {
     return [status, header.lines()];
   }
 
-  #encode(failure: Failure, endpoint: Endpoint | undefined, inBand: boolean) {
+  #encode(failure: Failure, { target }: Exchange<Source>, endpoint: Endpoint | undefined, inBand: boolean) {
     const { registry } = endpoint?.rpc.options.jsonOptions ?? {};
-    return (this.#options.failureEncoder ?? statusEncoder)(failure, { rpc: endpoint?.method, inBand, registry });
+    const query = target.indexOf("?");
+    const path = query < 0 ? target : target.slice(0, query);
+    return (this.#options.failureEncoder ?? statusEncoder)(failure, { rpc: endpoint?.method, path, inBand, registry });
   }
 
   #callHook(

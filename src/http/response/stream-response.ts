@@ -55,7 +55,7 @@ export async function sendStream<Source>(
     call.end();
   } catch (reason) {
     call.end(reason);
-    await closeWith(failureText(responses, endpoint, format, reason, !started), format, response);
+    await closeWith(failureText(responses, exchange, endpoint, format, reason, !started), format, response);
     release(iterator, next);
   } finally {
     stop();
@@ -118,13 +118,14 @@ function release(iterator: AsyncIterator<Message>, pending: Promise<Result>): vo
 /** Returns undefined if the format has no place for a failure, or if the encoder throws. */
 function failureText<Source>(
   responses: Responses<Source>,
+  exchange: Exchange<Source>,
   endpoint: Endpoint,
   format: StreamFormat,
   reason: unknown,
   first: boolean,
 ): string | undefined {
   try {
-    return format.failure(responses.failureInBand(endpoint, reason), first);
+    return format.failure(responses.failureInBand(exchange, endpoint, reason), first);
   } catch {
     return undefined;
   }

@@ -66,7 +66,7 @@ export async function serveRelay(deps: Deps, { host, port, tls, metricsHosts = [
 }
 
 function createRpc({ feed, upstream, access, audit, failureLimit, onBug }: Deps): Handler {
-  const authenticate = adminAuthentication(access, audit, failureLimit);
+  const authenticate = adminAuthentication({ access, audit, failureLimit });
   const source = { feed, revokedKeyIds: () => upstream.revokedKeyIds };
   const connect = connectNodeAdapter({
     routes: (router) =>

@@ -16,7 +16,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file auth/admin/v1/oauth_admin.proto.
  */
 export const file_auth_admin_v1_oauth_admin: GenFile = /*@__PURE__*/
-  fileDesc("Ch9hdXRoL2FkbWluL3YxL29hdXRoX2FkbWluLnByb3RvEg1hdXRoLmFkbWluLnYxIi0KEUludHJvc3BlY3RSZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQEiRQoSSW50cm9zcGVjdFJlc3BvbnNlEi8KBmNsYWltcxgBIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBrpIA8gBASJcChVSZXZva2VHbG9iYWxseVJlcXVlc3QSQwoGc3ViX2lkGAEgASgLMiAuYXV0aC5hZG1pbi52MS5TdWJqZWN0SWRlbnRpZmllckIJ4EECukgDyAEBUgZzdWJfaWQiiQEKEVN1YmplY3RJZGVudGlmaWVyEhkKBmZvcm1hdBgBIAEoCUIJ4EECukgDyAEBEiIKAmlkGAIgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEhAKA2lzcxgDIAEoCUID4EEBEiMKA3N1YhgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJCIYChZSZXZva2VHbG9iYWxseVJlc3BvbnNlMqACChFPQXV0aEFkbWluU2VydmljZRJ6CgpJbnRyb3NwZWN0EiAuYXV0aC5hZG1pbi52MS5JbnRyb3NwZWN0UmVxdWVzdBohLmF1dGguYWRtaW4udjEuSW50cm9zcGVjdFJlc3BvbnNlIieC0+STAiE6ASpiBmNsYWltcyIUL3YxL29hdXRoL2ludHJvc3BlY3QSjgEKDlJldm9rZUdsb2JhbGx5EiQuYXV0aC5hZG1pbi52MS5SZXZva2VHbG9iYWxseVJlcXVlc3QaJS5hdXRoLmFkbWluLnYxLlJldm9rZUdsb2JhbGx5UmVzcG9uc2UiL5ACAoLT5JMCJjoBKiIhL3YxL29hdXRoL2dsb2JhbC10b2tlbi1yZXZvY2F0aW9uQjNaMXNlc3Npb24tc2VydmljZS5leGFtcGxlL2dlbi9hdXRoL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("Ch9hdXRoL2FkbWluL3YxL29hdXRoX2FkbWluLnByb3RvEg1hdXRoLmFkbWluLnYxInsKEUludHJvc3BlY3RSZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQESIQoJY2xpZW50X2lkGAIgASgJQgPgQQFSCWNsaWVudF9pZBIpCg1jbGllbnRfc2VjcmV0GAMgASgJQgPgQQFSDWNsaWVudF9zZWNyZXQiRQoSSW50cm9zcGVjdFJlc3BvbnNlEi8KBmNsYWltcxgBIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBrpIA8gBASJcChVSZXZva2VHbG9iYWxseVJlcXVlc3QSQwoGc3ViX2lkGAEgASgLMiAuYXV0aC5hZG1pbi52MS5TdWJqZWN0SWRlbnRpZmllckIJ4EECukgDyAEBUgZzdWJfaWQiiQEKEVN1YmplY3RJZGVudGlmaWVyEhkKBmZvcm1hdBgBIAEoCUIJ4EECukgDyAEBEiIKAmlkGAIgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEhAKA2lzcxgDIAEoCUID4EEBEiMKA3N1YhgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJCIYChZSZXZva2VHbG9iYWxseVJlc3BvbnNlMqACChFPQXV0aEFkbWluU2VydmljZRJ6CgpJbnRyb3NwZWN0EiAuYXV0aC5hZG1pbi52MS5JbnRyb3NwZWN0UmVxdWVzdBohLmF1dGguYWRtaW4udjEuSW50cm9zcGVjdFJlc3BvbnNlIieC0+STAiE6ASpiBmNsYWltcyIUL3YxL29hdXRoL2ludHJvc3BlY3QSjgEKDlJldm9rZUdsb2JhbGx5EiQuYXV0aC5hZG1pbi52MS5SZXZva2VHbG9iYWxseVJlcXVlc3QaJS5hdXRoLmFkbWluLnYxLlJldm9rZUdsb2JhbGx5UmVzcG9uc2UiL5ACAoLT5JMCJjoBKiIhL3YxL29hdXRoL2dsb2JhbC10b2tlbi1yZXZvY2F0aW9uQjNaMXNlc3Npb24tc2VydmljZS5leGFtcGxlL2dlbi9hdXRoL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * A request to the introspection endpoint. Other parameters are ignored, `token_type_hint` among them.
@@ -30,6 +30,20 @@ export type IntrospectRequest = Message<"auth.admin.v1.IntrospectRequest"> & {
    * @generated from field: string token = 1;
    */
   token: string;
+
+  /**
+   * The name of an admin token. Only forms may have it, and only without another credential.
+   *
+   * @generated from field: string client_id = 2 [json_name = "client_id"];
+   */
+  clientId: string;
+
+  /**
+   * The value of the admin token.
+   *
+   * @generated from field: string client_secret = 3 [json_name = "client_secret"];
+   */
+  clientSecret: string;
 };
 
 /**
@@ -149,6 +163,10 @@ export const RevokeGloballyResponseSchema: GenMessage<RevokeGloballyResponse> = 
 export const OAuthAdminService: GenService<{
   /**
    * Reports whether a token would be accepted now (RFC 7662). The call never rotates a refresh token.
+   *
+   * The caller may also authenticate as a client (RFC 6749 section 2.3.1): by
+   * Basic, or with `client_id` and `client_secret` in a form. They are the name
+   * and the value of an admin token.
    *
    * @generated from rpc auth.admin.v1.OAuthAdminService.Introspect
    */
