@@ -91,7 +91,17 @@ export function openSignals(
     stopped ??= stopDelivery?.().catch(events.onFailure);
   };
   return {
-    management: { ...sending, log, store, reports: events, subscriptions, targets, audit, seal: seal.seal },
+    management: {
+      ...sending,
+      signingAlgs: () => signingAlgsOf(parts),
+      log,
+      store,
+      reports: events,
+      subscriptions,
+      targets,
+      audit,
+      seal: seal.seal,
+    },
     start() {
       stopDelivery = startDelivery(deps);
       const maintain = () => {
@@ -109,9 +119,22 @@ export function openSignals(
   };
 }
 
-/** If there are RSA keys, they sign security event tokens. The key ring signs all other tokens. */
+/** By default the RSA keys, if there are any, sign security event tokens, and the key ring signs all other tokens. */
 function signerOf({ ring, eventKeys }: SignalParts): SignClaims {
   const signByRing = createClaimsSigner(ring);
-  if (eventKeys === undefined) return signByRing;
-  return (typ, claims) => (typ === EVENT_TOKEN_TYPE ? eventKeys.current.sign(typ, claims) : signByRing(typ, claims));
+  return (typ, claims, alg) => {
+    const isForRsa = alg === undefined ? typ === EVENT_TOKEN_TYPE : alg === "RS256";
+    if (isForRsa && eventKeys !== undefined) return eventKeys.current.sign(typ, claims);
+    if (alg !== undefined && alg !== ringAlgOf(ring)) throw new Error(`no key signs by ${alg}`);
+    return signByRing(typ, claims);
+  };
+}
+
+/** Returns the algorithm by which the key ring signs now. */
+function ringAlgOf({ current }: KeyRing): string {
+  return current.states.find(({ kind, state }) => kind === "signing" && state === "signing")?.alg ?? "";
+}
+
+function signingAlgsOf({ ring, eventKeys }: SignalParts): readonly string[] {
+  return [...new Set([ringAlgOf(ring), ...(eventKeys === undefined ? [] : ["RS256"])])];
 }

@@ -26,6 +26,8 @@ export type ManagementDeps = AttemptDeps & {
   readonly targets: TargetRules;
   readonly audit: Audit;
   readonly wallClock: WallClock;
+  /** Returns the algorithms by which keys of the service sign now. */
+  readonly signingAlgs: () => readonly string[];
 };
 
 /** What is needed to determine how late signals are. */
@@ -42,6 +44,8 @@ export type NewSubscription = {
   readonly audience: readonly string[];
   /** The secret; empty for none. A webhook without one gets a generated secret. */
   readonly secret: string;
+  /** The algorithm that signs the tokens; empty for the one that the kind has by default. */
+  readonly signingAlg: string;
 };
 
 const ID_BYTES = 8;
@@ -54,16 +58,17 @@ export async function createSubscription(
   wanted: NewSubscription,
   requester: Requester,
 ): Promise<{ readonly subscription: Subscription; readonly generatedSecret: string }> {
-  const { kind, endpoint, filter, audience } = wanted;
+  const { kind, endpoint, filter, audience, signingAlg } = wanted;
   if (parseTarget(endpoint, deps.targets) === undefined) throw invalidRequest("endpoint", "is not an allowed URL");
   checkAudience(kind, audience);
+  if (signingAlg !== "") checkSigningAlg(kind, signingAlg, deps.signingAlgs());
   const generatedSecret =
     kind === "webhook" && wanted.secret === "" ? `whsec_${randomBytes(SECRET_BYTES).toString("base64")}` : "";
   const secret = wanted.secret || generatedSecret;
   checkSecret(kind, secret);
   const id = randomBytes(ID_BYTES).toString("hex");
   const sealed = secret === "" ? {} : { sealedSecret: deps.seal(secret) };
-  const definition = { kind, endpoint, filter, audience, ...sealed };
+  const definition = { kind, endpoint, filter, audience, ...sealed, ...(signingAlg !== "" && { signingAlg }) };
   if (!(await deps.subscriptions.create(id, definition, deps.wallClock()))) {
     throw invalidRequest("", `there are ${MAX_SUBSCRIPTIONS} subscriptions, and there may be no more`);
   }
@@ -148,6 +153,12 @@ function checkAudience(kind: PushKind, audience: readonly string[]): void {
   if (audience.some((one) => one === "" || one.length > 255)) {
     throw invalidRequest("audience", "has an entry that is empty or longer than 255 characters");
   }
+}
+
+function checkSigningAlg(kind: PushKind, alg: string, offered: readonly string[]): void {
+  if (kind === "webhook") throw invalidRequest("signing_alg", "is not for webhooks");
+  if (!offered.includes(alg))
+    throw invalidRequest("signing_alg", `is none of ${offered.join(", ")}, by which keys sign`);
 }
 
 function checkSecret(kind: PushKind, secret: string): void {

@@ -76,6 +76,8 @@ export type SubscriptionDefinition = {
   readonly filter: SignalFilter;
   /** The `aud` of signed signals; empty for webhooks. */
   readonly audience: readonly string[];
+  /** The algorithm that signs the tokens; absent if none was chosen. */
+  readonly signingAlg?: string;
   /** Present if a receiver manages the subscription. */
   readonly stream?: StreamSettings;
 };

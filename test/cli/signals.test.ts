@@ -53,9 +53,22 @@ test("the secret of a new webhook is printed once, and verifies a test signal", 
 
 test("what a subscription is about and who it is for are given by options", async () => {
   const options = ["--kind", "backchannel", "--audience", "app", "--subject", "alice", "--client-id", "shop"];
-  const { subscription, secret } = await created("http://127.0.0.1:1/", ...options, "--reason", "logout", "expired");
+  const signing = ["--signing-alg", "ES256"];
+  const { subscription, secret } = await created(
+    "http://127.0.0.1:1/",
+    ...options,
+    ...signing,
+    "--reason",
+    "logout",
+    "expired",
+  );
   const filter = { subject: "alice", clientId: "shop", reasons: ["logout", "expired"] };
-  expect(subscription).toMatchObject({ kind: "SUBSCRIPTION_KIND_BACKCHANNEL", audience: ["app"], filter });
+  expect(subscription).toMatchObject({
+    kind: "SUBSCRIPTION_KIND_BACKCHANNEL",
+    audience: ["app"],
+    filter,
+    signingAlg: "ES256",
+  });
   expect(secret).toBe("");
 });
 

@@ -1,13 +1,14 @@
 /** The requirements of the CAEP interoperability profile 1.0 that go beyond SSF, on the running service. */
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { decodeProtectedHeader } from "jose";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from "jose";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SignalsAdminService, SubscriptionKind } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { pemOf } from "../support/rsa-key.ts";
 import { runToExit, type Service, scratch, waitFor } from "../support/service.ts";
-import { bearer, logIn, message, openPublic } from "../support/sessions.ts";
+import { bearer, logIn, message, openAdmin, openPublic } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 import { ISSUER, PUSH, SESSION_REVOKED, type StreamReceiver } from "./stream-receiver.ts";
 import { startTransmitter } from "./stream-world.ts";
@@ -74,6 +75,43 @@ test("events that are pushed are signed by RS256", async () => {
   const types = await Promise.all(endpoint.received.map(({ body }) => eventOf(body)));
   expect(new Set(types.flat())).toEqual(new Set([VERIFICATION, SESSION_REVOKED]));
   await endpoint.close();
+});
+
+describe("the algorithm of a subscription", () => {
+  const create = (given: {
+    readonly endpoint: string;
+    readonly signingAlg?: string;
+    readonly kind?: SubscriptionKind;
+  }) =>
+    openAdmin(service).call(
+      SignalsAdminService.method.createSubscription,
+      { kind: SubscriptionKind.BACKCHANNEL, audience: ["app"], ...given },
+      bearer(operator),
+    );
+
+  test("signs its logout tokens, and each has its own", async () => {
+    const endpoint = await startReceiver(() => 200);
+    for (const signingAlg of ["RS256", "ES256", ""]) {
+      const { subscription } = message(await create({ endpoint: endpoint.url, signingAlg }));
+      expect(subscription?.signingAlg).toBe(signingAlg);
+    }
+    await logOut();
+    await until(async () => expect(endpoint.received).toHaveLength(3));
+    const tokens = endpoint.received.map(({ body }) => new URLSearchParams(body).get("logout_token") ?? "");
+    expect(tokens.map((token) => decodeProtectedHeader(token).alg).toSorted()).toEqual(["ES256", "ES256", "RS256"]);
+    const keys = createLocalJWKSet((await jwks()) as JSONWebKeySet);
+    for (const token of tokens) await jwtVerify(token, keys, { issuer: ISSUER, audience: "app", typ: "logout+jwt" });
+    await endpoint.close();
+  });
+
+  test("is refused if no key signs by it, or nothing is signed", async () => {
+    const endpoint = "http://127.0.0.1:1/";
+    for (const signingAlg of ["EdDSA", "none", "HS256"]) {
+      expect(await create({ endpoint, signingAlg })).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST" });
+    }
+    const webhook = { endpoint, signingAlg: "RS256", kind: SubscriptionKind.WEBHOOK, audience: [] };
+    expect(await create(webhook)).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST" });
+  });
 });
 
 test("access tokens are signed by the key ring, and verifiers pass over the RSA keys", async () => {

@@ -77,10 +77,18 @@ export function signalsAdminService(
   };
 }
 
-function wantedOf({ kind, endpoint, filter, audience, secret }: CreateSubscriptionRequest): manage.NewSubscription {
+function wantedOf(request: CreateSubscriptionRequest): manage.NewSubscription {
+  const { kind, endpoint, filter, audience, secret, signingAlg } = request;
   const pushKind = PUSH_KINDS[kind];
   if (pushKind === undefined) throw invalidRequest("kind", "is not a kind");
-  return { kind: pushKind, endpoint, audience, secret, filter: filter === undefined ? {} : filterOf(filter) };
+  return {
+    kind: pushKind,
+    endpoint,
+    audience,
+    secret,
+    signingAlg,
+    filter: filter === undefined ? {} : filterOf(filter),
+  };
 }
 
 function filterOf({ subject, clientId, reasons }: SubscriptionFilter): SignalFilter {
@@ -111,6 +119,7 @@ function subscriptionMessage(subscription: Subscription) {
     endpoint: endpoint ?? "",
     filter: { subject, clientId, reasons: [...reasons] },
     audience: [...audience],
+    signingAlg: subscription.signingAlg ?? "",
     createTime: wallTime(createdAt),
     pausedBecause: subscription.state === "paused" ? subscription.because : "",
     failures,

@@ -29,6 +29,7 @@ export function addSignalsCommand(program: Command, context: Context): void {
     .argument("<endpoint>", "the URL that receives")
     .addOption(new Option("--kind <kind>", "the form of its signals").choices(KIND_NAMES).default("webhook"))
     .option("--audience <audience...>", "`aud` of what is signed; required but for a webhook")
+    .option("--signing-alg <algorithm>", "signs its tokens: that of the key ring, or RS256 with SIGNALS_RSA_KEY_FILE")
     .option("--subject <subject>", "sessions of this user only")
     .option("--client-id <id>", "sessions of this application only")
     .option("--reason <reason...>", "ends for these reasons only, such as logout, expired, revoked_all")

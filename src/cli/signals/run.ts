@@ -19,6 +19,7 @@ import { moment, relative, shownAt } from "../output/times.ts";
 type CreateOptions = CallOptions & {
   readonly kind: keyof typeof KINDS;
   readonly audience?: string[];
+  readonly signingAlg?: string;
   readonly subject?: string;
   readonly clientId?: string;
   readonly reason?: string[];
@@ -33,13 +34,14 @@ export async function listSubscriptions(context: Context, options: CallOptions):
 }
 
 export async function createSubscription(context: Context, endpoint: string, options: CreateOptions): Promise<void> {
-  const { kind, audience = [], subject = "", clientId = "", reason = [], secretFile, tokenFile } = options;
+  const { kind, audience = [], signingAlg = "", subject = "", clientId = "", reason = [] } = options;
+  const { secretFile, tokenFile } = options;
   if (secretFile === "-" && tokenFile === "-") {
     throw usageError("standard input has the secret: give the token by another way");
   }
   const secret = secretFile === undefined ? "" : readText(secretFile).trim();
   const filter = { subject, clientId, reasons: reason };
-  const request = { kind: KINDS[kind], endpoint, audience, filter, secret };
+  const request = { kind: KINDS[kind], endpoint, audience, signingAlg, filter, secret };
   const created = await call(context, options, (api) => api.createSubscription(request));
   if (options.json) return context.print(JSON.stringify(toJson(CreateSubscriptionResponseSchema, created)));
   const { subscription, generatedSecret } = created;
@@ -130,6 +132,7 @@ function subscriptionFields(subscription: Subscription, nowMs: number, secret = 
     ["kind", nameOfKind(subscription.kind)],
     ["endpoint", subscription.endpoint],
     ["audience", subscription.audience.join(", ")],
+    ["signed by", subscription.signingAlg],
     ["subject", filter?.subject ?? ""],
     ["client", filter?.clientId ?? ""],
     ["reasons", filter?.reasons.join(", ") ?? ""],

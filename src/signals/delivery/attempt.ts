@@ -1,4 +1,4 @@
-import type { SentSignal } from "../kinds/context.ts";
+import type { RequestContext, SentSignal } from "../kinds/context.ts";
 import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
 import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import type { DeliveryDeps } from "./ports.ts";
@@ -25,16 +25,21 @@ export async function attempt(
   subscription: PushSubscription,
   signal: SentSignal,
 ): Promise<{ readonly error: DeliveryError | undefined; readonly because?: PauseReason | undefined }> {
-  const { kind, sealedSecret } = subscription;
+  const { kind, sealedSecret, signingAlg } = subscription;
   try {
     const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
-    const request = await KINDS[kind].request(signal, subscription, { issuer, signClaims, secret, now: wallClock() });
+    const context: RequestContext = {
+      ...{ issuer, secret, now: wallClock() },
+      signClaims: (typ, claims) => signClaims(typ, claims, signingAlg),
+    };
+    const request = await KINDS[kind].request(signal, subscription, context);
     const result = await sender.send(request);
     if (!result.ok) return { error: result.error };
     const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;
     return { error: errorOfStatus(kind, result.status), because };
   } catch (error) {
-    // The subscription's secret cannot be decrypted. The signal is tried again, because an operator may restore the key ring.
+    // The secret cannot be decrypted, or no key signs by the subscription's algorithm. The signal is tried again, because an operator may
+    // restore the keys.
     events.onFailure(error);
     return { error: "refused" };
   }

@@ -5,8 +5,16 @@ import type { Signal } from "../model.ts";
 /** A signal whose time is the wall clock's. */
 export type SentSignal = Omit<Signal, "endedAt"> & { readonly endedAt: WallMs };
 
-/** Signs claims with a key of the service. @param typ the type of the token (RFC 8725 section 3.11) */
-export type SignClaims = (typ: string, claims: Readonly<Record<string, unknown>>) => string | Promise<string>;
+/**
+ * Signs claims with a key of the service.
+ * @param typ the type of the token (RFC 8725 section 3.11)
+ * @param alg the algorithm; undefined for the one that tokens of this type have by default. @throws Error if no key signs by it
+ */
+export type SignClaims = (
+  typ: string,
+  claims: Readonly<Record<string, unknown>>,
+  alg?: string,
+) => string | Promise<string>;
 
 export type RequestContext = {
   readonly issuer: string;

@@ -12,6 +12,7 @@ const WEBHOOK: SubscriptionDefinition = {
   kind: "webhook",
   endpoint: "https://receiver.example.test/",
   sealedSecret: "sealed",
+  signingAlg: "RS256",
   filter: {},
   audience: [],
 };

@@ -18,6 +18,7 @@ export const SignalsAdminServiceRules = {
       {"field":"filter","ifSet":true},
       {"field":"audience","checks":[["repeated.max_items",8]]},
       {"field":"secret","checks":[["string.max_bytes",1024]]},
+      {"field":"signingAlg","checks":[["string.max_bytes",16]]},
     ],
     groups: [],
   },

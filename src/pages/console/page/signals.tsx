@@ -90,7 +90,10 @@ function Table({ subscriptions, tests, mayManage, act }: TableProps) {
               <th scope="row" title={one.subscriptionId}>
                 <Given text={one.endpoint || one.audience.join(", ")} />
               </th>
-              <td>{KINDS[one.kind] ?? "another"}</td>
+              <td>
+                {KINDS[one.kind] ?? "another"}
+                {one.signingAlg !== "" && <> ({one.signingAlg})</>}
+              </td>
               <td>
                 <span class={`badge ${one.pausedBecause === "" && one.failures === 0 ? "good" : "bad"}`}>
                   {stateOf(one)}
