@@ -14,6 +14,10 @@ import { commitOf, releases } from "./releases.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const SESSIONS = 20;
 
+/** What 0.1.0 cannot read of a session, so that sessions have it on the way from later releases alone. */
+const lacking = (version: string) =>
+  version === "0.1.0" ? {} : { acr: "high", amr: ["pwd"], authTime: new Date().toISOString() };
+
 /** Checks out a release and installs its dependencies. Returns the directory. */
 function checkOut(version: string): string {
   const tree = join(scratch(), "release");
@@ -30,19 +34,20 @@ function checkOut(version: string): string {
 /** What a browser holds of a session: its cookie and its access token. */
 class Holder {
   subject = "";
+  acr: string | undefined;
   cookie = "";
   accessToken = "";
 
-  static async login(service: Service, subject: string): Promise<Holder> {
+  static async login(service: Service, subject: string, more: { readonly acr?: string }): Promise<Holder> {
     const response = await fetch(`${service.adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`, {
       method: "POST",
       headers: { authorization: `Bearer ${service.adminToken}`, "content-type": "application/json" },
-      body: JSON.stringify({ subject, claims: { role: `role of ${subject}` } }),
+      body: JSON.stringify({ subject, claims: { role: `role of ${subject}` }, ...more }),
     });
     assert.equal(response.status, 200);
     const { refreshToken, accessToken } = (await response.json()) as { refreshToken: string; accessToken: string };
     const holder = new Holder();
-    Object.assign(holder, { subject, cookie: `refresh_token=${refreshToken}`, accessToken });
+    Object.assign(holder, { subject, acr: more.acr, cookie: `refresh_token=${refreshToken}`, accessToken });
     return holder;
   }
 
@@ -55,8 +60,8 @@ class Holder {
     if (response.status !== 200) return response.status;
     this.cookie = (response.headers.getSetCookie()[0] ?? "").split(";")[0] ?? "";
     this.accessToken = body.data?.accessToken ?? "";
-    const { sub, role } = JSON.parse(Buffer.from(this.accessToken.split(".")[1] ?? "", "base64url").toString());
-    assert.deepEqual([sub, role], [this.subject, `role of ${this.subject}`]);
+    const { sub, role, acr } = JSON.parse(Buffer.from(this.accessToken.split(".")[1] ?? "", "base64url").toString());
+    assert.deepEqual([sub, role, acr], [this.subject, `role of ${this.subject}`, this.acr]);
     return 200;
   }
 
@@ -71,8 +76,8 @@ async function eachRefreshes(holders: readonly Holder[], service: Service, where
   console.log(`  ${holders.length} sessions refreshed by ${where}`);
 }
 
-const logIn = (service: Service) =>
-  Promise.all(Array.from({ length: SESSIONS }, (_, i) => Holder.login(service, `user-${i}`)));
+const logIn = (service: Service, version: string) =>
+  Promise.all(Array.from({ length: SESSIONS }, (_, i) => Holder.login(service, `user-${i}`, lacking(version))));
 
 /** Upgrades one instance after the other while both versions run, and then goes back to the old version. */
 async function onRedis(version: string, tree: string): Promise<void> {
@@ -89,11 +94,11 @@ async function onRedis(version: string, tree: string): Promise<void> {
     DATA_DIR: dataDir,
   };
   const old = await startService(env, tree);
-  const [holders, leaving] = [await logIn(old), await logIn(old)];
+  const [holders, leaving] = [await logIn(old, version), await logIn(old, version)];
   const current = await startService(env);
   await eachRefreshes(holders, current, "this version beside the other");
   await eachRefreshes(holders, old, `${version} beside the other`);
-  const later = await logIn(current);
+  const later = await logIn(current, version);
   await eachRefreshes(later, old, `${version}, created by this version`);
   for (const [i, holder] of leaving.entries()) {
     const [ending, other] = i % 2 === 0 ? [old, current] : [current, old];
@@ -133,7 +138,7 @@ async function onEmbedded(version: string, tree: string): Promise<void> {
   console.log(`embedded store, ${version} → this version → ${version}`);
   const old = await startService({}, tree);
   const env = { DATA_DIR: old.dataDir, ISSUER: old.publicUrl };
-  const [holders, leaving, later] = [await logIn(old), await logIn(old), await logIn(old)];
+  const [holders, leaving, later] = [await logIn(old, version), await logIn(old, version), await logIn(old, version)];
   await eachRefreshes(holders, old, version);
   for (const holder of leaving) assert.equal(await holder.logout(old), 200);
   const schema = schemaOf(old.dataDir);
@@ -144,7 +149,7 @@ async function onEmbedded(version: string, tree: string): Promise<void> {
   await eachRefreshes(holders, current, "this version, from the same directory");
   await ended(leaving, current);
   for (const holder of later) assert.equal(await holder.logout(current), 200);
-  const created = await logIn(current);
+  const created = await logIn(current, version);
   await current.stop();
   if (schemaOf(old.dataDir) === schema) {
     const back = await startService(env, tree);
