@@ -26,6 +26,8 @@ command -v go >/dev/null || missing="$missing golang-go"
 [ -d /usr/share/gocode/src/google.golang.org/grpc ] || missing="$missing golang-google-grpc-dev"
 /usr/bin/python3 -c 'import cryptography' 2>/dev/null || missing="$missing python3-cryptography"
 [ -x /usr/bin/mypy ] || missing="$missing mypy"
+[ "${SPRING:-}" != long ] || command -v mvn >/dev/null || missing="$missing maven"
+[ "${SPRING:-}" != long ] || command -v javac >/dev/null || missing="$missing openjdk-17-jdk-headless"
 [ "${CONTAINER:-}" != long ] || command -v buildah >/dev/null || missing="$missing buildah"
 [ "${CONTAINER:-}${BARE:-}" = "" ] || command -v debootstrap >/dev/null || missing="$missing debootstrap"
 # `npm ci` links another Node if the pinned one lacks a library, but the tests need the pinned one.
