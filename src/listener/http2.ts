@@ -14,13 +14,14 @@ import type { Handler, Request, Response } from "./exchange.ts";
 import { Fruitless } from "./fruitless.ts";
 import type { Protocol } from "./http1.ts";
 import {
+  FRAMES_PER_REQUEST,
   type ListenerLimits,
   MAX_CONTROL_FRAMES,
   MAX_HEAD_BYTES,
   MAX_HEAD_FIELDS,
   MAX_RESETS,
   MAX_STREAMS,
-  RESETS_PER_SECOND,
+  NGHTTP2_RESETS,
 } from "./limits.ts";
 import { createPendingBodies } from "./pending-bodies.ts";
 import { createStreamTimeouts } from "./stream-timeouts.ts";
@@ -30,8 +31,10 @@ type Session = {
   /** When a stream was last opened or closed, in ms. */
   usedAt: number;
   openStreams: number;
-  /** The PING frames, SETTINGS frames and reset streams of the current second. */
+  /** The PING and SETTINGS frames of the current second for which no request was served. */
   controlFrames: number;
+  /** The streams that the client reset in the current second, before a response and for which no other request was served. */
+  resets: number;
 };
 
 const { NGHTTP2_ENHANCE_YOUR_CALM } = constants;
@@ -41,8 +44,8 @@ const CHECK_MS = 1000;
 const SERVER_OPTIONS: ServerOptions = {
   maxSessionMemory: 10,
   maxHeaderListPairs: MAX_HEAD_FIELDS,
-  streamResetBurst: MAX_RESETS,
-  streamResetRate: RESETS_PER_SECOND,
+  streamResetBurst: NGHTTP2_RESETS,
+  streamResetRate: NGHTTP2_RESETS,
   settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
 };
 
@@ -77,13 +80,14 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     if (open === undefined || known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
+    if (!this.aborted) noteServed(known);
     // Resets are counted here, because nghttp2's own limit takes effect only after all frames of one read have been handled.
-    if (this.aborted && session !== undefined) countFrame(session, known);
+    else if (!this.headersSent && ++known.resets > MAX_RESETS) calm(session as Http2Session);
     if (fruitless?.isTooMuch(open, known.socket)) calm(session as Http2Session);
   }
 
   server.on("session", (session: ServerHttp2Session) => {
-    const known: Session = { socket: taken as Socket, usedAt: nowMs, openStreams: 0, controlFrames: 0 };
+    const known: Session = { socket: taken as Socket, usedAt: nowMs, openStreams: 0, controlFrames: 0, resets: 0 };
     sessions.set(session, known);
     session.once("close", () => sessions.delete(session));
     limitSession(session, known, limits.keepAliveTimeoutMs);
@@ -129,7 +133,9 @@ function everyMs(ms: number, look: () => void): () => void {
 }
 
 function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs: number): void {
-  const count = () => countFrame(session, known);
+  const count = () => {
+    if (++known.controlFrames > MAX_CONTROL_FRAMES) calm(session);
+  };
   session.on("ping", count).on("remoteSettings", count);
   // If nothing is sent or received for this time, the client may be dead. Then the session is closed, which lets its streams finish. After
   // the same time without activity it is destroyed.
@@ -138,18 +144,24 @@ function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs:
   );
 }
 
-/** Closes idle sessions. It runs once per second, so it also resets the counts of control frames. */
+/** Closes idle sessions. It runs once per second, so it also resets the counts of frames. */
 function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: number, keepAliveTimeoutMs: number): void {
   for (const [session, known] of sessions) {
     known.controlFrames = 0;
+    known.resets = 0;
     const isIdle = known.openStreams === 0 && nowMs - known.usedAt > keepAliveTimeoutMs;
     if (isIdle) endSession(session, known.socket);
   }
 }
 
-function countFrame(session: Http2Session, known: Session): void {
-  if (++known.controlFrames <= MAX_CONTROL_FRAMES) return;
-  calm(session);
+/**
+ * Takes into account that a request was served. Clients send control frames and resets because of it: the flow control of grpc-go sends a
+ * PING with the data that it reads (BDP estimation), and calls of the same client end by their deadlines. An attack serves itself nothing
+ * (CVE-2019-9512, CVE-2019-9515, CVE-2023-44487, CVE-2025-8671), or pays with a request for a few cheap frames.
+ */
+function noteServed(known: Session): void {
+  if (known.controlFrames > 0) known.controlFrames -= Math.min(known.controlFrames, FRAMES_PER_REQUEST);
+  if (known.resets > 0) known.resets--;
 }
 
 /** Ends a connection with ENHANCE_YOUR_CALM, so that the client learns why. */

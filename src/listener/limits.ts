@@ -19,11 +19,23 @@ export const MAX_STREAMS = 100;
 export const MAX_HEAD_BYTES = 32 * 1024;
 /** How many header fields an HTTP/2 request may have. Browsers send every cookie as a field of its own. */
 export const MAX_HEAD_FIELDS = 256;
-/** How many PING frames, SETTINGS frames and resets an HTTP/2 connection may send in a second: twice the number of its streams. */
-export const MAX_CONTROL_FRAMES = 200;
-/** How many streams a client may reset at once: twice the number that it may have open. After that `RESETS_PER_SECOND` applies. */
+/**
+ * How many PING and SETTINGS frames an HTTP/2 connection may send in a second without requests that are served in between. Handling as many
+ * takes a hundredth of a second or less. Replies that the client does not read are bounded by nghttp2: 1,000 of them end the connection.
+ */
+export const MAX_CONTROL_FRAMES = 1_000;
+/** How many PING and SETTINGS frames each served request allows in addition. */
+export const FRAMES_PER_REQUEST = 4;
+/**
+ * How many streams a connection may reset in a second before their response begins: twice the number that it may have open. Each request
+ * that is served allows another one.
+ */
 export const MAX_RESETS = 200;
-export const RESETS_PER_SECOND = 33;
+/**
+ * How many resets nghttp2 accepts at once, and in a second. It does not know which of them follow a response, so `MAX_RESETS` is the
+ * limit for attacks, and this one only bounds what it cannot see.
+ */
+export const NGHTTP2_RESETS = 2_000;
 /** How many bytes the request bodies that are still arriving may take in memory. Above this limit the oldest such request is aborted. */
 export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
 /** How many bytes of a request are still read after its response has been sent. */
