@@ -33,7 +33,7 @@ type Session = {
   openStreams: number;
   /** The PING and SETTINGS frames of the current second for which no request was served. */
   controlFrames: number;
-  /** The streams that the client reset in the current second, before a response and for which no other request was served. */
+  /** The streams of the current second that were reset before the end of their response, and for which no other request was served. */
   resets: number;
 };
 
@@ -68,7 +68,8 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     const session = stream.session && sessions.get(stream.session);
     if (session === undefined) return;
     session.usedAt = nowMs;
-    session.openStreams++;
+    // A client that keeps to the limit of its streams has reset those that are over it, in the bytes that are being read.
+    if (++session.openStreams > MAX_STREAMS + MAX_RESETS) return calm(stream.session as Http2Session);
     timeouts.add(stream, request, response, nowMs);
     stream.once("close", onStreamClose);
     handle(request as Request, response as Response);
@@ -80,10 +81,8 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     if (open === undefined || known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
-    if (!this.aborted) noteServed(known);
-    // Resets are counted here, because nghttp2's own limit takes effect only after all frames of one read have been handled.
-    else if (!this.headersSent && ++known.resets > MAX_RESETS) calm(session as Http2Session);
-    if (fruitless?.isTooMuch(open, known.socket)) calm(session as Http2Session);
+    const isTooMuch = countEnd(this, known) || fruitless?.isTooMuch(open, known.socket);
+    if (isTooMuch) calm(session as Http2Session);
   }
 
   server.on("session", (session: ServerHttp2Session) => {
@@ -152,6 +151,14 @@ function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: numb
     const isIdle = known.openStreams === 0 && nowMs - known.usedAt > keepAliveTimeoutMs;
     if (isIdle) endSession(session, known.socket);
   }
+}
+
+/** Counts a stream that has ended. @returns whether its connection must end */
+function countEnd(stream: ServerHttp2Stream, known: Session): boolean {
+  // A response that is complete, but not yet sent, was reset just as one that has not begun.
+  if (!stream.aborted && stream.writableFinished) noteServed(known);
+  else known.resets++;
+  return known.resets > MAX_RESETS;
 }
 
 /**

@@ -27,15 +27,12 @@ export const MAX_CONTROL_FRAMES = 1_000;
 /** How many PING and SETTINGS frames each served request allows in addition. */
 export const FRAMES_PER_REQUEST = 4;
 /**
- * How many streams a connection may reset in a second before their response begins: twice the number that it may have open. Each request
- * that is served allows another one.
+ * How many streams a connection may reset in a second before the end of their response: twice the number that it may have open. Each
+ * request that is served allows another one.
  */
 export const MAX_RESETS = 200;
-/**
- * How many resets nghttp2 accepts at once, and in a second. It does not know which of them follow a response, so `MAX_RESETS` is the
- * limit for attacks, and this one only bounds what it cannot see.
- */
-export const NGHTTP2_RESETS = 2_000;
+/** The limit of nghttp2, at once and in a second. It does not know which requests were served, so `MAX_RESETS` is the limit for attacks. */
+export const NGHTTP2_RESETS = 1_000;
 /** How many bytes the request bodies that are still arriving may take in memory. Above this limit the oldest such request is aborted. */
 export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
 /** How many bytes of a request are still read after its response has been sent. */

@@ -25,22 +25,24 @@ export function frame(type: number, flags: number, stream: number, payload: Buff
   return Buffer.concat([head, payload]);
 }
 
-/** Encodes header fields as literals without an index. Names and values have to be shorter than 127 bytes. */
+/** Encodes header fields as literals without an index. */
 export function block(fields: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat(
-    Object.entries(fields).map(([name, value]) =>
-      Buffer.concat([
-        Buffer.from([0x10, name.length]),
-        Buffer.from(name),
-        Buffer.from([value.length]),
-        Buffer.from(value),
-      ]),
-    ),
+    Object.entries(fields).map(([name, value]) => Buffer.concat([Buffer.from([0x10]), text(name), text(value)])),
   );
 }
 
-export const requestBlock = (method: string, path: string) =>
-  block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "x" });
+/** Encodes a text with its length, an integer with a prefix of 7 bits (RFC 7541 section 5.1). */
+function text(value: string): Buffer {
+  const length = value.length < 127 ? [value.length] : [127];
+  for (let rest = value.length - 127; rest >= 0; rest = rest < 128 ? -1 : rest >> 7) {
+    length.push(rest < 128 ? rest : (rest & 127) | 128);
+  }
+  return Buffer.concat([Buffer.from(length), Buffer.from(value)]);
+}
+
+export const requestBlock = (method: string, path: string, more: Readonly<Record<string, string>> = {}) =>
+  block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "x", ...more });
 
 /** Encodes a SETTINGS frame. @param values pairs of identifier and value, such as 4 (INITIAL_WINDOW_SIZE) and 0 */
 export function settings(...values: readonly (readonly [id: number, value: number])[]): Buffer {
