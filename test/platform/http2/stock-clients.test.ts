@@ -1,6 +1,7 @@
 /**
  * gRPC clients as others run them, with their defaults: none is taken for an attacker. Their flow control, their keepalive and their
- * settings send control frames that no code of a caller asks for. `npm run test:clients` has the rates and durations of a busy caller.
+ * settings send control frames that no code of a caller asks for. `npm run test:clients` has the rates and durations of a busy caller, and
+ * grpc-java, which needs Java 17 and Maven: `CLIENTS=long sh test/setup.sh` installs them.
  */
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -22,6 +23,7 @@ const FOLDER = join(import.meta.dirname, "stock-clients");
 
 let service: Service;
 let goProgram: string;
+let javaLibraries: string;
 beforeAll(async () => {
   service = await startService();
   // Debian installs the sources of gRPC in a GOPATH, the layout from before Go modules.
@@ -32,6 +34,9 @@ beforeAll(async () => {
   goProgram = join(path, "client");
   const env = { GO111MODULE: "off", GOFLAGS: "", GOPATH: `${path}:/usr/share/gocode` };
   await runWith(env, folder, "go", "build", "-o", goProgram, ".");
+  javaLibraries = join(path, "java");
+  const copy = ["-q", "-B", "dependency:copy-dependencies", `-DoutputDirectory=${javaLibraries}`];
+  if (LONG) await run(join(FOLDER, "java"), "mvn", ...copy);
 });
 afterAll(() => service.stop());
 
@@ -42,6 +47,7 @@ test.each(LOADS)("%i calls per second for %i s on one connection: none fails", a
     "grpc-go": () => run(FOLDER, goProgram, ...args),
     grpcio: () => run(FOLDER, PYTHON_PROGRAM, "client.py", ...args),
     "grpc-js": () => run(FOLDER, process.execPath, "client.mjs", ...args),
+    ...(LONG && { "grpc-java": () => run(FOLDER, "java", "-cp", `${javaLibraries}/*`, "java/Client.java", ...args) }),
   };
   for (const [name, client] of Object.entries(clients)) {
     const printed: unknown = JSON.parse(await client());
