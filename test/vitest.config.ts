@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { LongestFirst } from "./support/longest-first.ts";
-import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
+import { HANG_MS } from "./support/patience.ts";
 
 /** Tests that need root, because they create namespaces. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
@@ -58,7 +58,6 @@ export default defineConfig({
     hookTimeout: HANG_MS,
     // Most tests wait for processes that they have started, so more workers than cores halve the duration of a run.
     maxWorkers: availableParallelism() + 4,
-    expect: { poll: { timeout: PATIENCE_MS } },
     sequence: { sequencer: LongestFirst },
     projects: [
       {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { scratch } from "../support/service.ts";
+import { until } from "../support/until.ts";
 import { type Example, startExample } from "./example.ts";
 
 /** The directory for screenshots. `SCREENSHOTS=<directory>` keeps them. */
@@ -93,7 +94,7 @@ test("many wrong passwords are refused before they are checked, and the form say
     const before = responses.length;
     await page.getByLabel("Password").fill(`guess ${before}`);
     await page.keyboard.press("Enter");
-    await expect.poll(() => responses.length).toBe(before + 1);
+    await until(async () => expect(responses.length).toBe(before + 1));
   }
   expect(responses).toEqual([401, 401, 401, 401, 401, 429]);
   await page.getByRole("alert").filter({ hasText: "Too many attempts." }).waitFor();
@@ -115,7 +116,7 @@ test("a login whose service does not respond is no fault of the visitor, and the
     await page.getByRole("button", { name: "Sign in" }).click();
     return (await second).status();
   };
-  await expect.poll(signIn, { interval: 500 }).toBe(200);
+  await until(async () => expect(await signIn()).toBe(200));
   await page.getByText("Book the train to Vienna").waitFor();
 });
 
@@ -155,7 +156,7 @@ test("a device signs the others out", async () => {
   await signIn(elsewhere);
   await signIn(page);
   await page.getByRole("button", { name: "Sign out the others" }).click();
-  await expect.poll(() => page.locator("#devices li").count()).toBe(1);
+  await until(async () => expect(await page.locator("#devices li").count()).toBe(1));
   await elsewhere.reload();
   await elsewhere.getByRole("heading", { name: "Sign in" }).waitFor();
   await other.close();
@@ -176,7 +177,7 @@ test("a page that is offline keeps what it shows and says so", async () => {
 
 test("it works on a phone and by keyboard alone", async () => {
   await page.setViewportSize({ width: 360, height: 740 });
-  await expect.poll(() => isFocused("#email")).toBe(true);
+  await until(async () => expect(await isFocused("#email")).toBe(true));
   await screenshot("phone-login");
   await page.keyboard.type("alice@example.com");
   await page.keyboard.press("Tab");

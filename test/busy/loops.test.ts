@@ -6,6 +6,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { slowness } from "../support/slowness.ts";
+import { until } from "../support/until.ts";
 import { startBusyLoops } from "./loops.ts";
 
 /** Ticks of processor time that a process has used (proc_pid_stat(5), utime). */
@@ -16,14 +17,14 @@ test("each loop uses processor time until it is stopped, and then none is left",
   const { pids, stop } = startBusyLoops(2);
   expect(pids.map(isRunning)).toEqual([true, true]);
   const before = pids.map(ticksOf);
-  await expect.poll(() => pids.every((pid, at) => ticksOf(pid) > (before[at] ?? 0) + 20)).toBe(true);
+  await until(async () => expect(pids.every((pid, at) => ticksOf(pid) > (before[at] ?? 0) + 20)).toBe(true));
   await stop();
   expect(pids.map(isRunning)).toEqual([false, false]);
 });
 
 test("beside them the machine is slow, and what it would take without them is known", async () => {
   const { stop } = startBusyLoops(4 * availableParallelism());
-  await expect.poll(slowness).toBeGreaterThan(2);
+  await until(async () => expect(slowness()).toBeGreaterThan(2));
   await stop();
   expect(slowness()).toBeGreaterThanOrEqual(1);
 });
@@ -40,5 +41,5 @@ test("none outlives a run that was killed", async () => {
   const pids = String(line).trim().split(" ").map(Number);
   expect(pids.map(isRunning)).toEqual([true, true]);
   run.kill("SIGKILL");
-  await expect.poll(() => pids.filter(isRunning)).toEqual([]);
+  await until(async () => expect(pids.filter(isRunning)).toEqual([]));
 });

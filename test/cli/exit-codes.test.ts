@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, withKeys } from "../support/service.ts";
+import { until } from "../support/until.ts";
 import { commandHere, startCommand } from "./command.ts";
 
 let redis: RedisServer;
@@ -92,6 +93,6 @@ describe("what is not known has a code of its own", () => {
       onTestFinished(() => watching.kill("SIGKILL"));
       return watching.ended;
     };
-    await expect.poll(async () => (await watchOnce()).code).toBe(3);
+    await until(async () => expect((await watchOnce()).code).toBe(3));
   });
 });

@@ -49,7 +49,7 @@ async function users(count: number): Promise<readonly string[]> {
 }
 
 const endAll = ["sessions", "end-all", "--subjects-from", "-"];
-const isTryingAgain = (running: Running) => expect.poll(running.err).toContain("trying again");
+const isTryingAgain = (running: Running) => until(async () => expect(running.err()).toContain("trying again"));
 const liveSessions = async () => (await commandHere(["sessions", "list", "--ids", "--limit", "9999"], { env })).out;
 const linesOf = (text: string) => text.split("\n").filter((line) => line !== "");
 
@@ -114,7 +114,7 @@ describe("the sessions of many users", () => {
     expect(running.err()).toMatch(/\nended 0 sessions of 0 users; left: 3 of 3: they are in .*users; interrupted\n$/);
     expect(linesOf(readFileSync(file, "utf8"))).toEqual(subjects);
     redis.resume();
-    await expect.poll(async () => (await commandHere(again, { env })).code).toBe(0);
+    await until(async () => expect((await commandHere(again, { env })).code).toBe(0));
     expect(readFileSync(file, "utf8")).toBe("");
   });
 

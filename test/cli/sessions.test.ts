@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROGRAM } from "../support/program.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 import { command, commandHere } from "./command.ts";
 
 let service: Service;
@@ -127,7 +128,7 @@ describe("sessions list and show", () => {
     );
     await commandHere(["sessions", "end", session.sessionId], { env });
     const gone = () => commandHere(["sessions", "show", session.sessionId], { env });
-    await expect.poll(async () => (await gone()).err).toMatch(/: it ended at \d{4}-\S+Z \(revoked_by_admin\)\n$/);
+    await until(async () => expect((await gone()).err).toMatch(/: it ended at \d{4}-\S+Z \(revoked_by_admin\)\n$/));
     expect(await gone()).toMatchObject({ code: 1, out: "" });
     const never = await commandHere(["sessions", "show", `${session.sessionId.slice(0, -3)}AAA`], { env });
     expect(never).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^there is no live session \S+\n$/) });
@@ -156,7 +157,9 @@ describe("sessions list and show", () => {
     const { subject, sid } = await logIn(service);
     await commandHere(["sessions", "end", sid], { env });
     const events = async (...args: string[]) => (await commandHere(["sessions", "events", ...args], { env })).out;
-    await expect.poll(() => events("--subject", subject)).toMatch(/ended +revoked_by_admin +\S+ .*\n\S+ +created /);
+    await until(async () =>
+      expect(await events("--subject", subject)).toMatch(/ended +revoked_by_admin +\S+ .*\n\S+ +created /),
+    );
     const { events: list } = JSON.parse(await events("--session", sid, "--json"));
     expect(list.map(({ type }: { type: string }) => type)).toEqual([
       "SESSION_EVENT_TYPE_ENDED",
@@ -259,7 +262,7 @@ describe("an id that begins with a dash", () => {
     expect((await run("show", sessionId)).out).toContain(sessionId);
     expect((await run("show", "--json", sessionId, "--url", service.adminUrl)).out).toContain(sessionId);
     expect((await run("unbind", sessionId)).code).toBe(0);
-    await expect.poll(async () => (await run("events", "--session", sessionId)).out).toContain(sessionId);
+    await until(async () => expect((await run("events", "--session", sessionId)).out).toContain(sessionId));
     expect((await run("end-all", "--subject", subject, "--except", sessionId)).out).toContain("ended 0 sessions");
     const next = await created(dashedSubject(), "--replaces", sessionId);
     expect((await run("end", sessionId, next.session.sessionId)).out).toMatch(/-\S+ +was not live\n-\S+ +ended\n/);

@@ -11,6 +11,7 @@ import { describe, expect, test } from "vitest";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { ItemSchema } from "../http/gen/relay/v1/relay_pb.ts";
 import { startGrpcServer } from "../http/support/grpc-server.ts";
+import { until } from "../support/until.ts";
 import { MAIN, type Running, runGateway, startRelay } from "./running.ts";
 
 const { directory, set, setHealth, upstream } = startRelay();
@@ -160,7 +161,7 @@ describe("connect-http-gateway", () => {
     expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(503);
     await gateway.line(({ event }) => event === "upstream error");
     await using _back = await startGrpcServer(own.port);
-    await expect.poll(async () => (await fetch(`${gateway.origin}/readyz`)).status).toBe(200);
+    await until(async () => expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(200));
     expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(200);
   });
 

@@ -12,6 +12,7 @@ import { ItemSchema } from "../http/gen/relay/v1/relay_pb.ts";
 import { type GrpcServer, startGrpcServer } from "../http/support/grpc-server.ts";
 import { type Listener, openHttp1, openHttp2 } from "../http/support/servers.ts";
 import { startHoldingProxy } from "../support/holding-proxy.ts";
+import { until } from "../support/until.ts";
 
 describe.each([
   ["createGrpcTransport", createGrpcTransport],
@@ -224,8 +225,8 @@ describe.each([
           const [response] = (await once(call, "response")) as [IncomingMessage];
           await once(response, "data");
         } else {
-          await expect.poll(() => server.lastMetadata().get("x-forwarded-host")).not.toEqual([]);
-          await expect.poll(() => call.socket?.bytesWritten ?? 0).toBeGreaterThan(0);
+          await until(async () => expect(server.lastMetadata().get("x-forwarded-host")).not.toEqual([]));
+          await until(async () => expect(call.socket?.bytesWritten ?? 0).toBeGreaterThan(0));
           await get("/v1/items/b");
         }
         call.destroy();
@@ -248,7 +249,7 @@ describe.each([
       ]);
       expect(errors.length).toBe(1);
       await using _again = await startGrpcServer(own.port);
-      await expect.poll(async () => (await front.fetchRaw({ target: "/v1/items/a" })).status).toBe(200);
+      await until(async () => expect((await front.fetchRaw({ target: "/v1/items/a" })).status).toBe(200));
     });
 
     test("that dies within calls ends them: 503, or an error in band", async () => {
@@ -259,7 +260,7 @@ describe.each([
       const [response] = (await once(stream, "response")) as [IncomingMessage];
       const [first] = (await once(response, "data")) as [Buffer];
       expect(JSON.parse(first.toString())).toEqual({ name: "a", number: "1" });
-      await expect.poll(() => own.lastMetadata().get("x-forwarded-host")).not.toEqual([]);
+      await until(async () => expect(own.lastMetadata().get("x-forwarded-host")).not.toEqual([]));
       const sum = http1Request(`${front.origin}/v1/sums/a`, { method: "POST", headers: lines, agent: false });
       sum.write('{"number":1}\n');
       own.die();
@@ -282,7 +283,7 @@ describe.each([
       const [last] = (await once(response, "data")) as [Buffer];
       expect(JSON.parse(last.toString())).toMatchObject({ error: { code: 14 } });
       proxy.release();
-      await expect.poll(async () => (await front.fetchRaw({ target: "/v1/items/a" })).status).toBe(200);
+      await until(async () => expect((await front.fetchRaw({ target: "/v1/items/a" })).status).toBe(200));
       await proxy.stop();
     });
 

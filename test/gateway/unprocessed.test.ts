@@ -9,6 +9,7 @@ import { envelope } from "../../src/gateway/grpc-call.ts";
 import { createGrpcUpstream } from "../../src/gateway/grpc-transport.ts";
 import { SessionPool } from "../../src/platform/http2/session-pool.ts";
 import { ItemSchema, RelayService } from "../http/gen/relay/v1/relay_pb.ts";
+import { until } from "../support/until.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants;
 const REPLY = envelope(toBinary(ItemSchema, create(ItemSchema, { name: "served" })));
@@ -53,7 +54,7 @@ test("a call that waits for a free stream when the server leaves is sent on anot
     if (count > 1) respond(stream);
   }, 1);
   const first = server.call();
-  await expect.poll(() => streams).toHaveLength(1);
+  await until(async () => expect(streams).toHaveLength(1));
   const waiting = server.call();
   // After one turn of the event loop, the second call waits in the queue of the connection.
   await new Promise(setImmediate);

@@ -15,6 +15,7 @@ import { parseArguments, startGateway } from "../../src/gateway/index.ts";
 import { startGrpcServer } from "../http/support/grpc-server.ts";
 import { relayRoutes } from "../http/support/relay-service.ts";
 import { selfSigned, serverAuthority } from "../support/certificate.ts";
+import { until } from "../support/until.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "upstreams-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -216,17 +217,17 @@ test("an upstream all of whose streams are taken is not ready, until one ends", 
   const { origin } = await startFront(upstream, "--upstream-connections", "1");
   const call = new AbortController();
   const waiting = fetch(`${origin}/v1/items/a`, { signal: call.signal });
-  await expect.poll(() => taken).toBe(1);
+  await until(async () => expect(taken).toBe(1));
   // The call may arrive before the gateway knows the server's limit of streams, so readiness is polled.
   const readiness = async () => {
     const response = await fetch(`${origin}/readyz`);
     return `${response.status} ${await response.text()}`;
   };
-  await expect.poll(readiness).toMatch(/^503 .*no free stream/);
+  await until(async () => expect(await readiness()).toMatch(/^503 .*no free stream/));
   call.abort();
   await expect(waiting).rejects.toThrow();
   // A stream is free again, so the gateway now sends a health check to the upstream. The server of this test does not respond to it.
-  await expect.poll(readiness).toMatch(/^503 .*timed out/);
+  await until(async () => expect(await readiness()).toMatch(/^503 .*timed out/));
 });
 
 describe("an upstream whose certificate is not trusted", () => {

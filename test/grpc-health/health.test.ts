@@ -150,7 +150,7 @@ test("one client has a quarter of the watches, and leaves the others to others",
     watch.cancel();
     return status;
   };
-  await expect.poll(again).toBe("SERVING");
+  await until(async () => expect(await again()).toBe("SERVING"));
   for (const watch of [...watches, other]) watch.cancel();
 });
 

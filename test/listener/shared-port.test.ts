@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { connectTo } from "../../src/listener/late-connections.ts";
+import { until } from "../support/until.ts";
 
 async function listenOn(port: number, onConnection: (socket: Socket) => void) {
   const server = createServer(onConnection).listen({ port, host: "127.0.0.1", reusePort: true });
@@ -30,7 +31,7 @@ test("a process that shares its port connects again until the connection is its 
       connected = client;
     }, ended.resolve);
     const client = await accepted;
-    await expect.poll(() => connected).toBe(client);
+    await until(async () => expect(connected).toBe(client));
     end();
     await ended.promise;
   }

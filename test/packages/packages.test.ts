@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { closure, readManifest as readInstalled } from "../../deploy/container/assemble.ts";
 import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { scratch, startService } from "../support/service.ts";
+import { until } from "../support/until.ts";
 import { testCommands } from "./command-line.ts";
 import { type Directory, installPacked, nodes, type PackageJson, tsconfig } from "./install.ts";
 import { installScript } from "./installed.ts";
@@ -457,7 +458,7 @@ describe("the service", () => {
     const residentMb = async () => Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(status, "utf8"))?.[1]) / 1000;
     await new Promise((resolve) => child?.stdout?.once("data", resolve));
     // Loading the service's modules one by one, without deploy/packages/join.ts, would take 106 to 110 MB.
-    await expect.poll(residentMb).toBeLessThan(100);
+    await until(async () => expect(await residentMb()).toBeLessThan(100));
     child.kill("SIGKILL");
   });
 

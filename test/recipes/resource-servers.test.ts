@@ -10,6 +10,7 @@ import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const EXAMPLES = ["express", "fastify", "connect"];
 /** This test has its own output directory, because another test may build all packages at the same time. */
@@ -98,7 +99,7 @@ describe.each([
     expect(await call(port, bearer(accessToken))).toEqual({ status: 200, body: '{"hello":"alice"}' });
     const url = `${service.publicUrl}/v1/auth/logout`;
     expect((await fetch(url, { method: "DELETE", headers: bearer(accessToken) })).status).toBe(200);
-    await expect.poll(async () => (await call(port, bearer(accessToken))).status).toBe(401);
+    await until(async () => expect((await call(port, bearer(accessToken))).status).toBe(401));
   });
 
   test("refuses a request without a token, and a user without the claim", async () => {

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 import { type Edge, present, startEdge } from "./edge.ts";
 
 const TIMES = { pollIntervalMs: 300, maxStalenessMs: 1_000 };
@@ -34,5 +35,5 @@ test("in an outage of the origin no token is accepted beyond the bound, and afte
   expect(acceptedForMs).toBeLessThan(TIMES.maxStalenessMs + FEED_MS);
   expect(await verdictOf(living.accessToken)).toBe("unavailable");
   relay.isDown = false;
-  await expect.poll(() => verdictOf(living.accessToken)).toBe(living.subject);
+  await until(async () => expect(await verdictOf(living.accessToken)).toBe(living.subject));
 });

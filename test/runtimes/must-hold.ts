@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 import type { Running } from "./commands.ts";
 import type { Live } from "./suite.ts";
 
@@ -66,7 +67,7 @@ export function describeRuntime({ name, start, isNode = false, hasKit = false, l
       for (const { accessToken, subject } of [ended, kept])
         expect(await running.run("verify", accessToken)).toBe(subject);
       message(await openAdmin(service).call(admin.revokeSession, { sessionId: ended.sid }, bearer(adminToken)));
-      await expect.poll(() => running.run("verify", ended.accessToken)).toBe("revoked");
+      await until(async () => expect(await running.run("verify", ended.accessToken)).toBe("revoked"));
       expect(await running.run("verify", kept.accessToken)).toBe(kept.subject);
       if (hasKit) expect(await running.run("verify", started.kitToken)).toMatch(/^subject-/);
     });

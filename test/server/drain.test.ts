@@ -10,6 +10,7 @@ import { request } from "../support/raw-http.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, withKeys } from "../support/service.ts";
 import { admin, bearer, logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 /** With PROOF=long there are four rolling restarts of three instances with the default delay. */
 const LONG = process.env.PROOF === "long";
@@ -79,7 +80,7 @@ test("while it drains it is not ready, and serves everything, new connections an
   };
   expect(await ask()).toMatch(/^HTTP\/1\.1 200 /);
   service.kill("SIGTERM");
-  await expect.poll(ask).toMatch(/^HTTP\/1\.1 503 /);
+  await until(async () => expect(await ask()).toMatch(/^HTTP\/1\.1 503 /));
   expect(await ask()).not.toMatch(/connection: close/i);
   expect((await request(service.adminUrl, { path: "/readyz" })).status).toBe(503);
   const user = await logIn(service);

@@ -11,6 +11,7 @@ import { listenerLimits } from "../../src/server/listener-limits.ts";
 import { request } from "../support/raw-http.ts";
 import { scratch, startService } from "../support/service.ts";
 import { bearer, cookie, logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const sockets: Socket[] = [];
 afterEach(() => {
@@ -46,7 +47,7 @@ test("an address that has its share is refused, and others are served", async ()
   expect(await statusFrom(service.adminUrl, "127.0.0.1")).toBe("200");
   held[0]?.socket.destroy();
   await held[0]?.closed;
-  await expect.poll(() => statusFrom(service.publicUrl, "127.0.0.1")).toBe("200");
+  await until(async () => expect(await statusFrom(service.publicUrl, "127.0.0.1")).toBe("200"));
   const metrics = await request(service.adminUrl, { path: "/metrics", headers: bearer(service.adminToken) });
   expect(metrics.body).toMatch(/^session_connections_refused_total{listener="public",reason="address"} [1-9]/m);
   await service.stop();

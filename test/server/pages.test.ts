@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const service = aService();
 
@@ -47,7 +48,7 @@ test("metrics are on the admin API alone", async () => {
   const read = () => request(service.adminUrl, { path: "/metrics" });
   expect((await read()).headers.get("content-type")).toMatch(/^text\/plain/);
   // A session is counted when its creation is written to the log. That may happen after the response to CreateSession.
-  await expect.poll(async () => (await read()).body).toMatch(/^session_created_total [1-9]/m);
+  await until(async () => expect((await read()).body).toMatch(/^session_created_total [1-9]/m));
 });
 
 test("the admin API has no session routes of browsers", async () => {

@@ -13,6 +13,7 @@ import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
 import { runToExit, scratch, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const { refresh, logout, listSessions } = SessionService.method;
 
@@ -260,14 +261,14 @@ async function startUnread() {
     stdio: ["ignore", "pipe", "ignore"],
   });
   child.stdout.destroy();
-  await expect
-    .poll(() =>
-      request(ready.public, { path: "/readyz" }).then(
+  await until(async () =>
+    expect(
+      await request(ready.public, { path: "/readyz" }).then(
         (response) => response.status,
         () => 0,
       ),
-    )
-    .toBe(200);
+    ).toBe(200),
+  );
   // From now on nobody reads the output.
   return { child, ready };
 }

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { createStop } from "../../src/server/stop.ts";
 import { scratch, startService } from "../support/service.ts";
 import { cookie, logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -20,7 +21,7 @@ test("a second signal does not cut what is in flight", async () => {
   socket.write(`${head}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{`);
   await once(socket, "data"); // The response `100 Continue` shows that the service is handling the request.
   service.kill("SIGTERM");
-  await expect.poll(() => service.stderr()).toContain("stopping");
+  await until(async () => expect(service.stderr()).toContain("stopping"));
   service.kill("SIGTERM");
   service.kill("SIGINT");
   socket.write("}");
@@ -49,7 +50,7 @@ test("a signal to `npm start` reaches the service", async () => {
   npm.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     out += chunk;
   });
-  await expect.poll(() => out).toContain('"event":"ready"');
+  await until(async () => expect(out).toContain('"event":"ready"'));
   const { public: url } = JSON.parse(/^\{.*\}$/m.exec(out)?.[0] ?? "{}");
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   npm.kill("SIGTERM");
@@ -79,7 +80,7 @@ describe("the order of a stop", () => {
     });
     /** Ends `count` steps, the oldest first. Returns the names of the steps that have begun since the last call. */
     const end = async (count: number) => {
-      await expect.poll(() => open.length).toBeGreaterThanOrEqual(count);
+      await until(async () => expect(open.length).toBeGreaterThanOrEqual(count));
       for (const resolve of open.splice(0, count)) resolve();
       await new Promise((resolve) => setImmediate(resolve));
       return steps.splice(0);

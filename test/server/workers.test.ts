@@ -10,6 +10,7 @@ import { request } from "../support/raw-http.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Process, type Service, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const WORKERS = 2;
 
@@ -71,7 +72,7 @@ test("all workers serve the ports of one ready line, and their metrics are one",
   for (let created = 1; created <= 4; created++) {
     await logIn(running);
     // Workers report their counts to the supervisor, which may have a count only a moment after the response.
-    await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
+    await until(async () => expect(await count(running, "session_created_total")).toBe(created));
   }
   expect(await running.stop()).toEqual({ code: 0, signal: null });
 });
@@ -91,19 +92,17 @@ test("a worker that is killed under load costs the requests in flight alone, and
   );
   const more = async (requests: number) => {
     const before = loads.map((load) => load.requests());
-    await expect
-      .poll(() => loads.every((load, i) => load.requests() >= (before[i] ?? 0) + requests), { timeout: HANG_MS })
-      .toBe(true);
+    await until(async () =>
+      expect(loads.every((load, i) => load.requests() >= (before[i] ?? 0) + requests)).toBe(true),
+    );
   };
   await more(10);
   const created = clients * ways.length;
-  await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
+  await until(async () => expect(await count(running, "session_created_total")).toBe(created));
   const [victim = 0] = workersOf(running);
   process.kill(victim, "SIGKILL");
   await waitFor(running, () => (running.stderr().includes('"worker_ended"') ? true : undefined));
-  await expect
-    .poll(() => workersOf(running).filter((pid) => pid !== victim).length, { timeout: HANG_MS })
-    .toBe(WORKERS);
+  await until(async () => expect(workersOf(running).filter((pid) => pid !== victim).length).toBe(WORKERS));
   await more(10);
   await Promise.all(loads.map((load) => load.stop()));
   const failures = loads.flatMap((load) => load.failures);
@@ -111,7 +110,7 @@ test("a worker that is killed under load costs the requests in flight alone, and
   // flight. It may also have opened one connection while the system was closing the worker's listener.
   expect(failures.filter((failure) => !/: (?:ECONNRESET|EPIPE)$/.test(failure))).toEqual([]);
   expect(failures.length).toBeLessThanOrEqual(2 * clients * ways.length);
-  await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
+  await until(async () => expect(await count(running, "session_created_total")).toBe(created));
 });
 
 test("who signs in to the console at one worker is signed in at all, and out of all", {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { createLookup, type Find, type LookupDeps } from "../../src/signals/send/lookup.ts";
 import { scratch } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(() => {
@@ -76,7 +77,7 @@ test("a name that DNS knows takes no thread, whatever other names its servers ar
     return undefined;
   });
   for (let at = 0; at < 64; at++) void find(`dead-${at}.example`).catch(() => {});
-  await expect.poll(() => silent + names().length).toBeGreaterThan(64);
+  await until(async () => expect(silent + names().length).toBeGreaterThan(64));
   expect(await find("healthy.example")).toEqual([{ address: "192.0.2.7", family: 4 }]);
   expect(names()).toEqual([]);
 });
@@ -90,9 +91,9 @@ test("a name that cannot be resolved now is not left to the system", async () =>
 test("the system is asked about names that DNS does not know, one at a time", async () => {
   const { find, asked, names } = await world(() => NOT_FOUND);
   const found = [find("app.default"), find("app.other")];
-  await expect.poll(names).toHaveLength(1);
+  await until(async () => expect(names()).toHaveLength(1));
   asked[0]?.finish();
-  await expect.poll(names).toHaveLength(2);
+  await until(async () => expect(names()).toHaveLength(2));
   asked[1]?.finish();
   expect(await Promise.all(found)).toEqual(Array.from({ length: 2 }, () => [{ address: "10.0.0.1", family: 4 }]));
 });
@@ -101,7 +102,7 @@ test("the hosts file precedes DNS", async () => {
   const file = hosts("# 192.0.2.9 other.example\n10.0.0.1\tReceiver.example alias # a comment\n");
   const { find, asked, names } = await world(() => "192.0.2.7", { hostsFile: file });
   const found = find("receiver.example");
-  await expect.poll(names).toEqual(["receiver.example"]);
+  await until(async () => expect(names()).toEqual(["receiver.example"]));
   asked[0]?.finish();
   expect(await found).toEqual([{ address: "10.0.0.1", family: 4 }]);
   expect(await find("other.example")).toEqual([{ address: "192.0.2.7", family: 4 }]);
@@ -112,13 +113,13 @@ test("names that have waited for the system too long, or that are too many, are 
   await expect(find("late.example")).rejects.toThrow("waited too long");
   const patient = await world((name) => (name === "known" ? "192.0.2.7" : NOT_FOUND));
   const first = patient.find("first");
-  await expect.poll(patient.names).toHaveLength(1);
+  await until(async () => expect(patient.names()).toHaveLength(1));
   const found = Array.from({ length: 65 }, (_, at) => patient.find(`app-${at}`).catch(({ message }) => message));
   expect(await Promise.race(found)).toBe("too many names are waiting");
   // When the look-up of this last name returns, DNS has also replied about all names before it.
   await patient.find("known");
   for (let at = 0; at < 65; at++) {
-    await expect.poll(() => patient.asked.length, { interval: 1 }).toBe(at + 1);
+    await until(async () => expect(patient.asked.length).toBe(at + 1));
     patient.asked[at]?.finish();
   }
   await first;

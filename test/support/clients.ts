@@ -23,6 +23,7 @@ import {
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { ErrorDetailSchema } from "../../gen/auth/v1/session_pb.ts";
 import { type RawResponse, request } from "./raw-http.ts";
+import { inTime } from "./until.ts";
 
 /** The result of a call. Its headers include the trailers, because protocols put the same fields into either. */
 export type CallResult<O extends DescMessage> =
@@ -227,8 +228,32 @@ function readJson<O extends DescMessage>(method: { readonly output: O }, respons
   return { ok: false, code, rpc: undefined, text: message, headers: response.headers };
 }
 
-/** The protocols of every listener that speaks RPC. */
-export const RPC_PROTOCOLS: readonly ProtocolClient[] = [
+/** Gives the calls and the messages of streams the limit that all waits of tests have. */
+const withLimit = ({ name, open }: ProtocolClient): ProtocolClient => ({
+  name,
+  open(url, tls) {
+    const caller = open(url, tls);
+    return {
+      call: (method, ...rest) => inTime(`${method.name} by ${name}`, caller.call(method, ...rest)),
+      async *stream(method, ...rest) {
+        const messages = caller.stream(method, ...rest)[Symbol.asyncIterator]();
+        try {
+          for (;;) {
+            const { done, value } = await inTime(`a message of ${method.name} by ${name}`, messages.next());
+            if (done) return;
+            yield value;
+          }
+        } finally {
+          // It is not awaited: a stream that delivers nothing ends only when its client is closed.
+          void messages.return?.().catch(() => undefined);
+        }
+      },
+      close: () => caller.close(),
+    };
+  },
+});
+
+const RPC_CLIENTS: readonly ProtocolClient[] = [
   {
     name: "Connect JSON",
     open: (baseUrl, tls) =>
@@ -257,6 +282,9 @@ export const RPC_PROTOCOLS: readonly ProtocolClient[] = [
   },
   { name: "gRPC by grpc-js", open: overGrpcJs },
 ];
+
+/** The protocols of every listener that speaks RPC. */
+export const RPC_PROTOCOLS: readonly ProtocolClient[] = RPC_CLIENTS.map(withLimit);
 
 /** The protocols of every public listener. */
 export const PUBLIC_PROTOCOLS: readonly ProtocolClient[] = [...RPC_PROTOCOLS, { name: "JSON HTTP", open: overJson }];

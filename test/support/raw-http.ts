@@ -1,6 +1,7 @@
 /** A client for plain HTTP/1.1: raw paths, any header, no cookie jar, no redirects. */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { inTime } from "./until.ts";
 
 export type RawRequest = {
   readonly method?: string;
@@ -24,7 +25,7 @@ export type RawResponse = {
 };
 
 /** Sends one request on a separate connection. */
-export function request(
+export async function request(
   url: string,
   { method = "GET", path, headers = {}, body, ca, cert, key }: RawRequest,
 ): Promise<RawResponse> {
@@ -33,8 +34,9 @@ export function request(
   // Node sets no `Content-Length` for methods that usually have no body.
   const length =
     body === undefined || "transfer-encoding" in headers ? {} : { "content-length": String(Buffer.byteLength(body)) };
-  return new Promise((resolve, reject) => {
-    const outgoing = send(
+  let outgoing: ClientRequest | undefined;
+  const response = new Promise<RawResponse>((resolve, reject) => {
+    outgoing = send(
       {
         host: hostname,
         port,
@@ -50,6 +52,7 @@ export function request(
     outgoing.once("error", reject);
     outgoing.end(body);
   });
+  return inTime(`a response to ${method} ${path}`, response).finally(() => outgoing?.destroy());
 }
 
 async function read(incoming: IncomingMessage): Promise<RawResponse> {

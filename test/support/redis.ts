@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
 import { freePort } from "./free-port.ts";
 import { onExit } from "./on-exit.ts";
+import { untilTrue } from "./until.ts";
 
 export { freePort };
 
@@ -161,15 +162,15 @@ export async function joinCluster(members: readonly ClusterNode[], ...more: read
   for (const { port, busPort } of more) await members[0]?.admin.call("CLUSTER", "MEET", "127.0.0.1", port, busPort);
   const all = [...members, ...more];
   const known = new RegExp(`cluster_state:ok.*cluster_known_nodes:${all.length}\\b`, "s");
-  await Promise.all(all.map(({ admin }) => poll(async () => known.test(await admin.cluster("INFO")))));
+  await Promise.all(all.map(({ admin }) => untilTrue(async () => known.test(await admin.cluster("INFO")))));
 }
 
 /** Makes a node of a cluster a replica of another one. Resolves when it has all data of its master. */
 export async function replicate(replica: ClusterNode, master: ClusterNode): Promise<void> {
   const id = String(await master.admin.call("CLUSTER", "MYID"));
   await replica.admin.call("CLUSTER", "REPLICATE", id);
-  await poll(async () => /master_link_status:up/.test(await replica.admin.info("replication")));
-  await poll(async () => /state=online/.test(await master.admin.info("replication")));
+  await untilTrue(async () => /master_link_status:up/.test(await replica.admin.info("replication")));
+  await untilTrue(async () => /state=online/.test(await master.admin.info("replication")));
 }
 
 /**
@@ -179,7 +180,7 @@ export async function replicate(replica: ClusterNode, master: ClusterNode): Prom
 export async function startReplica(master: RedisServer, ...args: readonly string[]): Promise<RedisServer> {
   await master.admin.config("SET", "repl-diskless-sync-delay", "0");
   const replica = await startRedis("--replicaof", `127.0.0.1 ${master.port}`, ...args);
-  await poll(async () => {
+  await untilTrue(async () => {
     await master.admin.set("anything", "", "PX", 1);
     return new RegExp(`port=${replica.port},state=online,offset=[1-9]`).test(await master.admin.info("replication"));
   });
@@ -193,7 +194,7 @@ const FAILOVER_TIMEOUT_MS = 6_000;
 export async function failOver(replica: ClusterNode, master: ClusterNode): Promise<void> {
   const isMaster = async ({ admin }: ClusterNode) => (await admin.info("replication")).includes("role:master");
   let askedAt = Number.NEGATIVE_INFINITY;
-  await poll(async () => {
+  await untilTrue(async () => {
     if (await isMaster(replica)) return !(await isMaster(master));
     if (performance.now() - askedAt > FAILOVER_TIMEOUT_MS) {
       askedAt = performance.now();
@@ -229,11 +230,7 @@ export async function moveSlots(
 }
 
 function untilClusterIsUp({ admin }: ClusterNode): Promise<void> {
-  return poll(async () => /cluster_state:ok/.test(await admin.cluster("INFO")));
-}
-
-async function poll(done: () => Promise<boolean>): Promise<void> {
-  while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 20));
+  return untilTrue(async () => /cluster_state:ok/.test(await admin.cluster("INFO")));
 }
 
 /** Starts a cluster of three masters, each with a third of the slots. Resolves when all of them report that it is complete. */
@@ -248,7 +245,9 @@ export async function startRedisCluster(...args: readonly string[]): Promise<Red
   );
   await joinCluster(nodes.slice(0, 1), ...nodes.slice(1));
   await Promise.all(
-    nodes.map(({ admin }) => poll(async () => /cluster_state:ok.*cluster_size:3/s.test(await admin.cluster("INFO")))),
+    nodes.map(({ admin }) =>
+      untilTrue(async () => /cluster_state:ok.*cluster_size:3/s.test(await admin.cluster("INFO"))),
+    ),
   );
   return {
     url: `redis://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`,
@@ -273,7 +272,7 @@ export async function startReplicatedCluster(...args: readonly string[]): Promis
   // Returns whether a node knows all replicas. A master votes in a failover only for a replica that it knows.
   const knowsReplicas = async ({ admin }: ClusterNode) =>
     String(await admin.call("CLUSTER", "NODES")).match(/ (myself,)?slave /g)?.length === replicas.length;
-  await Promise.all(nodes.map((node) => poll(() => knowsReplicas(node))));
+  await Promise.all(nodes.map((node) => untilTrue(() => knowsReplicas(node))));
   return {
     url,
     nodes,

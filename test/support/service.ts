@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onExit } from "./on-exit.ts";
-import { PATIENCE_MS } from "./patience.ts";
 import { compiled, PROGRAM } from "./program.ts";
+import { inTime } from "./until.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -97,33 +97,29 @@ export function spawnService(env: Readonly<Record<string, string>>, root?: strin
   };
 }
 
-/** Waits until `found` returns a value for the output of the process. @throws if the process ends before */
-export function waitFor<T>(running: Process, found: () => T | undefined): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let isOver = false;
-    const look = () => {
-      const value = found();
-      if (value === undefined) return;
-      stop();
-      resolve(value);
-    };
-    const timer = setInterval(look, 5);
-    const deadline = setTimeout(() => fail("nothing came"), PATIENCE_MS);
-    const stop = () => {
-      isOver = true;
-      clearInterval(timer);
-      clearTimeout(deadline);
-    };
-    const fail = (why: string) => {
-      stop();
-      reject(new Error(`${why}\nstdout: ${running.stdout()}\nstderr: ${running.stderr()}`));
-    };
-    void running.exited.then(() => {
-      if (isOver) return;
-      look();
-      fail("the service ended");
-    });
+/** Waits until `found` returns a value for the output of the process. @throws an error with the output, if the process ends before */
+export async function waitFor<T>(running: Process, found: () => T | undefined): Promise<T> {
+  const output = () => `stdout: ${running.stdout()}\nstderr: ${running.stderr()}`;
+  let hasEnded = false;
+  let isOver = false;
+  void running.exited.then(() => {
+    hasEnded = true;
   });
+  const arrival = async () => {
+    for (;;) {
+      // What a process has written before its end counts, so its end is looked at first.
+      const wasLast = hasEnded || isOver;
+      const value = found();
+      if (value !== undefined) return value;
+      if (wasLast) throw new Error(`the process has ended\n${output()}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  try {
+    return await inTime(() => `${found} finds nothing\n${output()}`, arrival());
+  } finally {
+    isOver = true;
+  }
 }
 
 /** Starts the service and waits for its ready line. It uses the embedded store and free ports, unless `env` sets something else. */
@@ -168,9 +164,10 @@ export async function runToExit(
   env: Readonly<Record<string, string>>,
 ): Promise<Exit & { stdout: string; stderr: string }> {
   const running = spawnService({ PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data"), ...env });
-  const timer = setTimeout(() => running.kill("SIGKILL"), PATIENCE_MS);
-  const exit = await running.exited;
-  clearTimeout(timer);
+  const exit = await inTime(
+    () => `the end of the process\nstdout: ${running.stdout()}\nstderr: ${running.stderr()}`,
+    running.exited,
+  ).finally(() => running.kill("SIGKILL"));
   return { ...exit, stdout: running.stdout(), stderr: running.stderr() };
 }
 

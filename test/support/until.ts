@@ -1,10 +1,85 @@
-/** Resolves with the first attempt that succeeds. Retries until the test times out. */
-export async function until<T>(attempt: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await attempt();
-    } catch {
+/**
+ * Waits of tests. Each has a limit of its own, far below the time limit of a test, so that a failure names what did not happen. The limit
+ * counts time as it passes on an idle machine: a machine that is three times as slow has three times as long.
+ */
+import { slowness } from "./slowness.ts";
+
+/** How long a test waits for one event, in ms on an idle machine. */
+export const EVENT_MS = 20_000;
+
+/** How often a wait that takes long measures the machine's slowness, in ms. */
+const MEASURE_MS = 2_000;
+
+/** Returns the first value of `attempt` that does not throw. @throws an error with the message of the last attempt, and it as its cause */
+export async function until<T>(attempt: () => T | Promise<T>, limitMs = EVENT_MS): Promise<T> {
+  let last: unknown = new Error("the first attempt has not ended");
+  const limit = startLimit(limitMs);
+  const overdue = new Error();
+  try {
+    for (;;) {
+      try {
+        return await Promise.race([attempt(), limit.reached]);
+      } catch (error) {
+        if (error !== REACHED) last = error;
+        // An attempt that fails at once loses no race, so the limit is also looked at here.
+        if (limit.isReached()) throw named(overdue, limitMs, last);
+      }
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
+  } finally {
+    limit.stop();
   }
+}
+
+/** Resolves when the condition holds. @throws an error that quotes the condition */
+export const untilTrue = (holds: () => boolean | Promise<boolean>, limitMs = EVENT_MS): Promise<void> =>
+  until(async () => {
+    if (!(await holds())) throw new Error(`this does not hold: ${holds}`);
+  }, limitMs);
+
+/** Returns the value of a promise. @param what names the event, for the error @throws if it is not settled within the limit */
+export async function inTime<T>(what: string | (() => string), event: Promise<T>, limitMs = EVENT_MS): Promise<T> {
+  const limit = startLimit(limitMs);
+  const overdue = new Error();
+  try {
+    return await Promise.race([event, limit.reached]);
+  } catch (error) {
+    if (error !== REACHED) throw error;
+    throw named(overdue, limitMs, new Error(typeof what === "string" ? what : what()));
+  } finally {
+    limit.stop();
+  }
+}
+
+const REACHED = Symbol("the limit is reached");
+
+/** @param error was created by the caller, so that its stack names the test that waited */
+function named(error: Error, limitMs: number, last: unknown): Error {
+  error.message = `did not happen within ${limitMs / 1000} s: ${last instanceof Error ? last.message : String(last)}`;
+  error.cause = last;
+  return error;
+}
+
+function startLimit(limitMs: number) {
+  let timer: NodeJS.Timeout | undefined;
+  let isReached = false;
+  const reached = new Promise<never>((_, reject) => {
+    let leftMs = limitMs;
+    let sinceMs = performance.now();
+    const measure = () => {
+      const elapsedMs = performance.now() - sinceMs;
+      leftMs -= elapsedMs / slowness();
+      sinceMs = performance.now();
+      isReached = leftMs <= 0;
+      if (isReached) reject(REACHED);
+      else schedule();
+    };
+    const schedule = () => {
+      timer = setTimeout(measure, Math.min(MEASURE_MS, leftMs));
+    };
+    schedule();
+  });
+  // It is awaited only beside an attempt, and may be reached between two of them.
+  reached.catch(() => undefined);
+  return { reached, isReached: () => isReached, stop: () => clearTimeout(timer) };
 }

@@ -13,6 +13,7 @@ import {
   getCallerClaims,
   type Verifier,
 } from "../../src/verifier/index.ts";
+import { until } from "../support/until.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { type Issuer, startIssuer } from "../support/verifier/issuer.ts";
 
@@ -96,7 +97,7 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
     await verifier.ready;
     const { sid, token } = issuer.issue();
     issuer.revoke(sid);
-    await expect.poll(() => verifier.verify(token)).toMatchObject({ reason: "revoked" });
+    await until(async () => expect(await verifier.verify(token)).toMatchObject({ reason: "revoked" }));
     const rejected = { status: 401, caller: undefined, challenge: 'Bearer error="invalid_token"', retryAfter: null };
     expect(await call(undefined)).toEqual({ ...rejected, challenge: "Bearer" });
     for (const authorization of [

@@ -1,7 +1,8 @@
 /** Verdicts depend on the revocations of the feed, and a feed whose connection is cut is resumed. */
 import { describe, expect, test } from "vitest";
 import { storeMs } from "../../src/session/time.ts";
-import { eventually, follow } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
+import { follow } from "../support/verifier/follow.ts";
 import { ADMIN_TOKEN, startIssuer } from "../support/verifier/issuer.ts";
 
 describe("revocation", () => {
@@ -14,7 +15,7 @@ describe("revocation", () => {
     const bystander = issuer.issue();
     expect(await verdictOf(token)).toBe("ok");
     issuer.revoke(sid);
-    await eventually(async () => (await verdictOf(token)) === "revoked");
+    await untilTrue(async () => (await verdictOf(token)) === "revoked");
     expect(await verdictOf(other.token)).toBe("revoked");
     expect(await verdictOf(bystander.token)).toBe("ok");
   });
@@ -31,12 +32,12 @@ describe("revocation", () => {
     ];
     expect(await verdictOf(known.token)).toBe("ok");
     issuer.revokeAll(until);
-    await eventually(async () => (await verdictOf(known.token)) === "revoked");
+    await untilTrue(async () => (await verdictOf(known.token)) === "revoked");
     expect(await verdictOf(onTime.token)).toBe("revoked");
     expect(await verdictOf(late.token)).toBe("ok");
     issuer.revokeAll(until - 10_000); // A revocation of sessions before an earlier time does not undo that of a later time.
     issuer.revoke(late.sid);
-    await eventually(async () => (await verdictOf(late.token)) === "revoked");
+    await untilTrue(async () => (await verdictOf(late.token)) === "revoked");
     expect(await verdictOf(known.token)).toBe("revoked");
   });
 
@@ -48,10 +49,10 @@ describe("revocation", () => {
     expect(await verdictOf(token)).toBe("ok");
     issuer.revokeAll(Date.now() - 5000);
     const probe = issuer.issue({ createdAt: storeMs(0) });
-    await eventually(async () => (await verdictOf(probe.token)) === "revoked");
+    await untilTrue(async () => (await verdictOf(probe.token)) === "revoked");
     expect(await verdictOf(token)).toBe("ok");
     issuer.revokeAll(Date.now());
-    await eventually(async () => (await verdictOf(token)) === "revoked");
+    await untilTrue(async () => (await verdictOf(token)) === "revoked");
   });
 
   test("from before the start is known when the verifier is ready, however many batches it takes", async () => {
@@ -70,7 +71,7 @@ describe("revocation", () => {
     for (const { sid } of dead) issuer.revoke(sid);
     issuer.state.maxBatches = 2; // The issuer has sent two batches of two entries, so the fifth entry is missing.
     const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
-    for (const { token } of dead.slice(0, 4)) await eventually(async () => (await verdictOf(token)) === "revoked");
+    for (const { token } of dead.slice(0, 4)) await untilTrue(async () => (await verdictOf(token)) === "revoked");
     expect(verifier.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
     expect(await verdictOf(dead[4]?.token ?? "")).toBe("unavailable");
     issuer.state.maxBatches = Number.POSITIVE_INFINITY;
@@ -97,11 +98,11 @@ describe("revocation", () => {
     await verifier.ready;
     const { sid, token } = issuer.issue();
     issuer.revoke(sid, Date.now() + 300_000);
-    await eventually(async () => (await verdictOf(token)) === "revoked");
+    await untilTrue(async () => (await verdictOf(token)) === "revoked");
     moved.monotonic += 60_000; // The next batch removes expired entries, because a minute has passed.
     const { sid: another, token: anotherToken } = issuer.issue();
     issuer.revoke(another);
-    await eventually(async () => (await verdictOf(anotherToken)) === "revoked");
+    await untilTrue(async () => (await verdictOf(anotherToken)) === "revoked");
     expect(await verdictOf(token)).toBe("revoked");
     moved.wall += 299_999;
     expect(await verdictOf(token)).not.toBe("ok");
@@ -167,7 +168,7 @@ describe("a feed that is cut", () => {
     issuer.closeConnections();
     await lost;
     const calls = issuer.seen.cursors.length;
-    await eventually(() => issuer.seen.cursors.length >= calls + 3);
+    await untilTrue(() => issuer.seen.cursors.length >= calls + 3);
     const following = next("feed_following");
     issuer.state.isUp = true;
     await following;

@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import type { Ring, RingKey } from "../../src/tokens/ring.ts";
 import { revoke, rotate } from "../../src/tokens/ring-steps.ts";
-import { eventually, follow } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
+import { follow } from "../support/verifier/follow.ts";
 import { startIssuer } from "../support/verifier/issuer.ts";
 
 /** The default of `maxStalenessMs`. */
@@ -66,10 +67,10 @@ describe("keys", () => {
     const verdict = await verifier.verify(token);
     expect(verdict.ok).toBe(true);
     // The third request shows that the verifier has processed the second response.
-    await eventually(() => issuer.seen.jwks === 3);
+    await untilTrue(() => issuer.seen.jwks === 3);
     expect(await verifier.verify(token)).toBe(verdict); // The verdict is cached, because the key is still published.
     issuer.setRing(generateRing("ES256", Date.now()));
-    await eventually(async () => (await verdictOf(token)) === "unknown_key");
+    await untilTrue(async () => (await verdictOf(token)) === "unknown_key");
   });
 
   test("that are replaced under the same kid do not verify older tokens", async () => {
@@ -103,7 +104,7 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("ok");
     issuer.state.jwksBody = jwks;
     issuer.setRing(revoke(issuer.state.ring, signingKid(issuer.state.ring), generate, Date.now()));
-    await eventually(async () => (await verdictOf(token)) === "revoked_key");
+    await untilTrue(async () => (await verdictOf(token)) === "revoked_key");
     moved.monotonic += 1000;
     // The key that signs after the revocation was already published, so the verifier knows it.
     expect(await verdictOf(issuer.issue().token)).toBe("ok");
@@ -123,7 +124,7 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("ok");
     expect(events.filter(({ event }) => event === "keys_unreadable")).toHaveLength(1);
     moved.monotonic += 3_600_000;
-    await eventually(() => verifier.stalenessMs() < LIMIT_MS);
+    await untilTrue(() => verifier.stalenessMs() < LIMIT_MS);
     expect(await verdictOf(token)).toBe("unavailable");
   });
 

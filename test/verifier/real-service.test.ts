@@ -9,7 +9,7 @@ import { startProgram, whileRunning } from "../support/processes.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
-import { eventually } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
 
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
@@ -50,7 +50,7 @@ test("a logout reaches every verifier within milliseconds of its acknowledgement
     }
     await logout(service, accessToken);
     const rejected = Promise.all(
-      verifiers.map((verifier) => eventually(async () => (await verdictOf(verifier, accessToken)) === "revoked")),
+      verifiers.map((verifier) => untilTrue(async () => (await verdictOf(verifier, accessToken)) === "revoked")),
     );
     let isOver = false;
     const over = rejected.finally(() => {
@@ -73,11 +73,11 @@ test("a verifier misses nothing during a restart of the service", async () => {
   const verifier = await follow(service, { policy: "refuse" });
   const [first, second] = [await logIn(service), await logIn(service)];
   await logout(service, first.accessToken);
-  await eventually(async () => (await verdictOf(verifier, first.accessToken)) === "revoked");
+  await untilTrue(async () => (await verdictOf(verifier, first.accessToken)) === "revoked");
   await service.kill9();
   service = await start({ ...ports, DATA_DIR });
   await logout(service, second.accessToken);
-  await eventually(async () => (await verdictOf(verifier, second.accessToken)) === "revoked");
+  await untilTrue(async () => (await verdictOf(verifier, second.accessToken)) === "revoked");
   expect(await verdictOf(verifier, first.accessToken)).toBe("revoked");
   expect(await verdictOf(verifier, (await logIn(service)).accessToken)).toBe("ok");
 });
@@ -110,7 +110,7 @@ test("while the service is down, a verifier with a stale feed returns `unavailab
   const { accessToken } = await logIn(service);
   expect(await verdictOf(verifier, accessToken)).toBe("ok");
   await service.kill9();
-  await eventually(async () => (await verdictOf(verifier, accessToken)) !== "ok");
+  await untilTrue(async () => (await verdictOf(verifier, accessToken)) !== "ok");
   expect(await verdictOf(verifier, accessToken)).toBe("unavailable");
 });
 
@@ -132,7 +132,7 @@ test("an emergency revocation of the signing key reaches verifiers through the f
   const { PATH = "" } = process.env;
   const env = { PATH, ...compiled(), DATA_DIR: service.dataDir };
   execFileSync(process.execPath, [PROGRAM, "keys", "revoke", kid], { env });
-  await eventually(async () => (await verdictOf(verifier, accessToken)) === "revoked_key");
+  await untilTrue(async () => (await verdictOf(verifier, accessToken)) === "revoked_key");
   const after = await logIn(service);
   expect(decodeProtectedHeader(after.accessToken).kid).not.toBe(kid);
   expect(await verdictOf(verifier, after.accessToken)).toBe("ok");

@@ -3,7 +3,7 @@ import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { Revocations } from "../../src/verifier/revocations.ts";
-import { eventually } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
 
 test("forgets a session when its last token has expired, so that memory is bounded", async () => {
   let now = 1_000_000;
@@ -40,7 +40,7 @@ test("forgets a session when its last token has expired, so that memory is bound
   for (let minute = 1; minute <= 30; minute += 1) {
     now += 60_000;
     sendNext();
-    await eventually(() => delivered === minute && revocations.has(`${minute}/9`, 0));
+    await untilTrue(() => delivered === minute && revocations.has(`${minute}/9`, 0));
     expect(revocations.has(`${minute - 4}/0`, 0)).toBe(minute >= 4); // This revocation has not expired yet, and the next one has.
     expect(revocations.has(`${minute - 5}/0`, 0)).toBe(false);
   }
@@ -115,7 +115,7 @@ test.each([
     [wall, store, monotonic] = [wall + ms, store + ms, monotonic + ms];
     next();
     count += 1;
-    await eventually(() => revocations.has(`batch ${count}`, 0));
+    await untilTrue(() => revocations.has(`batch ${count}`, 0));
     return revocations.has("a", 0);
   };
   expect(await hasAfter(100_000)).toBe(true);
@@ -160,12 +160,12 @@ test("keeps a session that was delivered twice until the later expiry", async ()
     signal: closing.signal,
   });
   await revocations.ready;
-  await eventually(() => waiting === 1);
+  await untilTrue(() => waiting === 1);
   sendNext();
-  await eventually(() => waiting === 2);
+  await untilTrue(() => waiting === 2);
   now += 120_000; // The next batch removes expired entries, because two minutes have passed.
   sendNext();
-  await eventually(() => revocations.has("c", 0));
+  await untilTrue(() => revocations.has("c", 0));
   expect(revocations.has("a", 0)).toBe(true);
   expect(revocations.has("b", 0)).toBe(true);
 });

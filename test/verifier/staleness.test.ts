@@ -1,7 +1,8 @@
 /** A verifier never accepts a token on the basis of feed data that is older than the limit. */
 import { describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
-import { eventually, follow } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
+import { follow } from "../support/verifier/follow.ts";
 import { AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
 
 /** The default of `maxStalenessMs`. */
@@ -15,7 +16,7 @@ describe("a feed that is older than the limit", () => {
     const known = issuer.issue();
     expect(await following.verdictOf(known.token)).toBe("ok");
     issuer.state.sendsHeartbeats = false; // No heartbeats arrive, as when the store is down.
-    await eventually(() => issuer.seen.pauses > 1 && following.verifier.stalenessMs() > 40);
+    await untilTrue(() => issuer.seen.pauses > 1 && following.verifier.stalenessMs() > 40);
     following.moved.monotonic += LIMIT_MS;
     expect(following.verifier.stalenessMs()).toBeGreaterThan(LIMIT_MS);
     return { issuer, known, ...following };
@@ -77,7 +78,7 @@ describe("a feed that is older than the limit", () => {
   test("is fresh again with the next batch", async () => {
     const { issuer, known, verdictOf } = await stale("refuse");
     issuer.state.sendsHeartbeats = true;
-    await eventually(async () => (await verdictOf(known.token)) === "ok");
+    await untilTrue(async () => (await verdictOf(known.token)) === "ok");
   });
 
   test("is the state before the first batch", async () => {

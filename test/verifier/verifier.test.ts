@@ -2,7 +2,8 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
-import { eventually, follow } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
+import { follow } from "../support/verifier/follow.ts";
 import { ADMIN_TOKEN, AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
 
 describe("a cached verdict", () => {
@@ -96,6 +97,6 @@ describe("a report", () => {
     const { sid, token } = issuer.issue();
     issuer.closeConnections();
     issuer.revoke(sid);
-    await eventually(async () => (await verdictOf(token)) === "revoked");
+    await untilTrue(async () => (await verdictOf(token)) === "revoked");
   });
 });

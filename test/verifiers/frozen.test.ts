@@ -5,7 +5,7 @@ import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
 import { startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
-import { eventually } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
 import { VERSION, type VectorFile } from "../vectors/format.ts";
 import { type Expected1, Feed1, followFeed1, verdict1 } from "../vectors/frozen/verifier-1.ts";
 
@@ -42,13 +42,13 @@ test.each(["ES256", "EdDSA"])("a verifier of version 1 follows the service of to
   const verdictOf = ({ accessToken }: LoggedIn) =>
     verdict1(accessToken, { issuer: ISSUER, audience: AUDIENCE, keys }, feed);
   expect(decodeProtectedHeader(first.accessToken).alg).toBe(alg);
-  await eventually(() => feed.isComplete);
+  await untilTrue(() => feed.isComplete);
   expect([verdictOf(first), verdictOf(second)]).toEqual(["accepted", "accepted"]);
   const headers = bearer(first.accessToken);
   expect((await fetch(`${service.publicUrl}/v1/auth/logout`, { method: "DELETE", headers })).status).toBe(200);
-  await eventually(() => verdictOf(first) === "revoked");
+  await untilTrue(() => verdictOf(first) === "revoked");
   expect(verdictOf(second)).toBe("accepted");
   message(await openAdmin(service).call(admin.revokeAllSessions, {}, bearer(service.adminToken)));
-  await eventually(() => verdictOf(second) === "revoked");
+  await untilTrue(() => verdictOf(second) === "revoked");
   expect(verdictOf(await logIn(service))).toBe("accepted");
 });

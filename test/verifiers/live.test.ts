@@ -6,7 +6,7 @@ import { startHoldingProxy } from "../support/holding-proxy.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
-import { eventually } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
 import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 
 const ISSUER = "https://auth.example";
@@ -44,7 +44,7 @@ const verdictsOf = (followers: readonly Follower[], token: string) =>
 const all = (verdict: string) => LANGUAGES.map(() => verdict);
 
 const eventuallyAll = (followers: readonly Follower[], { accessToken }: LoggedIn, verdict: string) =>
-  eventually(async () => (await verdictsOf(followers, accessToken)).every((each) => each === verdict));
+  untilTrue(async () => (await verdictsOf(followers, accessToken)).every((each) => each === verdict));
 
 async function logout({ publicUrl }: Service, { accessToken }: LoggedIn): Promise<void> {
   const response = await fetch(`${publicUrl}/v1/auth/logout`, { method: "DELETE", headers: bearer(accessToken) });
@@ -61,7 +61,7 @@ const kidOf = ({ accessToken }: LoggedIn) => decodeProtectedHeader(accessToken).
 /** Logs in until the service signs with another key. */
 async function logInUnderAnotherKey(service: Service, than: string): Promise<LoggedIn> {
   let loggedIn = await logIn(service);
-  await eventually(async () => {
+  await untilTrue(async () => {
     loggedIn = await logIn(service);
     return kidOf(loggedIn) !== than;
   });

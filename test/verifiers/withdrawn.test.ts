@@ -4,7 +4,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { createVerifier, type VerifierOptions } from "../../src/verifier/index.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
-import { eventually } from "../support/verifier/follow.ts";
+import { untilTrue } from "../support/until.ts";
 import { LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 import { startScriptedAdmin } from "../support/verifier/scripted-admin.ts";
 import { EDWARDS, MAIN, NEXT } from "../vectors/keys.ts";
@@ -52,9 +52,9 @@ test("while the token is introspected", async () => {
   const start = performance.now();
   const found = verdictsOf(token);
   const count = LANGUAGES.length + 2;
-  await eventually(() => admin.introspected.filter((presented) => presented === token).length === count);
+  await untilTrue(() => admin.introspected.filter((presented) => presented === token).length === count);
   admin.send({ revokedKeyIds: [MAIN.kid], caughtUp: true });
-  await eventually(async () => (await verdictsOf(other)).every((verdict) => verdict === "revoked_key"));
+  await untilTrue(async () => (await verdictsOf(other)).every((verdict) => verdict === "revoked_key"));
   revoked.resolve();
   // A verifier waits for an introspection for only a second, which may be too short on a busy machine.
   const isLate = performance.now() - start > 1_000;

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
 import type { Logger } from "../../src/observability/logger.ts";
 import { supervise } from "../../src/workers/supervise.ts";
+import { until } from "../support/until.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -41,22 +42,22 @@ test("workers that cannot be started are reported, tried again, and waited for b
   const { supervisor, workers, lines, next } = await startTwo();
   next.start = () => start("/nowhere");
   workers[0]?.kill("SIGKILL");
-  await expect.poll(() => lines).toHaveLength(2);
+  await until(async () => expect(lines).toHaveLength(2));
   next.start = () => {
     throw new Error("no memory");
   };
-  await expect.poll(() => lines.at(-1)).toMatchObject({ err: { message: "no memory" } });
+  await until(async () => expect(lines.at(-1)).toMatchObject({ err: { message: "no memory" } }));
   expect(lines.slice(0, 2)).toMatchObject([
     { signal: "SIGKILL", replacedInMs: 100 },
     { err: { code: "ENOENT" }, replacedInMs: 200 },
   ]);
   const failures = lines.length;
   next.start = startReady;
-  await expect.poll(() => workers.at(-1)?.pid).toBeDefined();
+  await until(async () => expect(workers.at(-1)?.pid).toBeDefined());
   expect(lines).toHaveLength(failures);
   next.start = () => start("/nowhere");
   workers[1]?.kill("SIGKILL");
-  await expect.poll(() => lines.at(-1)).toMatchObject({ err: { code: "ENOENT" } });
+  await until(async () => expect(lines.at(-1)).toMatchObject({ err: { code: "ENOENT" } }));
   await supervisor.stop("drain");
 });
 
@@ -65,7 +66,7 @@ test("metrics are those of the workers that are ready", async () => {
   const [victim, asking] = workers;
   next.start = () => start();
   victim?.kill("SIGKILL");
-  await expect.poll(() => workers).toHaveLength(3);
+  await until(async () => expect(workers).toHaveLength(3));
   asking?.send({ type: "ask" });
   if (asking !== undefined) await once(asking, "exit");
   expect(workers[2]?.exitCode).toBe(null);
@@ -75,7 +76,7 @@ test("a report that arrives after the end of its worker adds nothing to the metr
   const { workers } = await startTwo();
   const [victim, asking] = workers;
   victim?.kill("SIGKILL");
-  await expect.poll(() => workers).toHaveLength(3);
+  await until(async () => expect(workers).toHaveLength(3));
   victim?.emit("message", { type: "metrics", id: 1, values: [] });
   const exited = asking && once(asking, "exit");
   asking?.send({ type: "ask" });

@@ -3,11 +3,11 @@ import { until } from "../../support/until.ts";
 import type { Engine, Tab } from "./driver.ts";
 import type { Origin } from "./origin.ts";
 
-/** Reads repeatedly, and resolves when `wanted` accepts the value. If that never happens, the test's own time limit fails it. */
+/** Reads repeatedly, and resolves when `wanted` accepts the value. @throws an error with the last value and the condition */
 export const eventually = <T>(read: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> =>
   until(async () => {
     const value = await read();
-    if (!wanted(value)) throw new Error("not yet");
+    if (!wanted(value)) throw new Error(`${JSON.stringify(value)} is not what this wants: ${wanted}`);
     return value;
   });
 

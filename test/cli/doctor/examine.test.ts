@@ -11,6 +11,7 @@ import { clientAuthority } from "../../support/certificate.ts";
 import { serverVersion, startRedis, startRedisCluster, startReplica } from "../../support/redis.ts";
 import { pemOf } from "../../support/rsa-key.ts";
 import { scratch, startService, withKeys } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 import { commandHere } from "../command.ts";
 
 type Environment = Readonly<Record<string, string>>;
@@ -307,7 +308,9 @@ describe("Redis", () => {
     mkdirSync(join(directory, "dump.rdb")); // A directory occupies the name of the snapshot, so that not even root can write the snapshot.
     await server.admin.set("anything", "1");
     await server.admin.bgsave();
-    await expect.poll(async () => /rdb_bgsave_in_progress:0/.test(await server.admin.info("persistence"))).toBe(true);
+    await until(async () =>
+      expect(await /rdb_bgsave_in_progress:0/.test(await server.admin.info("persistence"))).toBe(true),
+    );
     expect(await problems(on(server.url))).toEqual([
       expect.stringMatching(/^fault redis: \S+ takes no writes \(MISCONF /),
     ]);

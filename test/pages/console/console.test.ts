@@ -10,6 +10,7 @@ import { launchChromium } from "../../support/chromium.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../../support/service.ts";
 import { bearer, cookie, logIn, message, openPublic, somebody } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 
 /** The directory in which the screenshots of the page are kept, from the variable SCREENSHOTS. */
 const SCREENSHOTS = process.env.SCREENSHOTS ?? scratch();
@@ -116,7 +117,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   await signIn();
   await page.getByRole("heading", { name: "Newest sessions" }).waitFor();
   await find(subject);
-  await expect.poll(() => sessionRows().count()).toBe(3);
+  await until(async () => expect(await sessionRows().count()).toBe(3));
   for (const text of ["Firefox on Linux", "Safari on iPhone", "Edge on Windows", "192.0.2.17"]) {
     await page.getByText(text).first().waitFor();
   }
@@ -144,7 +145,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   await page.getByRole("button", { name: "End the session on Safari on iPhone" }).click();
   await dialog.getByRole("button", { name: "End session" }).click();
   await page.getByText("1 session ended.").waitFor();
-  await expect.poll(() => sessionRows().count()).toBe(2);
+  await until(async () => expect(await sessionRows().count()).toBe(2));
   expect(await refreshes(users[1]?.refreshToken ?? "")).toBe(false);
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(true);
 
@@ -163,8 +164,8 @@ test("support finds a user, ends one session and then all, and sees why they end
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
 
   // The service writes events with a delay, so the page reads them again without a click of the user.
-  await expect.poll(() => page.locator(".timeline li").count()).toBe(6);
-  await expect.poll(() => reads).toBeGreaterThan(1);
+  await until(async () => expect(await page.locator(".timeline li").count()).toBe(6));
+  await until(async () => expect(reads).toBeGreaterThan(1));
   const timeline = page.locator(".timeline");
   await timeline.getByText("ended with all sessions of the user").first().waitFor();
   await timeline.getByText(/Safari on iPhone\s+ended by an operator/).waitFor();
@@ -184,7 +185,7 @@ test("the newest sessions are filtered by application and device", async () => {
   await page.getByLabel("Created").selectOption("the last hour");
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Find" }).click();
-  await expect.poll(() => sessionRows().count()).toBe(1);
+  await until(async () => expect(await sessionRows().count()).toBe(1));
   await screenshot("newest");
   await page.locator(".session a.subject").click();
   await page.getByRole("heading", { name: "Live sessions" }).waitFor();
@@ -200,12 +201,12 @@ test("sessions are found by their id, by the begin of the subject and by the add
   await page.getByRole("searchbox").fill(wanted?.sid ?? "");
   await page.getByRole("button", { name: "Find" }).click();
   await page.getByRole("heading", { name: "Live session", exact: true }).waitFor();
-  await expect.poll(() => sessionRows().count()).toBe(1);
+  await until(async () => expect(await sessionRows().count()).toBe(1));
   await sessionRows().getByText("Safari on iPhone").waitFor();
   await page.locator(".timeline li").first().waitFor();
   await screenshot("session");
   await page.locator(".session a.subject").click();
-  await expect.poll(() => sessionRows().count()).toBe(3);
+  await until(async () => expect(await sessionRows().count()).toBe(3));
 
   await page.getByRole("searchbox").fill("");
   await page.getByText("Filters").click();
@@ -216,7 +217,7 @@ test("sessions are found by their id, by the begin of the subject and by the add
   await page.getByLabel("User begins with").fill(subject.slice(0, -1));
   await page.getByLabel("Place").fill("2001:db8:");
   await page.getByRole("button", { name: "Find" }).click();
-  await expect.poll(() => sessionRows().count()).toBe(1);
+  await until(async () => expect(await sessionRows().count()).toBe(1));
   await sessionRows().getByText(subject).waitFor();
   await sessionRows().getByText("2001:db8::8a2e").waitFor();
   expect(problems).toEqual([]);
@@ -240,7 +241,7 @@ test("what clients and users wrote is text, whatever it is", async () => {
     client: { userAgent: evil, displayName: evil, ipAddress: "<b>1</b>" },
   });
   await signIn(FULL, `#/sessions?${new URLSearchParams({ subject })}`);
-  await expect.poll(() => sessionRows().count()).toBe(1);
+  await until(async () => expect(await sessionRows().count()).toBe(1));
   await page.getByRole("button", { name: "Details" }).click();
   await page.locator(".timeline li").first().waitFor();
   await page.getByRole("button", { name: "End all sessions" }).click();
@@ -257,7 +258,7 @@ test("what reorders or hides text is visible, and long texts stay within the que
   await logIn(service, { subject, clientId: "we\u202eb", client });
   await page.setViewportSize({ width: 360, height: 740 });
   await signIn(FULL, `#/sessions?${new URLSearchParams({ subject })}`);
-  await expect.poll(() => sessionRows().count()).toBe(1);
+  await until(async () => expect(await sessionRows().count()).toBe(1));
   await page.getByRole("button", { name: "Details" }).click();
   await page.locator(".timeline li").first().waitFor();
   await page.getByRole("button", { name: "End all sessions" }).click();
@@ -277,7 +278,7 @@ test("a page that is seen again shows what is in force: nothing, after another t
   const { subject } = await aUser();
   await signIn();
   await find(subject);
-  await expect.poll(() => sessionRows().count()).toBe(3);
+  await until(async () => expect(await sessionRows().count()).toBe(3));
   const other = await context.newPage();
   await other.goto(`${service.adminUrl}/console`);
   await other.getByRole("button", { name: "Sign out" }).click();
@@ -342,7 +343,7 @@ test("the live page counts what happens, and shows the keys with their next step
   const rotated = page.locator(".bars li", { hasText: "rotated" }).locator("b");
   const before = (await rotated.count()) === 0 ? 0 : Number((await rotated.innerText()).replace(",", ""));
   for (const { refreshToken } of users) await refreshes(refreshToken);
-  await expect.poll(async () => Number((await rotated.innerText()).replace(",", ""))).toBe(before + 3);
+  await until(async () => expect(Number((await rotated.innerText()).replace(",", ""))).toBe(before + 3));
   await page.getByText("rotate replaces it").first().waitFor();
   await page
     .getByText(/may sign in \d+ minutes?/)
@@ -383,7 +384,7 @@ test("the live page reads no more once it is left", async () => {
   // The user leaves the page while a request is in flight.
   held = Promise.withResolvers<void>();
   await page.getByRole("link", { name: "Live" }).click();
-  await expect.poll(() => readings).toBe(before + 1);
+  await until(async () => expect(readings).toBe(before + 1));
   await leave();
   const response = page.waitForResponse("**/console/live");
   held.resolve();
@@ -396,7 +397,7 @@ test("an outage of the store is shown as one, and passes", async () => {
   const { subject } = await aUser();
   await signIn();
   await find(subject);
-  await expect.poll(() => sessionRows().count()).toBe(3);
+  await until(async () => expect(await sessionRows().count()).toBe(3));
   redis.pause();
   try {
     await page.reload();
@@ -413,7 +414,7 @@ test("an outage of the store is shown as one, and passes", async () => {
   await page.locator(".tile.good", { hasText: "responds" }).waitFor();
   await page.getByRole("link", { name: "Sessions" }).click();
   await find(subject);
-  await expect.poll(() => sessionRows().count()).toBe(3);
+  await until(async () => expect(await sessionRows().count()).toBe(3));
 });
 
 test("signing out ends the console's session in this browser and elsewhere", async () => {
@@ -438,15 +439,15 @@ test("it is used by keyboard alone, on a phone, in the dark", async () => {
   const tabTo = async (selector: string) => {
     while (!(await isFocused(selector))) await page.keyboard.press("Tab");
   };
-  await expect.poll(() => isFocused("#token")).toBe(true);
+  await until(async () => expect(await isFocused("#token")).toBe(true));
   await page.keyboard.type(FULL);
   await page.keyboard.press("Enter");
   await page.getByRole("searchbox").waitFor();
   await tabTo("#subject");
   await page.keyboard.type(subject);
   await page.keyboard.press("Enter");
-  await expect.poll(() => sessionRows().count()).toBe(4);
-  await expect.poll(() => page.locator(".timeline li").count()).toBeGreaterThan(3);
+  await until(async () => expect(await sessionRows().count()).toBe(4));
+  await until(async () => expect(await page.locator(".timeline li").count()).toBeGreaterThan(3));
   await screenshot("phone");
   expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
   expect(
@@ -480,11 +481,11 @@ test("a session that its user ends elsewhere is no surprise", async () => {
   const { subject, users } = await aUser();
   await signIn();
   await find(subject);
-  await expect.poll(() => sessionRows().count()).toBe(3);
+  await until(async () => expect(await sessionRows().count()).toBe(3));
   const first = users[0]?.accessToken ?? "";
   message(await openPublic(service).call(SessionService.method.logout, {}, bearer(first)));
   await page.getByRole("button", { name: "End the session on Firefox on Linux" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "End session" }).click();
   await page.getByText("it had ended already").waitFor();
-  await expect.poll(() => sessionRows().count()).toBe(2);
+  await until(async () => expect(await sessionRows().count()).toBe(2));
 });

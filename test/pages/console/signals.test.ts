@@ -10,6 +10,7 @@ import { openContext } from "../../support/browser-context.ts";
 import { launchChromium } from "../../support/chromium.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 import { bearer, logIn, message, openAdmin } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 
 const FULL = "full-".repeat(8);
 const READER = "reader".repeat(8);
@@ -67,7 +68,7 @@ test("an operator sees how subscriptions are, sends a test, pauses and resumes",
     await page.getByRole("button", { name: "Read again" }).click();
     return row.locator("time").count();
   };
-  await expect.poll(endOneAndRead).toBe(1);
+  await until(async () => expect(await endOneAndRead()).toBe(1));
   await row.getByRole("button", { name: "Resume" }).click();
   await row.getByText("active").waitFor();
   expect(await page.content()).not.toContain(created.generatedSecret);

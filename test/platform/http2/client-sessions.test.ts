@@ -8,6 +8,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { ClientSessions } from "../../../src/platform/http2/client-sessions.ts";
 import { FRAME, frame } from "../../attacks/frames.ts";
 import { type FaultyProxy, startFaultyProxy } from "../../support/faulty-proxy.ts";
+import { until } from "../../support/until.ts";
 
 /** How many random sequences of network faults the test tries. With HOLDS=long there are more. */
 const RUNS = process.env.HOLDS === "long" ? 3000 : 60;
@@ -174,7 +175,7 @@ test("after GOAWAY requests take another connection, and those before it finish"
   await once(open, "response");
   const [first] = accepted;
   first?.goaway();
-  await expect.poll(() => get(sessions).then(() => proxy.opened())).toBe(2);
+  await until(async () => expect(await get(sessions).then(() => proxy.opened())).toBe(2));
   expect(open.destroyed).toBe(false);
 });
 
@@ -182,7 +183,7 @@ test("too many pings, says the server: the next connection sends half as many", 
   const { sessions, proxy, accepted } = await start();
   expect(await get(sessions)).toBe(200);
   for (const session of accepted) session.goaway(11, 0, Buffer.from("too_many_pings"));
-  await expect.poll(() => get(sessions).then(() => proxy.opened())).toBe(2);
+  await until(async () => expect(await get(sessions).then(() => proxy.opened())).toBe(2));
   const open = await send(sessions, "/open");
   await once(open, "response");
   proxy.hold();
@@ -195,7 +196,7 @@ test("too many pings, says the server: the next connection sends half as many", 
   expect(failed).toBe(false);
   await pass(INTERVAL_MS);
   await pass(TIMEOUT_MS);
-  await expect.poll(() => failed).toBe(true);
+  await until(async () => expect(failed).toBe(true));
 });
 
 test("once it is closed, calls fail: those under way, those that wait, and those to come", async () => {

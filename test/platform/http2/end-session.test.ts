@@ -14,6 +14,7 @@ import { END_HEADERS, END_STREAM, FRAME, frame, requestBlock } from "../../attac
 import { selfSigned } from "../../support/certificate.ts";
 import { dialHttp2, type Frame, type Http2Peer, isGoaway, isPing, lastStreamOf } from "../../support/http2-peer.ts";
 import { scratch, startService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 /** The greatest number of a stream, and the largest window of one. */
 const GREATEST = 2 ** 31 - 1;
@@ -173,7 +174,7 @@ describe("below Node's session", () => {
     await peer.take(({ type }) => type === FRAME.headers);
     peer.pause();
     const { _handle: handle } = socket as Socket & { readonly _handle: { readonly writeQueueSize: number } };
-    await expect.poll(() => handle.writeQueueSize).toBeGreaterThan(0);
+    await until(async () => expect(handle.writeQueueSize).toBeGreaterThan(0));
     writeBetweenFrames(session, socket, NOTICE);
     peer.resume();
     await peer.take(({ type, flags }) => type === FRAME.data && (flags & END_STREAM) !== 0);

@@ -13,6 +13,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { SessionPool } from "../../../src/platform/http2/session-pool.ts";
+import { until } from "../../support/until.ts";
 
 type Backend = {
   readonly url: string;
@@ -100,7 +101,7 @@ test("one server has as many connections as asked for", async () => {
   const backend = await startBackend("a");
   const { pool } = openPool(3, backend);
   await ask(pool);
-  await expect.poll(() => backend.connections.size).toBe(3);
+  await until(async () => expect(backend.connections.size).toBe(3));
 });
 
 test("no call fails because one of two servers is away, which is reported", async () => {
@@ -108,7 +109,7 @@ test("no call fails because one of two servers is away, which is reported", asyn
   await away.die();
   const { pool, failures } = openPool(1, away, here);
   for (let i = 0; i < 20; i++) expect((await ask(pool))[0]).toBe("here");
-  await expect.poll(() => failures).toContain(away.url);
+  await until(async () => expect(failures).toContain(away.url));
 });
 
 test("a server that dies is left out, and is used again when it is back", async () => {
@@ -116,9 +117,9 @@ test("a server that dies is left out, and is used again when it is back", async 
   const { pool } = openPool(1, a, b);
   await askAll(pool, "a", "b");
   await b.die();
-  await expect.poll(async () => new Set([(await ask(pool))[0], (await ask(pool))[0]])).toEqual(new Set(["a"]));
+  await until(async () => expect(new Set([(await ask(pool))[0], (await ask(pool))[0]])).toEqual(new Set(["a"])));
   await startBackend("b again", { port: Number(new URL(b.url).port) });
-  await expect.poll(async () => (await ask(pool))[0]).toBe("b again");
+  await until(async () => expect((await ask(pool))[0]).toBe("b again"));
 });
 
 test("the error of the connection is that of a call if no server is there, and the next call tries again", async () => {
@@ -138,12 +139,12 @@ test("a pool is full if every connection has as many streams as its server allow
   const streams: ClientHttp2Stream[] = [];
   // The pool opens further connections for these calls, so it is not full until all of them are in use.
   for (let i = 0; i < 4; i++) {
-    await expect.poll(() => pool.isFull).toBe(false);
+    await until(async () => expect(pool.isFull).toBe(false));
     streams.push((await ask(pool, "/open"))[1]);
   }
-  await expect.poll(() => pool.isFull).toBe(true);
+  await until(async () => expect(pool.isFull).toBe(true));
   streams[0]?.close();
-  await expect.poll(() => pool.isFull).toBe(false);
+  await until(async () => expect(pool.isFull).toBe(false));
 });
 
 test("a closed pool makes no calls", async () => {

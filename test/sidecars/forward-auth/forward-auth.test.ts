@@ -14,6 +14,7 @@ import { clientKey, dpop } from "../../support/dpop.ts";
 import { request } from "../../support/raw-http.ts";
 import { type Service, startService } from "../../support/service.ts";
 import { bearer, logIn } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 import { type ForwardAuth, launchForwardAuth, startForwardAuth } from "./command.ts";
 
 const ISSUER = "https://app.example.com";
@@ -78,7 +79,7 @@ describe("over HTTP", () => {
     const { accessToken } = await logIn(service);
     expect((await check(bearer(accessToken))).status).toBe(200);
     await logOut(accessToken);
-    await expect.poll(async () => (await check(bearer(accessToken))).headers.get("x-auth-reason")).toBe("revoked");
+    await until(async () => expect((await check(bearer(accessToken))).headers.get("x-auth-reason")).toBe("revoked"));
   });
 
   test("the token may be in a cookie, but a header comes first", async () => {
@@ -259,13 +260,13 @@ describe("without the service", () => {
     const { accessToken } = await logIn(own);
     expect((await get("/check", bearer(accessToken))).status).toBe(200);
     await own.kill9();
-    await expect.poll(async () => (await get("/check", bearer(accessToken))).status).toBe(503);
+    await until(async () => expect((await get("/check", bearer(accessToken))).status).toBe(503));
     const { headers } = await get("/check", bearer(accessToken));
     expect([headers.get("retry-after"), headers.get("x-auth-reason")]).toEqual(["1", "unavailable"]);
     expect((await get("/readyz")).status).toBe(503);
     expect((await get("/livez")).status).toBe(200);
     const again = await own.restart({ ADMIN_PORT: new URL(own.adminUrl).port });
-    await expect.poll(async () => (await get("/check", bearer(accessToken))).status).toBe(200);
+    await until(async () => expect((await get("/check", bearer(accessToken))).status).toBe(200));
     checked.kill("SIGTERM");
     expect(await checked.exited).toBe(0);
     await again.stop();

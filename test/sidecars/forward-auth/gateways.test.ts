@@ -11,6 +11,7 @@ import { type Program, startProgram, whileRunning } from "../../support/processe
 import { request } from "../../support/raw-http.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 import { bearer, logIn } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 import { type ForwardAuth, startForwardAuth } from "./command.ts";
 
 const ISSUER = "https://app.example.com";
@@ -238,7 +239,7 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       expect((await send("/", bearer(accessToken))).status).toBe(200);
       const ended = { method: "DELETE", path: "/v1/auth/logout", headers: bearer(accessToken) };
       expect((await request(service.publicUrl, ended)).status).toBe(200);
-      await expect.poll(async () => (await send("/", bearer(accessToken))).status).toBe(401);
+      await until(async () => expect((await send("/", bearer(accessToken))).status).toBe(401));
     });
 
     test("the largest claims that a session may have reach the application", async () => {

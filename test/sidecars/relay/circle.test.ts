@@ -10,6 +10,7 @@ import {
 import { batchMessage } from "../../../src/api/admin/watch-revocations.ts";
 import { RevocationFeed } from "../../../src/session/feed.ts";
 import { Upstream } from "../../../src/sidecars/relay/upstream.ts";
+import { until } from "../../support/until.ts";
 
 type Stream = (signal: AbortSignal) => AsyncIterable<WatchRevocationsResponse>;
 
@@ -65,9 +66,9 @@ test("a batch does not go round and round", async () => {
   const sources: Stream[] = [fromService];
   const first = startRelay("first", () => sources.shift() ?? streamOf(() => second.feed));
   const second = startRelay("second", () => streamOf(() => first.feed));
-  await expect.poll(() => second.feed.state().entries).toBe(1);
+  await until(async () => expect(second.feed.state().entries).toBe(1));
   follow();
-  await expect.poll(() => first.batches()).toBeGreaterThan(2);
+  await until(async () => expect(await first.batches()).toBeGreaterThan(2));
   const silentTurns = 1_000;
   for (let [turn, count] = [0, first.batches()]; turn < silentTurns; turn++) {
     await new Promise(setImmediate);

@@ -13,6 +13,7 @@ import { PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 import { bearer, logIn } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 
 const ISSUER = "https://auth.example";
 const WATCHER = "a-token-of-a-watcher-of-32-characters";
@@ -91,7 +92,7 @@ test("a logout is refused behind three levels, and other sessions stay", async (
   const [gone, other] = [await logIn(service), await logIn(service)];
   expect(await verdictOf(gone.accessToken)).toBe("ok");
   await logOut(gone.accessToken);
-  await expect.poll(() => verdictOf(gone.accessToken)).toBe("revoked");
+  await until(async () => expect(await verdictOf(gone.accessToken)).toBe("revoked"));
   expect(await verdictOf(other.accessToken)).toBe("ok");
   const metrics = await fetch(`${middle.url}/metrics`).then((response) => response.text());
   expect(metrics).toMatch(/^relay_watchers 1$/m);
@@ -108,10 +109,10 @@ describe("no dead token is accepted on knowledge that is older than the bound", 
     middle.kill("SIGKILL");
     await middle.exited;
     await logOut(accessToken);
-    await expect.poll(() => verdictOf(accessToken)).toBe("unavailable");
+    await until(async () => expect(await verdictOf(accessToken)).toBe("unavailable"));
     expect(verifier.stalenessMs()).toBeLessThan(Number.POSITIVE_INFINITY);
     middle = await startMiddle(new URL(middle.url).port);
-    await expect.poll(() => verdictOf(accessToken)).toBe("revoked");
+    await until(async () => expect(await verdictOf(accessToken)).toBe("revoked"));
   });
 
   test("when the service falls silent; new watchers are not taken in by the relays either", async () => {
@@ -120,15 +121,15 @@ describe("no dead token is accepted on knowledge that is older than the bound", 
     const { accessToken } = await logIn(service);
     proxy.loseReplies();
     await logOut(accessToken);
-    await expect.poll(() => verdictOf(accessToken)).toBe("unavailable");
+    await until(async () => expect(await verdictOf(accessToken)).toBe("unavailable"));
     const late = follow();
     expect(await late.verdictOf(accessToken)).toBe("unavailable");
     for (const { url } of [first, middle, last]) expect((await fetch(`${url}/readyz`)).status).toBe(503);
     expect((await fetch(`${middle.url}/livez`)).status).toBe(200);
     proxy.recover();
-    await expect.poll(() => verdictOf(accessToken)).toBe("revoked");
-    await expect.poll(() => late.verdictOf(accessToken)).toBe("revoked");
-    await expect.poll(async () => (await fetch(`${last.url}/readyz`)).status).toBe(200);
+    await until(async () => expect(await verdictOf(accessToken)).toBe("revoked"));
+    await until(async () => expect(await late.verdictOf(accessToken)).toBe("revoked"));
+    await until(async () => expect((await fetch(`${last.url}/readyz`)).status).toBe(200));
   });
 });
 

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { RevocationFeed } from "../../../src/session/feed.ts";
 import { Upstream } from "../../../src/sidecars/relay/upstream.ts";
+import { until } from "../../support/until.ts";
 
 type Change = { readonly asOf: number; readonly caughtUp?: boolean; readonly sid?: string };
 
@@ -157,17 +158,17 @@ test("while the stream is lost, new watchers are refused, and those that stay mi
   const watcher = relay.watch();
   await next(watcher);
   relay.cut(new Error("cut"));
-  await expect
-    .poll(() =>
-      relay
+  await until(async () =>
+    expect(
+      await relay
         .watch()
         .next()
         .then(
           () => "served",
           () => "refused",
         ),
-    )
-    .toBe("refused");
+    ).toBe("refused"),
+  );
   relay.cut(undefined);
   relay.send({ sid: "a" });
   expect(await next(watcher)).toMatchObject({ revocations: [{ sid: "a" }] });
@@ -180,7 +181,7 @@ test("a watcher that returns with its cursor gets what it has missed, and nothin
   const { cursor } = await next(relay.watch());
   relay.advance(500);
   relay.send({ sid: "b" });
-  await expect.poll(() => relay.feed.state().entries).toBe(2);
+  await until(async () => expect(relay.feed.state().entries).toBe(2));
   expect((await next(relay.watch(cursor))).revocations.map(({ sid }) => sid)).toEqual(["b"]);
   expect((await next(relay.watch("other.7"))).revocations.map(({ sid }) => sid)).toEqual(["a", "b"]);
 });

@@ -7,6 +7,7 @@ import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.
 import { type StoreMs, wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
+import { inTime } from "../until.ts";
 
 export const MARKER_LIFE = 300_000;
 export const random = createRandom(systemEntropy());
@@ -118,7 +119,7 @@ export async function open(feed: RevocationFeed, cursor = "") {
 }
 
 export async function next(watch: AsyncGenerator<FeedBatch, void>): Promise<FeedBatch> {
-  const { value } = await watch.next();
+  const { value } = await inTime("a batch of the feed", watch.next());
   if (!value) throw new Error("the watch has ended");
   return value;
 }

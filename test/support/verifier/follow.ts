@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
 import { createVerifier, type VerifierEvent, type VerifierOptions } from "../../../src/verifier/index.ts";
+import { inTime } from "../until.ts";
 import { ADMIN_TOKEN, AUDIENCE, ISSUER, type Issuer } from "./issuer.ts";
 
 /** Starts a verifier that follows an issuer. Its events are recorded, and tests move its clocks. */
@@ -29,9 +30,10 @@ export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
     /** Resolves at the next event with that name. */
     async next(name: VerifierEvent["event"]) {
       for (let from = events.length; ; from = events.length) {
-        await new Promise<void>((resolve) => {
+        const woken = new Promise<void>((resolve) => {
           wake = resolve;
         });
+        await inTime(() => `the event ${name}, after ${events.map(({ event }) => event).join(", ")}`, woken);
         const found = events.slice(from).find(({ event }) => event === name);
         if (found !== undefined) return found;
       }
@@ -42,9 +44,4 @@ export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
       return verdict.ok ? "ok" : verdict.reason;
     },
   };
-}
-
-/** Polls until the condition holds. A test that waits too long fails by its time limit. */
-export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { onExit } from "../on-exit.ts";
-import { PATIENCE_MS } from "../patience.ts";
 import { scratch } from "../service.ts";
+import { inTime } from "../until.ts";
 
 const execute = promisify(execFile);
 
@@ -121,7 +121,7 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
   let count = 0;
   const ask = (line: string) => {
     const id = String(++count);
-    return new Promise<Decision>((resolve, reject) => {
+    const decided = new Promise<Decision>((resolve, reject) => {
       if (hasEnded) reject(new Error(`it has ended: ${stderr}`));
       asked.set(id, (decision) => {
         asked.delete(id);
@@ -129,6 +129,7 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
       });
       child.stdin.write(`${id} ${line}\n`);
     });
+    return inTime(() => `the response to ${line.split(" ")[0]}: ${stderr}`, decided);
   };
   return {
     /** The reported events in order, among them `ready`. */
@@ -142,14 +143,10 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
     },
     /** Waits until an event has been reported for the n-th time. */
     async reported(event: string, times = 1): Promise<void> {
-      const deadline = Date.now() + PATIENCE_MS;
       while (events.filter((each) => each === event).length < times) {
         if (hasEnded) throw new Error(`it has ended: ${stderr}`);
-        if (Date.now() > deadline) throw new Error(`no ${event} among ${events}`);
-        await new Promise<void>((resolve) => {
-          wake.push(resolve);
-          setTimeout(resolve, 1000).unref();
-        });
+        const woken = new Promise<void>((resolve) => wake.push(resolve));
+        await inTime(() => `${event}, after ${events}`, woken);
       }
     },
     stop(): void {

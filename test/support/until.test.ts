@@ -1,0 +1,94 @@
+/** Faults that are planted in ten kinds of waits: each reports within 30 s of an idle machine what it waited for. */
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { openContext } from "./browser-context.ts";
+import { launchChromium } from "./chromium.ts";
+import { request } from "./raw-http.ts";
+import { runToExit, startService, waitFor } from "./service.ts";
+import { next } from "./session/feed.ts";
+import { admin, openAdmin } from "./sessions.ts";
+import { slowness } from "./slowness.ts";
+import { inTime, until, untilTrue } from "./until.ts";
+
+/** A wait for what does not happen, given how to clean up after it, and what its error must say. */
+type Failure = readonly [run: (finished: (cleanUp: () => unknown) => void) => Promise<unknown>, reason: RegExp];
+
+const FAILURES: Readonly<Record<string, Failure>> = {
+  "a value that stays wrong": [() => until(async () => expect(1 + 1).toBe(3)), /expected 2 to be 3/],
+  "an error that stays": [() => until(() => JSON.parse("no JSON")), /no JSON/],
+  "an attempt that never ends": [() => until(() => new Promise(() => {})), /the first attempt has not ended/],
+  "a condition that never holds": [() => untilTrue(() => 1 + 1 > 2), /1 \+ 1 > 2/],
+  "a promise that is never settled": [() => inTime("the end of time", new Promise(() => {})), /the end of time/],
+  "a server that never responds": [
+    async (finished) => request(await startSilentServer(finished), { path: "/silent" }),
+    /a response to GET \/silent/,
+  ],
+  "an RPC that is never answered": [
+    async (finished) =>
+      openAdmin({ adminUrl: await startSilentServer(finished) }).call(admin.getSession, { sessionId: "x" }),
+    /GetSession by /,
+  ],
+  "a line that a process never writes": [
+    async (finished) => {
+      const service = await startService();
+      finished(() => service.stop());
+      return waitFor(service, () => (service.stdout().includes("fairy") ? true : undefined));
+    },
+    /includes\("fairy"\).*finds nothing\nstdout: .*"ready"/s,
+  ],
+  "a process that does not end": [() => runToExit({}), /the end of the process\nstdout: .*"ready"/s],
+  "a batch that a feed never delivers": [
+    () => next({ next: () => new Promise(() => {}) } as unknown as AsyncGenerator<never>),
+    /a batch of the feed/,
+  ],
+};
+
+/** Starts a server that accepts connections, and sends nothing. */
+async function startSilentServer(finished: (cleanUp: () => unknown) => void): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => void sockets.add(socket.on("error", () => {}))).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  finished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** It runs alone: the limit of a page depends on the machine's slowness at the moment when it is opened. */
+const ABSENT_ELEMENT: Failure = [
+  async (finished) => {
+    const browser = await launchChromium();
+    finished(() => browser.close());
+    const page = await (await openContext(browser)).newPage();
+    await page.setContent("<p>nothing</p>");
+    await page.locator("#absent").click();
+  },
+  /#absent/,
+];
+
+async function fail([run, reason]: Failure, finished: (cleanUp: () => Promise<void>) => void): Promise<void> {
+  const before = slowness();
+  const begunMs = performance.now();
+  const error: unknown = await run((cleanUp) => finished(async () => void (await cleanUp()))).then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+  const tookMs = performance.now() - begunMs;
+  expect(String(error)).toMatch(reason);
+  expect(tookMs / Math.max(before, slowness())).toBeLessThan(30_000);
+}
+
+test.concurrent.for(Object.entries(FAILURES))("%s is named", ([, failure], { onTestFinished }) =>
+  fail(failure, onTestFinished),
+);
+
+test("an element that a page never shows is named", ({ onTestFinished }) => fail(ABSENT_ELEMENT, onTestFinished));
+
+test("a wait that succeeds returns the value, and leaves no timer", async () => {
+  const before = process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+  expect(await until(async () => 1)).toBe(1);
+  expect(await inTime("a value", Promise.resolve(2))).toBe(2);
+  expect(process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length).toBe(before);
+});
