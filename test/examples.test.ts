@@ -4,7 +4,8 @@ import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { packageDirectory, packageNames, readManifest, typedSource } from "../deploy/packages/build.ts";
+import { packageDirectory, packageNames, readManifest } from "../deploy/packages/build.ts";
+import { typedSource } from "../deploy/packages/entry-points.ts";
 import { scratch } from "./support/service.ts";
 
 const ROOT = join(import.meta.dirname, "..");

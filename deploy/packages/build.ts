@@ -8,14 +8,13 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { conditionsOf, type Entry, publishEntryPoints, typedSource } from "./entry-points.ts";
+import { addCommonJs, compiledOf, declarationOf, finishDeclarations } from "./forms.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const OUT = join(ROOT, "dist/packages");
 /** The service has a manifest of its own, since the root's manifest is for developers. */
 const SERVICE = join(import.meta.dirname, "service");
-
-/** An entry point names one module, or one for each condition. All of them have the same types, which are those for Node. */
-type Entry = string | { readonly node: string; readonly [condition: string]: string };
 
 /** A manifest as it is in the tree, where its entry points are sources. */
 export type Manifest = {
@@ -71,16 +70,6 @@ const LIBRARIES = new Map(
     .filter(([name]) => name in root.dependencies),
 );
 
-/** Returns the sources of an entry point by their conditions. */
-const conditionsOf = (entry: Entry): Readonly<Record<string, string>> =>
-  typeof entry === "string" ? { default: entry } : entry;
-
-/** Returns the source that has the types for all conditions of an entry point. */
-export const typedSource = (entry: Entry): string => (typeof entry === "string" ? entry : entry.node);
-
-/** Returns the path of a source file's compiled form, from the package's root. */
-const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
-
 /**
  * Returns the paths of the declarations of the libraries' entry points, by import name. Packages that import a library are compiled against
  * them.
@@ -89,7 +78,7 @@ function declarations(out: string): Record<string, readonly string[]> {
   const entries = [...LIBRARIES].flatMap(([name, folder]) =>
     Object.entries(entriesOf(folder).exports).map(([path, entry]) => [
       join(name, path),
-      [join(out, folder, compiled(typedSource(entry), ".d.ts"))],
+      [join(out, folder, declarationOf(typedSource(entry)))],
     ]),
   );
   return Object.fromEntries(entries);
@@ -208,6 +197,16 @@ function build(folder: string, out: string): void {
   mkdirSync(directory, { recursive: true });
   const isLibrary = LIBRARIES.has(manifest.name);
   compile(directory, sources, exported.length > 0, isLibrary ? {} : declarations(out));
+  if (exported.length > 0) {
+    finishDeclarations(
+      directory,
+      exported.map(([, entry]) => typedSource(entry)),
+    );
+    addCommonJs(
+      directory,
+      exported.flatMap(([, entry]) => Object.values(conditionsOf(entry))),
+    );
+  }
   if (isService) {
     buildConsole(directory);
     copySwaggerUi(directory);
@@ -223,32 +222,21 @@ function build(folder: string, out: string): void {
   if (settings.changelog !== undefined) cpSync(join(ROOT, settings.changelog), join(directory, "CHANGELOG.md"));
   const published = {
     ...publishedFields(manifest),
-    ...(exported.length > 0 && {
-      exports: Object.fromEntries(exported.map(([path, entry]) => [path, publishedEntry(entry)])),
-    }),
+    ...(exported.length > 0 && publishEntryPoints(entries.exports)),
     ...(bin !== undefined && {
       bin: isService
         ? bin
-        : Object.fromEntries(Object.entries(commands).map(([name, source]) => [name, compiled(source, ".js")])),
+        : Object.fromEntries(Object.entries(commands).map(([name, source]) => [name, `./${compiledOf(source)}`])),
     }),
     ...dependencies(directory, root, manifest.peerDependencies ?? {}, exported.length > 0 ? "^" : ""),
   };
   for (const name of published.bundleDependencies ?? []) {
     const target = join(directory, "node_modules", name);
-    const filter = (path: string) => !path.endsWith(".d.ts");
+    const filter = (path: string) => !/\.d\.c?ts$/.test(path);
     cpSync(join(out, LIBRARIES.get(name) as string), target, { recursive: true, filter });
   }
   for (const file of Object.values(published.bin ?? {})) chmodSync(join(directory, file), 0o755);
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
-}
-
-/** Returns an entry point as the published manifest names it: with compiled files in place of sources. */
-function publishedEntry(entry: Entry): Readonly<Record<string, string>> {
-  const modules = Object.entries(conditionsOf(entry)).map(([condition, source]) => [
-    condition,
-    compiled(source, ".js"),
-  ]);
-  return { types: compiled(typedSource(entry), ".d.ts"), ...Object.fromEntries(modules) };
 }
 
 /** Returns the published fields of a manifest. Left out are `private` and `scripts`, which are only for developers in this tree. */

@@ -33,32 +33,50 @@ export type Directory = {
   remove(): Promise<void>;
 };
 
+/** The contract of a small service with a JSON route, and how code is generated from it. */
+export const SHELF: Readonly<Record<string, string>> = {
+  "buf.yaml": "version: v2\nmodules:\n  - path: proto\n",
+  "buf.gen.yaml": `version: v2
+plugins:
+  - local: protoc-gen-es
+    out: gen
+    include_imports: true
+    opt: [target=ts, import_extension=js]
+  - local: protoc-gen-connect-http
+    out: gen
+    opt: [target=ts, import_extension=js]
+`,
+  "proto/shelf.proto": `syntax = "proto3";
+package shelf;
+import "google/api/annotations.proto";
+service Shelf {
+  rpc GetBook(GetBookRequest) returns (Book) { option (google.api.http) = {get: "/v1/{name=books/*}"}; }
+}
+message GetBookRequest { string name = 1; int32 page = 2; }
+message Book { string name = 1; int32 page = 2; }
+`,
+};
+
 /**
- * Packs a built package, unpacks it and links the dependencies that it declares, and no other package. `alsoLinked` are the consumer's own
- * dependencies. `built` is the directory that contains the built packages.
+ * Packs built packages, unpacks them and links the dependencies that they declare, and no other package. `alsoLinked` are the consumer's
+ * own dependencies. `built` is the directory that contains the built packages.
  */
 export async function installPacked(
-  folder: string,
+  folders: string | readonly string[],
   alsoLinked: readonly string[] = [],
   built = "dist/packages",
 ): Promise<Directory> {
   const path = await mkdtemp(join(tmpdir(), "packed-"));
-  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", path], {
-    cwd: join(ROOT, built, folder),
-  });
-  const filename = /"filename": "([^"]+)"/.exec(stdout)?.[1] ?? "";
-  await run("tar", ["xzf", join(path, filename), "-C", path]);
-  const manifest = JSON.parse(await readFile(join(path, "package/package.json"), "utf8")) as PackageJson;
-  const installed = join(path, "node_modules", manifest.name);
-  await mkdir(dirname(installed), { recursive: true });
-  await run("mv", [join(path, "package"), installed]);
-  await mkdir(join(path, "node_modules/.bin"));
-  for (const [name, file] of Object.entries(manifest.bin ?? {})) {
-    await chmod(join(installed, file), 0o755);
-    await symlink(join(installed, file), join(path, "node_modules/.bin", name));
+  await mkdir(join(path, "node_modules/.bin"), { recursive: true });
+  const { stdout } = await run(
+    "npm",
+    ["pack", "--json", "--pack-destination", path, ...[folders].flat().map((folder) => `./${folder}`)],
+    { cwd: join(ROOT, built) },
+  );
+  const linked: string[] = [];
+  for (const [, filename = ""] of stdout.matchAll(/"filename": "([^"]+)"/g)) {
+    linked.push(...(await unpack(path, filename)));
   }
-  const { dependencies, bundleDependencies = [] } = manifest;
-  const linked = Object.keys(dependencies).filter((name) => !bundleDependencies.includes(name));
   for (const name of [...linked, ...alsoLinked]) {
     await mkdir(dirname(join(path, "node_modules", name)), { recursive: true });
     const own = OWN.get(name);
@@ -79,6 +97,21 @@ export async function installPacked(
     run: (command, args) => run(command, [...args], { cwd: path, env: { PATH, HOME: path } }),
     remove: () => rm(path, { recursive: true }),
   };
+}
+
+/** Unpacks a package below a directory. Returns the names of the dependencies that are not in the package. */
+async function unpack(path: string, filename: string): Promise<readonly string[]> {
+  await run("tar", ["xzf", join(path, filename), "-C", path]);
+  const manifest = JSON.parse(await readFile(join(path, "package/package.json"), "utf8")) as PackageJson;
+  const installed = join(path, "node_modules", manifest.name);
+  await mkdir(dirname(installed), { recursive: true });
+  await run("mv", [join(path, "package"), installed]);
+  for (const [name, file] of Object.entries(manifest.bin ?? {})) {
+    await chmod(join(installed, file), 0o755);
+    await symlink(join(installed, file), join(path, "node_modules/.bin", name));
+  }
+  const { dependencies, bundleDependencies = [] } = manifest;
+  return Object.keys(dependencies).filter((name) => !bundleDependencies.includes(name));
 }
 
 /** Returns the compiler settings of a consumer. They are strict, and check the declarations of packages, too. */

@@ -11,7 +11,7 @@ const TOOLS = join(import.meta.dirname, "../tools/node_modules");
 type Publint = {
   publint(options: { pkgDir: string; strict: boolean; pack: false }): Promise<{ messages: readonly object[] }>;
 };
-type Problem = { readonly kind: string; readonly resolutionKind?: string };
+type Problem = { readonly kind: string };
 type AreTheTypesWrong = {
   Package: new (files: Readonly<Record<string, string>>, name: string, version: string) => object;
   checkPackage(made: object): Promise<{ readonly types: unknown; readonly problems?: readonly Problem[] }>;
@@ -19,16 +19,13 @@ type AreTheTypesWrong = {
 
 const load = async <T>(module: string): Promise<T> => import(pathToFileURL(join(TOOLS, module)).href);
 
-/** The ways to import that do not work with a package that contains only ES modules. */
-const OF_OTHERS = ["node10", "node16-cjs"];
-
 /** Returns the errors, warnings and suggestions of publint for a built package. */
 export async function lint(directory: string): Promise<readonly object[]> {
   const { publint } = await load<Publint>("publint/src/index-node.js");
   return (await publint({ pkgDir: directory, strict: true, pack: false })).messages;
 }
 
-/** Returns what "Are the types wrong?" finds in a built package that contains only ES modules. @throws Error if it has no types */
+/** Returns what "Are the types wrong?" finds in a built package, in projects of every form. @throws Error if it has no types */
 export async function findTypeProblems(directory: string): Promise<readonly Problem[]> {
   const { Package, checkPackage } = await load<AreTheTypesWrong>("@arethetypeswrong/core/dist/index.js");
   const { name, version } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
@@ -39,5 +36,5 @@ export async function findTypeProblems(directory: string): Promise<readonly Prob
   }
   const { types, problems = [] } = await checkPackage(new Package(files, name, version));
   if (types === false) throw new Error(`${name} has no types`);
-  return problems.filter(({ resolutionKind = "" }) => !OF_OTHERS.includes(resolutionKind));
+  return problems;
 }

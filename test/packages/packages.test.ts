@@ -12,7 +12,7 @@ import { buildPackages, packageNames, readManifest } from "../../deploy/packages
 import { scratch, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { testCommands } from "./command-line.ts";
-import { type Directory, installPacked, nodes, type PackageJson, tsconfig } from "./install.ts";
+import { type Directory, installPacked, nodes, type PackageJson, SHELF, tsconfig } from "./install.ts";
 import { installScript } from "./installed.ts";
 import { findTypeProblems, lint } from "./linters.ts";
 
@@ -106,26 +106,7 @@ describe("the HTTP layer", () => {
     await directory.write({
       "package.json": '{"type":"module"}',
       "tsconfig.json": tsconfig(["main.ts", "gen"]),
-      "buf.yaml": "version: v2\nmodules:\n  - path: proto\n",
-      "buf.gen.yaml": `version: v2
-plugins:
-  - local: protoc-gen-es
-    out: gen
-    include_imports: true
-    opt: [target=ts, import_extension=js]
-  - local: protoc-gen-connect-http
-    out: gen
-    opt: [target=ts, import_extension=js]
-`,
-      "proto/shelf.proto": `syntax = "proto3";
-package shelf;
-import "google/api/annotations.proto";
-service Shelf {
-  rpc GetBook(GetBookRequest) returns (Book) { option (google.api.http) = {get: "/v1/{name=books/*}"}; }
-}
-message GetBookRequest { string name = 1; int32 page = 2; }
-message Book { string name = 1; int32 page = 2; }
-`,
+      ...SHELF,
       "main.ts": `import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createHttpHandler, createRoutes } from "connect-http-routes";

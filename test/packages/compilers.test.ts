@@ -1,0 +1,120 @@
+/**
+ * The declarations of all published packages, in projects of every form, with the compilers of TypeScript 5.4 and of today. The long form
+ * (`npm run test:packages`) also takes every version between them, and the newest.
+ */
+import { execFile, execFileSync } from "node:child_process";
+import { cp, rm, symlink, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
+import { scratch } from "../support/service.ts";
+import { CONSUMER, PRINTED } from "./consumer.ts";
+import { type Directory, installPacked, nodes } from "./install.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const TOOLS = join(ROOT, "test/tools/node_modules");
+const run = promisify(execFile);
+
+/** A compiler, and the types of Node that projects of its time have. */
+type Compiler = { readonly version: string; readonly typescript: string; readonly nodeTypes: string };
+
+const OLDEST = join(TOOLS, "typescript-oldest");
+const OLDEST_NODE_TYPES = join(TOOLS, "node-types-oldest");
+const NODE_TYPES = join(ROOT, "node_modules/@types/node");
+
+/** The versions that the long form installs. */
+const BETWEEN = ["5.5", "5.6", "5.7", "5.8", "5.9", "6.0", "latest"];
+
+function compilers(): readonly Compiler[] {
+  const short = [
+    { version: "5.4", typescript: OLDEST, nodeTypes: OLDEST_NODE_TYPES },
+    { version: "7.0", typescript: join(ROOT, "node_modules/typescript"), nodeTypes: NODE_TYPES },
+  ];
+  if (process.env.PACKAGES !== "long") return short;
+  const directory = scratch();
+  const names = BETWEEN.map((version) => `typescript-${version}@npm:typescript@${version}`);
+  execFileSync("npm", ["install", "--no-audit", "--no-fund", "--prefix", directory, ...names]);
+  const between = BETWEEN.map((version) => ({
+    version,
+    typescript: join(directory, "node_modules", `typescript-${version}`),
+    nodeTypes: version < "5.6" ? OLDEST_NODE_TYPES : NODE_TYPES,
+  }));
+  return [...short, ...between];
+}
+
+/** The forms of projects: the settings of their compiler, the type in their manifest, and whether the newest compilers have the form. */
+const FORMS = [
+  { form: "ES modules", module: "nodenext", resolution: "nodenext", type: "module", isCurrent: true },
+  { form: "CommonJS", module: "nodenext", resolution: "nodenext", type: "commonjs", isCurrent: true },
+  { form: "a bundler", module: "esnext", resolution: "bundler", type: "module", isCurrent: true },
+  {
+    form: "CommonJS as before `exports`",
+    module: "commonjs",
+    resolution: "node10",
+    type: "commonjs",
+    isCurrent: false,
+  },
+];
+
+/** protobuf-es and Connect do not compile themselves with compilers before 5.7. That is reported as this error in their files. */
+const OF_LIBRARIES = /node_modules\/@(?:bufbuild|connectrpc)\/.*: error TS2315: Type 'Uint8Array' is not generic\.$/;
+
+const BUILT = "dist/compilers";
+/** What the published packages leave to their users. The types of Node are linked for each compiler. */
+const OWN_DEPENDENCIES = ["@connectrpc/connect-node", "@opentelemetry/api", "react", "@types/react", "csstype"];
+
+let directory: Directory;
+beforeAll(async () => {
+  buildPackages(
+    packageNames().filter((folder) => folder !== "service"),
+    join(ROOT, BUILT),
+  );
+  const folders = packageNames().filter((folder) => readManifest(folder).exports !== undefined);
+  directory = await installPacked([...folders, "protoc-gen-http"], OWN_DEPENDENCIES, BUILT);
+  await directory.write(CONSUMER);
+  await cp(join(ROOT, "proto/google"), join(directory.path, "proto/google"), { recursive: true });
+  await directory.run("buf", ["generate"]);
+});
+afterAll(() => directory.remove());
+
+describe.each(compilers())("TypeScript $version", ({ version, typescript, nodeTypes }) => {
+  const isOld = version < "5.7";
+  const hasNode10 = version < "7";
+
+  test.each(FORMS.filter(({ isCurrent }) => isCurrent || hasNode10))(
+    "compiles all packages for $form",
+    async (form) => {
+      const { path } = directory;
+      await rm(join(path, "node_modules/@types/node"), { force: true });
+      await symlink(nodeTypes, join(path, "node_modules/@types/node"));
+      await writeFile(join(path, "package.json"), JSON.stringify({ type: form.type }));
+      const compilerOptions = {
+        ...{
+          module: form.module,
+          moduleResolution: form.resolution,
+          target: "es2022",
+          lib: ["es2023", "dom", "dom.iterable"],
+        },
+        ...{
+          types: ["node"],
+          strict: true,
+          exactOptionalPropertyTypes: true,
+          skipLibCheck: false,
+          outDir: "out",
+          rootDir: ".",
+        },
+        ...(version.startsWith("6") && { ignoreDeprecations: "6.0" }),
+      };
+      await writeFile(join(path, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", "gen"] }));
+      const tsc = join(typescript, "bin/tsc");
+      const { stdout } = await run(process.execPath, [tsc, "-p", path, "--pretty", "false"]).catch(
+        (error: { stdout: string }) => error,
+      );
+      const errors = stdout.split("\n").filter((line) => line !== "");
+      expect(errors.filter((line) => !(isOld && OF_LIBRARIES.test(line)))).toEqual([]);
+      if (form.resolution === "bundler") return;
+      for (const node of await nodes()) expect((await directory.run(node, ["out/server.js"])).stdout).toBe(PRINTED);
+    },
+  );
+});
