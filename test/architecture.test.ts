@@ -70,16 +70,7 @@ const WALLS: Record<string, readonly string[]> = {
   "protoc-gen-rules": ["api/rules", "gen/buf", "protoc-gen-http/options.ts"],
   "protoc-gen-openapi": ["connect-http-routes", "protoc-gen-http", "gen/google", "gen/buf"],
   verifier: ["gen", "platform/clock/after-reading.ts", "platform/clock/pause.ts", "platform/http2"],
-  sidecars: ["listener/listener.ts", "listener/hosts.ts"],
-  "sidecars/relay": [
-    ...["sidecars/serve-sidecar.ts", "api", "api/limits/rate-limit.ts", "gen/auth", "listener", "session"],
-    ...["platform/clock", "platform/net/subnet.ts", "verifier/admin-client.ts", "verifier/freshness.ts"],
-    ...["verifier/report.ts", "verifier/revocations.ts"],
-  ],
-  "sidecars/forward-auth": [
-    ...["sidecars/serve-sidecar.ts", "gen/envoy", "listener/listener.ts", "platform/net/cookie-values.ts"],
-    "verifier/index.ts",
-  ],
+  "forward-auth": ["gen/envoy", "listener", "platform/net/cookie-values.ts", "verifier/index.ts"],
   browser: [],
   "server-kit": ["platform/net/cookie-values.ts"],
   client: ["browser/authorized-calls.ts"],
@@ -88,7 +79,7 @@ const WALLS: Record<string, readonly string[]> = {
   "pages/reference": ["listener"],
   cli: [
     ...["cli/doctor/command.ts", "tokens", "config", "platform/files", "session", "gen/auth", "verifier/index.ts"],
-    ...["store", "sidecars/forward-auth/serve.ts", "sidecars/relay/start.ts"],
+    ...["store", "forward-auth/serve.ts"],
   ],
   "cli/doctor": [
     ...["cli/context.ts", "cli/output/text.ts", "tokens", "config", "platform/files", "store/embedded/check.ts"],

@@ -55,7 +55,7 @@ const MAX_STALENESS_MS = 5_000;
 async function forwardAuth(context: Context, options: ForwardAuthOptions): Promise<void> {
   const { adminApiOf } = await import("./admin-api/client.ts");
   const { createVerifier, VerifierClosedError } = await import("../verifier/index.ts");
-  const { serveForwardAuth } = await import("../sidecars/forward-auth/serve.ts");
+  const { serveForwardAuth } = await import("../forward-auth/serve.ts");
   const adminApi = adminApiOf(context.env, options);
   const issuer = options.issuer ?? context.env.ISSUER;
   if (issuer === undefined) throw usageError("--issuer or ISSUER is needed");

@@ -9,7 +9,6 @@ import { addDoctorCommand } from "./doctor/command.ts";
 import { addForwardAuthCommand } from "./forward-auth.ts";
 import { addKeysCommand } from "./keys/command.ts";
 import { addRedisAclCommand } from "./redis-acl.ts";
-import { addRelayCommand } from "./relay.ts";
 import { addSessionsCommand } from "./sessions/command.ts";
 import { addSignalsCommand } from "./signals/command.ts";
 import { addTokenCommand } from "./token/command.ts";
@@ -44,7 +43,6 @@ export function createProgram(
   addSignalsCommand(program, context);
   addWatchCommand(program, context);
   addForwardAuthCommand(program, context);
-  addRelayCommand(program, context);
   addTokenCommand(program, context);
   addKeysCommand(program, context);
   addAdminTokenCommand(program, context);

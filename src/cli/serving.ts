@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { errorMessage } from "../platform/files/error-code.ts";
 import { CommandError, type Context, usageError } from "./context.ts";
 
-export type Log = (line: object) => void;
+type Log = (line: object) => void;
 
 /** Returns a log that writes each event as a line of JSON to standard error. */
 export const logOf =
@@ -19,7 +19,7 @@ export function parsePort(text: string): number {
 }
 
 /** Ends the command with the message of an error that the user can fix. @throws CommandError */
-export function refuse(error: unknown): never {
+function refuse(error: unknown): never {
   throw new CommandError(errorMessage(error));
 }
 

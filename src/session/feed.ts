@@ -47,10 +47,6 @@ type Deps = {
   /** The unique name of this process, in base64url. After a restart the process has a new name. */
   readonly instance: string;
   readonly onError: (error: unknown) => void;
-  /** How often the log is read without a notification, in ms. 0 means that a reading itself waits until there is something to read. */
-  readonly readIntervalMs?: number;
-  /** Returns how old the last reading is, in ms, if a relay has made it. By default, the age is the time since the reading began. */
-  readonly ageMs?: () => number;
 };
 
 export class RevocationFeed {
@@ -68,7 +64,6 @@ export class RevocationFeed {
   /** All sessions that were created up to this time have ended. It never decreases: a watcher may have missed the latest value. */
   #revokedUntil = storeMs(0);
   #storeResponds = false;
-  #hasReadAll = false;
   #closed = false;
   /** Whether a notification has said, since the last reading began, that entries may have been missed. */
   #missed = false;
@@ -107,13 +102,12 @@ export class RevocationFeed {
   }
 
   #ageMs(): number | undefined {
-    if (this.#readAt === undefined) return undefined;
-    return this.#deps.ageMs?.() ?? this.#deps.clock() - this.#readAt;
+    return this.#readAt === undefined ? undefined : this.#deps.clock() - this.#readAt;
   }
 
   /** Returns whether the last reading is recent. If the store or the process stalls, the reading becomes old before an error occurs. */
   #isCurrent(): boolean {
-    return this.#storeResponds && this.#hasReadAll && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
+    return this.#storeResponds && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
 
   /** Works as `watch`, but for a module of this service, which is not counted as a watcher. */
@@ -175,13 +169,12 @@ export class RevocationFeed {
   }
 
   async #follow(): Promise<void> {
-    const { readIntervalMs = HEARTBEAT_INTERVAL_MS } = this.#deps;
     while (!this.#closed) {
       this.#missed = false;
       await this.#read();
-      if (this.#missed || this.#closed || readIntervalMs === 0) continue;
+      if (this.#missed || this.#closed) continue;
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, readIntervalMs);
+        const timer = setTimeout(resolve, HEARTBEAT_INTERVAL_MS);
         this.#readNow = () => {
           clearTimeout(timer);
           resolve();
@@ -204,7 +197,6 @@ export class RevocationFeed {
       this.#revokedUntil = latest(this.#revokedUntil, batch.revokedUntil);
       this.#storeCursor = batch.cursor;
       this.#storeResponds = true;
-      this.#hasReadAll = batch.isComplete ?? true;
       if (this.#log.end !== end || this.#revokedUntil !== revokedUntil) this.wakeWatchers();
       else this.#wakes.beat();
     } catch (error) {

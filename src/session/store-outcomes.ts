@@ -106,6 +106,4 @@ export type RevocationBatch = {
   readonly cursor: string;
   /** When the batch was read. If several nodes were read, it is the earliest of their times. */
   readonly now: StoreMs;
-  /** False if the batch may lack revocations, for example because a relay has received only some of them. Absent means true. */
-  readonly isComplete?: boolean;
 };

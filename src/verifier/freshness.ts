@@ -10,12 +10,6 @@ const MAX_DELAY_MS = 3000;
 export class Freshness {
   readonly #monotonic = new Timeline();
   readonly #wall = new Timeline();
-  readonly #maxDelayMs: number;
-
-  /** @param maxDelayMs if the last complete batch is delayed by more than this, its stream must be replaced, in ms */
-  constructor(maxDelayMs = MAX_DELAY_MS) {
-    this.#maxDelayMs = maxDelayMs;
-  }
 
   /** Starts a new stream, which may have another network path, and another clock in the service. The age of the present data is kept. */
   restart(): void {
@@ -40,7 +34,7 @@ export class Freshness {
 
   /** Whether the last complete batch was so late that its stream must be replaced. */
   get late(): boolean {
-    return Math.max(this.#monotonic.delayMs, this.#wall.delayMs) > this.#maxDelayMs;
+    return Math.max(this.#monotonic.delayMs, this.#wall.delayMs) > MAX_DELAY_MS;
   }
 }
 

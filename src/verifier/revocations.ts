@@ -11,35 +11,18 @@ const MAX_SILENCE_MS = 3000;
 const FIRST_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
 
-type RevocationsDeps = FeedDeps & {
-  /** Receives each batch of the feed after this object has applied it. A relay uses this to pass the batches on to other verifiers. */
-  readonly onward?: Onward;
-  /**
-   * The greatest accepted delay of the last complete batch of a stream, in ms; if it is exceeded, a new stream is opened. Default: 3000.
-   */
-  readonly maxDelayMs?: number;
-};
-
-/** Receives each batch of the feed, and the end of each stream. */
-export type Onward = {
-  /** @param isFirst whether the batch is the first of its stream. Its delay then cannot be determined */
-  readonly onBatch: (batch: WatchRevocationsResponse, isFirst: boolean) => void;
-  readonly onLost: (error: unknown) => void;
-};
-
 /** Follows the revocation feed until `signal` is aborted. After an interruption it resumes, with capped and jittered backoff. */
 export class Revocations extends RevokedSessions {
   /** Resolves when the current revocations are known; rejects when the admin token is refused, or lacks the scope. */
   readonly ready: Promise<void>;
-  readonly #deps: RevocationsDeps;
+  readonly #deps: FeedDeps;
   readonly #setReady = Promise.withResolvers<void>();
-  readonly #freshness: Freshness;
+  readonly #freshness = new Freshness();
   #following = false;
 
-  constructor(deps: RevocationsDeps) {
+  constructor(deps: FeedDeps) {
     super(deps);
     this.#deps = deps;
-    this.#freshness = new Freshness(deps.maxDelayMs);
     this.ready = this.#setReady.promise;
     this.ready.catch(() => {}); // This prevents an unhandled rejection. A caller that awaits `ready` gets the error nevertheless.
     void this.#follow();
@@ -62,7 +45,6 @@ export class Revocations extends RevokedSessions {
         lost = false;
       });
       if (signal.aborted) return;
-      this.#deps.onward?.onLost(error);
       const fault = this.noteFailure(error);
       if (fault !== undefined) this.#setReady.reject(fault);
       if (!lost) report({ event: "feed_lost", error });
@@ -76,21 +58,18 @@ export class Revocations extends RevokedSessions {
 
   /** Follows one stream until it ends, falls silent or is late. Returns the reason. */
   async #followStream(onComplete: () => void): Promise<unknown> {
-    const { client, signal, onward } = this.#deps;
+    const { client, signal } = this.#deps;
     const given = new AbortController();
     const giveUp = (why: string) => given.abort(new Error(`the feed is ${why}`));
     const watch = () => patientTimeout(() => giveUp("silent"), MAX_SILENCE_MS);
     let cancelWatchdog = watch();
     this.#freshness.restart();
-    let isFirst = true;
     try {
       const options = { signal: AbortSignal.any([signal, given.signal]), timeoutMs: 0 };
       for await (const batch of client.watchRevocations({ cursor: this.cursor }, options)) {
         cancelWatchdog();
         cancelWatchdog = watch();
         this.#receive(batch);
-        onward?.onBatch(batch, isFirst);
-        isFirst = false;
         // While this process was suspended, batches may have queued up. All of them are read before the newest one decides whether the feed
         // is late.
         if (this.#freshness.late) afterReading(() => this.#freshness.late && giveUp("late"));

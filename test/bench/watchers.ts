@@ -1,24 +1,21 @@
 // Measures what the revocation feed costs: many watchers, each on a separate HTTP/1.1 connection, and logouts at a steady rate, on the
-// embedded store.
+// embedded store, or with several instances on Redis.
 //
-//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--relays 0] [--levels 1]
+//     npm run bench:watchers [-- --watchers 900] [--rate 100] [--seconds 10] [--rounds 1] [--http2] [--instances 1]
 //                             [--baseline <another checkout>]
 //
 // For each version and round, it prints the CPU time of the service per delivered frame and as a share of a core, the delay from the logout
 // to each watcher, the time that a logout takes, and how many revocations a watcher has missed. `--watchers 0` measures the logouts alone.
-// The admin listener accepts at most 1,000 connections. With `--relays`, that many relays serve the watchers, and the CPU time is that of
-// the service alone. `--levels 3` inserts a chain of two more relays between the service and the relays that serve the watchers.
+// The admin listener accepts at most 1,000 connections, so more watchers need more instances. The CPU time is that of all instances.
 import { fork } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { connect } from "node:http2";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuTime } from "./refresh/proc.ts";
-import { ROOT, scratch, start } from "./refresh/processes.ts";
-import { ADMIN_TOKEN, ISSUER } from "./refresh/service.ts";
+import { ROOT, scratch, start, startRedis } from "./refresh/processes.ts";
+import { ADMIN_TOKEN, createKeys, ISSUER } from "./refresh/service.ts";
 
 const PATH = "/auth.admin.v1.SessionAdminService/";
 const HEADERS = { authorization: `Bearer ${ADMIN_TOKEN}` };
@@ -90,73 +87,64 @@ async function measure(): Promise<void> {
 
 async function measureOne(root: string) {
   const watchers = argument("--watchers", 900);
-  const service = await start("server", ["src/main.ts"], {
-    cwd: root,
-    env: {
-      ...{ PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data"), ADMIN_TOKENS: ADMIN_TOKEN, ISSUER },
-      ...{ LOG_LEVEL: "error", DRAIN_DELAY: "0", OVERLOAD_MAX_LOOP_DELAY: "10s", MAX_CONNECTIONS_PER_ADDRESS: "20000" },
-    },
-  });
-  const url = (JSON.parse(service.line) as { admin: string }).admin;
-  const relays = await startRelays(root, url);
+  const { instances, stop } = await startInstances(root);
+  const urls = instances.map(({ line }) => (JSON.parse(line) as { admin: string }).admin);
+  const [url = ""] = urls;
+  const cpuUsed = () => instances.reduce((sum, { pid }) => sum + (cpuTime(pid) ?? 0), 0);
   const child = fork(import.meta.filename, ["watch"]);
+  const ended = once(child, "exit").then(() => Promise.reject(new Error("the process of the watchers has ended")));
+  ended.catch(() => {}); // It also ends when the measurement is over.
   const order = async (given: Order) => {
     child.send(given);
-    return (await once(child, "message"))[0] as unknown;
+    return (await Promise.race([once(child, "message"), ended]))[0] as unknown;
   };
   try {
     const seconds = argument("--seconds", 10);
     const sids = await createSessions(url, Math.round(argument("--rate", 100) * (seconds + 1)));
-    const urls = relays.last.length === 0 ? [url] : relays.last.map(urlOf);
     await order({ urls, watchers, http2: process.argv.includes("--http2") });
     await end(url, sids.splice(0, argument("--rate", 100))); // The logouts of the first second warm up the service.
     await sleep(1000);
     await order("report");
-    const [cpu, startedAt] = [cpuTime(service.pid) ?? 0, performance.now()];
-    const ended = await end(url, sids);
-    const used = (cpuTime(service.pid) ?? 0) - cpu;
+    const [cpu, startedAt] = [cpuUsed(), performance.now()];
+    const logouts = await end(url, sids);
+    const used = cpuUsed() - cpu;
     const elapsedS = (performance.now() - startedAt) / 1000;
     await sleep(1000);
     const { frames, arrivedAt } = (await order("report")) as Arrivals;
-    const delays = ended.flatMap(({ sid, beganAt }) => (arrivedAt[sid] ?? []).map((at) => at - beganAt));
+    const delays = logouts.flatMap(({ sid, beganAt }) => (arrivedAt[sid] ?? []).map((at) => at - beganAt));
     return {
       cpuPerFrameUs: Math.round((used / frames) * 1e7) / 10,
       cpuPerDeliveryUs: Math.round((used / delays.length) * 1e7) / 10,
       core: `${Math.round((used / elapsedS) * 100)} %`,
       delayMs: percentiles(delays),
-      logoutMs: percentiles(ended.map(({ tookMs }) => tookMs)),
-      missed: ended.length * watchers - delays.length,
+      logoutMs: percentiles(logouts.map(({ tookMs }) => tookMs)),
+      missed: logouts.length * watchers - delays.length,
     };
   } finally {
     child.kill();
-    for (const relay of [...relays.last, ...relays.between]) await relay.stop();
-    await service.stop();
+    await stop();
   }
 }
 
-async function startRelays(root: string, url: string) {
-  const watchers = join(scratch(), "watchers.json");
-  const hash = createHash("sha256").update(ADMIN_TOKEN).digest("hex");
-  const admins = [{ name: "bench", hash, scopes: ["watch"] }];
-  writeFileSync(watchers, JSON.stringify({ admins }), { mode: 0o600 });
-  const one = (upstream: string) => {
-    const args = ["src/main.ts", "relay", "--url", upstream, "--watchers", watchers, "--port", "0"];
-    return start("server", args, { cwd: root, env: { ADMIN_TOKEN } });
+/** Starts one instance on the embedded store, or several on one Redis. */
+async function startInstances(root: string) {
+  const count = argument("--instances", 1);
+  const redis = count > 1 ? await startRedis() : undefined;
+  const store =
+    redis === undefined
+      ? { DATA_DIR: join(scratch(), "data") }
+      : { REDIS_URL: `redis://127.0.0.1:${redis.port}`, KEYS_FILE: await createKeys() };
+  const env = {
+    ...{ PORT: "0", ADMIN_PORT: "0", ADMIN_TOKENS: ADMIN_TOKEN, ISSUER, ...store },
+    ...{ LOG_LEVEL: "error", DRAIN_DELAY: "0", OVERLOAD_MAX_LOOP_DELAY: "10s", MAX_CONNECTIONS_PER_ADDRESS: "20000" },
   };
-  const count = argument("--relays", 0);
-  const between: Awaited<ReturnType<typeof one>>[] = [];
-  let upstream = url;
-  for (let level = 1; count > 0 && level < argument("--levels", 1); level++) {
-    const relay = await one(upstream);
-    between.push(relay);
-    upstream = urlOf(relay);
-  }
-  const last = await Promise.all(Array.from({ length: count }, () => one(upstream)));
-  return { between, last };
-}
-
-function urlOf({ line }: { readonly line: string }): string {
-  return (JSON.parse(line) as { url: string }).url;
+  const one = () => start("server", ["src/main.ts"], { cwd: root, env });
+  const instances = await Promise.all(Array.from({ length: count }, one));
+  const stop = async () => {
+    for (const instance of instances) await instance.stop();
+    await redis?.stop();
+  };
+  return { instances, stop };
 }
 
 async function call(url: string, rpc: string, message: object): Promise<Record<string, unknown>> {

@@ -38,12 +38,6 @@ test.each([
   expect(err).toContain(fault);
 });
 
-test.each(["x", "70000", "123456"])("what is no port is refused to a relay: %s", async (port) => {
-  const env = { ADMIN_TOKENS: "a".repeat(40) };
-  const { code, err } = await command(["relay", "--port", port], { env });
-  expect([code, err]).toEqual([2, expect.stringContaining("--port is a number of at most 65535")]);
-});
-
 test("a reader that has read enough ends a command quietly", async () => {
   const child = spawn(process.execPath, [PROGRAM, "config", "show"], { env: {}, stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.destroy();

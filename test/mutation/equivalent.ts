@@ -46,13 +46,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: "Node sends no body in a response to HEAD, so the page is only written in vain.",
   },
   {
-    file: "src/sidecars/relay/start.ts",
-    source: "...{ readIntervalMs: 0, ageMs: () => upstream.ageMs() },",
-    before: "0",
-    replacement: "1",
-    reason: "Each reading waits until there is news, so that a pause of 1 ms between readings changes no result.",
-  },
-  {
     file: "src/server/rehearsal.ts",
     source: "const token = entropy.text(43);",
     before: "43",

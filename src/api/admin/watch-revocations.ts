@@ -77,7 +77,7 @@ type Envelopes = { readonly keyIds: readonly string[]; json?: Buffer; binary?: B
 
 const ENVELOPES = new WeakMap<FeedBatch, Envelopes>();
 
-export function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[]) {
+function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[]) {
   return {
     revocations: batch.revocations.map(revocationMessage),
     cursor: batch.cursor,

@@ -38,17 +38,9 @@ export const EDGES: readonly Room[] = [
     stages: [testsOf("pages/console")("cookie", "sign-ins"), server("console"), testsOf("pages/console")("console")],
   },
   {
-    name: "relay",
-    files: /^src\/sidecars\/(?:serve-sidecar|relay\/.*)\.ts$/,
-    stages: [testsOf("sidecars/relay")("upstream", "serve"), testsOf("sidecars/relay")("tree")],
-  },
-  {
     name: "forward-auth",
-    files: /^src\/sidecars\/forward-auth\/.*\.ts$/,
-    stages: [
-      testsOf("sidecars/forward-auth")("forward-auth", "http-endpoint"),
-      testsOf("sidecars/forward-auth")("gateways"),
-    ],
+    files: /^src\/forward-auth\/.*\.ts$/,
+    stages: [testsOf("forward-auth")("forward-auth", "http-endpoint"), testsOf("forward-auth")("gateways")],
   },
   {
     name: "signals",

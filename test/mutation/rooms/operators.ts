@@ -79,7 +79,6 @@ export const OPERATORS: readonly Room[] = [
     files: /^src\/cli\/(?:program|run|context|input)\.ts$/,
     stages: [cli("program"), cli("exit-codes"), cli("sessions", "keys", "watch")],
   },
-  { name: "cli", files: /^src\/cli\/relay.*\.ts$/, stages: [cli("program"), testsOf("sidecars/relay")("tree")] },
   {
     name: "cli",
     files: /^src\/cli\/.*\.ts$/,

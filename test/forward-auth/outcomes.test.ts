@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Outcomes } from "../../../src/sidecars/forward-auth/outcomes.ts";
+import { Outcomes } from "../../src/forward-auth/outcomes.ts";
 
 test("outcomes are exposed in the text format of Prometheus, with help and type", () => {
   const outcomes = new Outcomes();

@@ -3,14 +3,14 @@
  * verifier has read, so any number of instances can run.
  */
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { Authorization } from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
-import { openListener } from "../../listener/listener.ts";
-import type { Verifier } from "../../verifier/index.ts";
-import { serveSidecar } from "../serve-sidecar.ts";
+import { Authorization } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
+import { openListener } from "../listener/listener.ts";
+import type { Verifier } from "../verifier/index.ts";
 import { createCheck } from "./check.ts";
 import { createExtAuthz } from "./ext-authz.ts";
 import { createHttpEndpoint, isCheck } from "./http-endpoint.ts";
 import { Outcomes } from "./outcomes.ts";
+import { serveWithPages } from "./pages.ts";
 
 type Options = {
   readonly host: string;
@@ -44,7 +44,7 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
   const maxConnections = 10_000;
   const limits = { maxConnections, maxConnectionsPerAddress: maxConnections };
   const listener = await openListener("forward-auth", host, port, { limits, onBug });
-  const close = serveSidecar(listener, {
+  const close = serveWithPages(listener, {
     isReady: () => verifier.stalenessMs() <= maxStalenessMs,
     exposition: () => outcomes.exposition(verifier.stalenessMs()),
     metricsHosts,

@@ -6,15 +6,15 @@ import {
   CheckRequestSchema,
   type CheckResponse,
   CheckResponseSchema,
-} from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
-import { createCheck } from "../../../src/sidecars/forward-auth/check.ts";
-import type { Claims } from "../../../src/verifier/index.ts";
-import { command } from "../../cli/command.ts";
-import { clientKey, dpop } from "../../support/dpop.ts";
-import { request } from "../../support/raw-http.ts";
-import { type Service, startService } from "../../support/service.ts";
-import { bearer, logIn } from "../../support/sessions.ts";
-import { until } from "../../support/until.ts";
+} from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
+import { createCheck } from "../../src/forward-auth/check.ts";
+import type { Claims } from "../../src/verifier/index.ts";
+import { command } from "../cli/command.ts";
+import { clientKey, dpop } from "../support/dpop.ts";
+import { request } from "../support/raw-http.ts";
+import { type Service, startService } from "../support/service.ts";
+import { bearer, logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 import { type ForwardAuth, launchForwardAuth, startForwardAuth } from "./command.ts";
 
 const ISSUER = "https://app.example.com";

@@ -1,5 +1,5 @@
 /** Counts the outcomes of checks since the start, and exposes them in the text format of Prometheus. */
-import type { Rejection } from "../../verifier/index.ts";
+import type { Rejection } from "../verifier/index.ts";
 
 type Outcome = "accepted" | Rejection["reason"];
 

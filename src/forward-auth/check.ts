@@ -1,5 +1,5 @@
 /** Decides about a request that a gateway describes, and returns what the gateway must do with it. */
-import { cookieValues } from "../../platform/net/cookie-values.ts";
+import { cookieValues } from "../platform/net/cookie-values.ts";
 import {
   type Authorization,
   authorize,
@@ -7,7 +7,7 @@ import {
   type Claims,
   type Rejection,
   type Verifier,
-} from "../../verifier/index.ts";
+} from "../verifier/index.ts";
 
 /**
  * The headers that identify the caller to the upstream. A request that passes gets all of them, in place of headers that the client sent.

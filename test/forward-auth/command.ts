@@ -1,8 +1,8 @@
 /** `session-service forward-auth`, as an operator runs it. */
-import { type Program, startProgram, whileRunning } from "../../support/processes.ts";
-import { PROGRAM } from "../../support/program.ts";
-import { request } from "../../support/raw-http.ts";
-import type { Service } from "../../support/service.ts";
+import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { PROGRAM } from "../support/program.ts";
+import { request } from "../support/raw-http.ts";
+import type { Service } from "../support/service.ts";
 
 export type ForwardAuth = Program & { readonly url: string };
 

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createCheck } from "../../../src/sidecars/forward-auth/check.ts";
-import { createHttpEndpoint, isCheck } from "../../../src/sidecars/forward-auth/http-endpoint.ts";
-import { Outcomes } from "../../../src/sidecars/forward-auth/outcomes.ts";
-import type { Claims } from "../../../src/verifier/index.ts";
-import { request } from "../../support/raw-http.ts";
+import { createCheck } from "../../src/forward-auth/check.ts";
+import { createHttpEndpoint, isCheck } from "../../src/forward-auth/http-endpoint.ts";
+import { Outcomes } from "../../src/forward-auth/outcomes.ts";
+import type { Claims } from "../../src/verifier/index.ts";
+import { request } from "../support/raw-http.ts";
 
 test.each([
   ["/check", true],

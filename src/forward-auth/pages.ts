@@ -1,13 +1,13 @@
-/** What every sidecar does beside its own requests: it serves pages for probes and metrics, and stops without losing a request. */
+/** The pages for probes and metrics beside the checks, and a stop that loses no request. */
 import { acceptsHost, authorityOf } from "../listener/hosts.ts";
 import { type Handler, type Listener, respond } from "../listener/listener.ts";
 
-/** How long requests in flight may take when a sidecar stops, in ms. */
+/** How long requests in flight may take when the command stops, in ms. */
 const GRACE_MS = 5_000;
-/** How long idle connections stay open when a sidecar stops, in ms, so that clients can close them first; `/readyz` responds 503. */
+/** How long idle connections stay open when the command stops, in ms, so that clients can close them first; `/readyz` responds 503. */
 const LINGER_MS = 1_000;
 
-type Sidecar = {
+type Options = {
   readonly isReady: () => boolean;
   /** Returns the metrics in the text format of Prometheus. */
   readonly exposition: () => string;
@@ -15,14 +15,12 @@ type Sidecar = {
   readonly metricsHosts: readonly string[];
   /** Handles all requests that are not for one of the pages. */
   readonly handler: Handler;
-  /** Ends what the listener does not end, such as streams, before the listener closes. */
-  readonly stop?: () => Promise<void>;
 };
 
-/** Serves a sidecar. @returns the function that stops it */
-export function serveSidecar(
+/** @returns the function that stops the listener */
+export function serveWithPages(
   listener: Listener,
-  { isReady, exposition, metricsHosts, handler, stop }: Sidecar,
+  { isReady, exposition, metricsHosts, handler }: Options,
 ): () => Promise<void> {
   let closing = false;
   const accepts = acceptsHost(metricsHosts);
@@ -41,7 +39,6 @@ export function serveSidecar(
   listener.serve((request, response) => (pages.get(request.url ?? "") ?? handler)(request, response));
   return async () => {
     closing = true;
-    await stop?.();
     await listener.close(GRACE_MS, LINGER_MS);
   };
 }

@@ -3,7 +3,7 @@
  * Lua, and Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no
  * body. The headers `X-Forwarded-Method`, `-Host` and `-Uri` describe the request; only tokens that are bound to a key need them.
  */
-import { type Handler, type Request, respond } from "../../listener/listener.ts";
+import { type Handler, type Request, respond } from "../listener/listener.ts";
 import type { Check } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 

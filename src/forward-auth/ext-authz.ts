@@ -7,7 +7,7 @@ import {
   type Authorization,
   type HeaderValueOption,
   HeaderValueOptionSchema,
-} from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
+} from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import type { Check, HeaderOf } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
