@@ -64,7 +64,7 @@ const WALLS: Record<string, readonly string[]> = {
   // The gateway serves HTTP by means of the service's own `listener`, so that the project has only one implementation of an HTTP server.
   gateway: [
     ...["connect-http-routes", "listener", "platform/http2", "gen/grpc", "gen/google/rpc"],
-    ...["observability/line-limit.ts", "observability/line-sink.ts"],
+    ...["observability/line-limit.ts", "observability/line-sink.ts", "platform/net/cross-site.ts"],
   ],
   "protoc-gen-http": ["connect-http-routes"],
   "protoc-gen-rules": ["api/rules", "gen/buf", "protoc-gen-http/options.ts"],
@@ -72,10 +72,10 @@ const WALLS: Record<string, readonly string[]> = {
   verifier: ["gen", "platform/clock/after-reading.ts", "platform/clock/pause.ts", "platform/http2"],
   "forward-auth": ["gen/envoy", "listener", "platform/net/cookie-values.ts", "verifier/index.ts"],
   browser: [],
-  "server-kit": ["platform/net/cookie-values.ts"],
+  "server-kit": ["platform/net"],
   client: ["browser/authorized-calls.ts"],
   config: [],
-  "pages/console": ["session", "gen/auth", "platform/net/cookie-values.ts", "listener"],
+  "pages/console": ["session", "gen/auth", "platform/net", "listener"],
   "pages/reference": ["listener"],
   cli: [
     ...["cli/doctor/command.ts", "tokens", "config", "platform/files", "session", "gen/auth", "verifier/index.ts"],

@@ -30,6 +30,8 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --ping-interval-ms N        HTTP/2 pings to the upstream while calls are open; default 310000, 0: none
   --retries N                 repeat unary calls that found the upstream unavailable; default 0
   --trust-forwarded           trust X-Forwarded-* of the request: behind a proxy that sets them
+  --allow-origin ORIGIN       pages of this origin may change something; may be repeated; default only those of the gateway's own origin
+  --allow-cross-site          check no origins: only for servers that take no cookie and nothing else that browsers send by themselves
   --live-path PATH            default /healthz: 200 while the gateway runs
   --ready-path PATH           default /readyz: 200 if the upstream is healthy, else 503
   --heartbeat-ms N            comments in idle server-sent events; default 15000, 0: none
@@ -65,6 +67,8 @@ export interface GatewayArguments {
   readonly pingIntervalMs: number;
   readonly retries: number;
   readonly trustForwarded: boolean;
+  /** The other origins whose pages may send requests that change something; false: all, because no browser's credential counts. */
+  readonly origins: readonly string[] | false;
   readonly livePath: string;
   readonly readyPath: string;
   readonly heartbeatMs: number;
@@ -105,6 +109,8 @@ const OPTIONS = {
   "ping-interval-ms": { ...TEXT, default: "310000" },
   retries: { ...TEXT, default: "0" },
   "trust-forwarded": FLAG,
+  "allow-origin": { type: "string", multiple: true },
+  "allow-cross-site": FLAG,
   "live-path": { ...TEXT, default: "/healthz" },
   "ready-path": { ...TEXT, default: "/readyz" },
   "heartbeat-ms": { ...TEXT, default: "15000" },
@@ -159,6 +165,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     pingIntervalMs: integer("ping-interval-ms", values["ping-interval-ms"], 0),
     retries: integer("retries", values.retries, 0),
     trustForwarded: values["trust-forwarded"],
+    origins: originsOf(values["allow-origin"], values["allow-cross-site"]),
     livePath: values["live-path"],
     readyPath: values["ready-path"],
     heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),
@@ -186,6 +193,14 @@ function upstreamsOf(texts: readonly string[] = []): readonly [string, ...string
 function urlOf(text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`--upstream: "${text}" is not an http(s) URL`);
   return text.replace(/\/+$/, "");
+}
+
+function originsOf(texts: readonly string[] = [], all: boolean): readonly string[] | false {
+  if (all && texts.length > 0) throw new Error("--allow-origin has no effect with --allow-cross-site");
+  const wrong = texts.find((text) => !/^https?:/.test(text) || URL.parse(text)?.origin !== text);
+  if (wrong !== undefined)
+    throw new Error(`--allow-origin: "${wrong}" is not an origin such as https://app.example.com`);
+  return all ? false : texts;
 }
 
 function addressOf(text: string): { host: string; port: number } {

@@ -8,6 +8,7 @@ import { resources } from "../listener/resources.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";
 import { openGatewayListener, readTls, withinResources } from "./open-listener.ts";
+import { fromOwnPages } from "./own-pages.ts";
 import { createRequestLog, type RequestLog, reasonsOf, type WriteLog, withBudget } from "./request-log.ts";
 import { checkReadiness, createUpstream, type Upstream } from "./upstream.ts";
 
@@ -38,7 +39,7 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
   ]);
   const api: NodeHandler = (request, response) => handler(request, response);
   const entry: Handler = withOneHost(
-    withPages(pages, () => NO_STORE, api),
+    withPages(pages, () => NO_STORE, fromOwnPages(args, write, api)),
     refuseTwoHosts,
   );
   const listener = await openGatewayListener(args, write);

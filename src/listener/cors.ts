@@ -3,13 +3,24 @@ import { cors } from "@connectrpc/connect";
 import { type Handler, type Request, type Response, respond } from "./exchange.ts";
 import type { SecurityHeaders } from "./security-headers.ts";
 
-const PREFLIGHT = {
-  "access-control-allow-methods": [...cors.allowedMethods, "DELETE"].join(", "),
-  "access-control-allow-headers": ["Authorization", "DPoP", "Secure-Session-Response", ...cors.allowedHeaders].join(
-    ", ",
-  ),
-  "access-control-max-age": "7200",
-};
+const METHODS = [...cors.allowedMethods, "DELETE"].join(", ");
+/** The request headers that this service reads. A preflight request for none, or for too many, gets these. */
+const READ = ["Authorization", "DPoP", "Secure-Session-Response", ...cors.allowedHeaders].join(", ");
+/** Bounds of what a preflight request may ask for: tracing libraries add about five headers to those of a request. */
+const MAX_HEADERS = 64;
+const MAX_HEADERS_LENGTH = 2_048;
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
+
+/**
+ * Returns the header names that a page of an allowed origin may send: those it asks for, such as `traceparent` of a tracing library. The
+ * origin is trusted, and nothing here decides by a header's name.
+ */
+function allowedHeaders(asked: string | undefined): string {
+  if (!asked || asked.length > MAX_HEADERS_LENGTH) return READ;
+  const names = asked.split(",").map((name) => name.trim());
+  return names.length <= MAX_HEADERS && names.every((name) => TOKEN.test(name)) ? names.join(", ") : READ;
+}
+
 /** The response headers by which browsers bind a session to a device (Device Bound Session Credentials). */
 const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
 /** The response headers that scripts may read. Nonces: RFC 9449 section 8. */
@@ -30,6 +41,10 @@ export function withCors(allowedOrigins: readonly string[], headersFor: Security
     }
     response.setHeader("vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);
-    respond(response, 204, PREFLIGHT);
+    respond(response, 204, {
+      "access-control-allow-methods": METHODS,
+      "access-control-allow-headers": allowedHeaders(request.headers["access-control-request-headers"]?.toString()),
+      "access-control-max-age": "7200",
+    });
   };
 }

@@ -18,6 +18,7 @@ import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { STRICT_JSON } from "../api/connect-options.ts";
 import { errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
+import { crossSiteDefence, PASS_ON_HOST } from "../api/interceptors/cross-site.ts";
 import { createRateLimit, NO_LIMIT } from "../api/limits/rate-limit.ts";
 import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";
 import type { Config } from "../config/config.ts";
@@ -28,6 +29,7 @@ import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
 import { liveData } from "../pages/console/live.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import { referencePages } from "../pages/reference/pages.ts";
+import { OWN_PAGES_ALONE } from "../platform/net/cross-site.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { RevocationFeed } from "../session/feed.ts";
@@ -73,11 +75,17 @@ function oauthOr(code: ErrorCode, otherwise: PlainResponse): Responder {
 }
 
 export function adminHandler(config: Config, deps: Deps): Handler {
+  // Browsers send client certificates and Basic by themselves, also for pages of other sites.
+  const refuseCrossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, deps);
+  const authenticate = adminAuthentication(deps);
   return apiHandler(config, deps, {
     services: servicesOf(config, deps),
     allowedOrigins: [],
     reflection: true,
-    gate: adminAuthentication(deps),
+    gate(context) {
+      refuseCrossSite(context);
+      return authenticate(context);
+    },
     pages: [
       ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
       ...referencePages({ api: "admin", page: config.docs, signIn: false }),

@@ -5,7 +5,7 @@ import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../gen/auth/v1/session_rules.ts";
 import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
-import { type CrossSiteRefusal, crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
+import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/interceptors/cross-site.ts";
 import { observedGate } from "../api/interceptors/observed-gate.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
@@ -41,6 +41,13 @@ type Deps = ApiDeps &
     readonly statusLists?: Pick<StatusLists, "get"> | undefined;
   };
 
+const PERMISSIONS: Permissions = {
+  host: PASS_ON_HOST,
+  origin: "ALLOWED_ORIGINS with this origin",
+  same_site: "ALLOW_SAME_SITE=true",
+  cross_site: "COOKIE_SAMESITE=None",
+};
+
 function always(code: ErrorCode): Responder {
   return (request, response) => {
     const body = errorBodyOf((request as Request).url ?? "", code);
@@ -48,14 +55,6 @@ function always(code: ErrorCode): Responder {
     respond(response, ERRORS[code].http, headers, body);
   };
 }
-
-/** The settings that permit what the cross-site defence refuses. */
-const PERMISSIONS: Record<MissingPermission, string> = {
-  host: "a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS",
-  origin: "ALLOWED_ORIGINS with this origin",
-  same_site: "ALLOW_SAME_SITE=true",
-  cross_site: "COOKIE_SAMESITE=None",
-};
 
 function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">): Route {
   const signInRoutes = signIn && signInRoute(signIn);
@@ -66,11 +65,13 @@ function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">)
 }
 
 export function publicHandler(config: Config, deps: Deps): Handler {
-  const { allowedOrigins, allowSameSite, cookie } = config;
+  const { allowSameSite, cookie } = config;
+  const allowedOrigins: readonly string[] = config.allowedOrigins;
   const { signIn, statusLists } = deps;
   // With SameSite=None, allowed origins are expected to call from other sites.
-  const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
-  const refuseCrossSite = crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal));
+  const isAllowed = (origin: string) => allowedOrigins.includes(origin);
+  const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
+  const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, deps);
   const tracing = deps.telemetry?.interceptors ?? [];
   const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
   const api = apiHandler(config, deps, {
@@ -123,10 +124,4 @@ function transmitterPages({ jwksMaxAgeMs }: Config, streams: StreamPlace | undef
   const text = JSON.stringify(transmitterMetadata(streams));
   const page = () => publicJson(() => text, jwksMaxAgeMs / 1000);
   return metadataPaths(streams.issuer).map((path) => [path, page] as const);
-}
-
-function reportCrossSite({ metrics, log }: ApiDeps, { missing, correlation, ...request }: CrossSiteRefusal): void {
-  metrics.crossSiteRefused(request.header);
-  const allowedBy = missing.map((permission) => PERMISSIONS[permission]);
-  log.info({ event: "cross_site_refused", ...request, allowedBy, ...correlation }, "cross_site_refused");
 }

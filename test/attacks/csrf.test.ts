@@ -54,9 +54,12 @@ const SETTINGS: readonly Record<string, string>[] = [
 /** Returns whether the documented rule lets a request pass. This function is written without knowledge of the implementation. */
 function mayPass(origin: string | undefined, site: string | undefined, own: string, settings: Record<string, string>) {
   const listed = settings.ALLOWED_ORIGINS === APP && origin === APP;
-  if (origin !== undefined && origin !== own && !listed) return false;
-  if (site === undefined || site === "same-origin" || site === "none") return true;
-  if (site === "same-site") return settings.ALLOW_SAME_SITE !== "false" || listed;
+  if (site === "same-origin" || site === "none") return true;
+  if (site === undefined) return origin === undefined || origin === own || listed;
+  if (site === "same-site") {
+    if (origin !== undefined && origin !== own) return listed;
+    return settings.ALLOW_SAME_SITE !== "false";
+  }
   return site === "cross-site" && listed && settings.COOKIE_SAMESITE === "None";
 }
 

@@ -15,6 +15,8 @@ test.each([
   [{ "sec-fetch-site": "cross-site" }, false],
   [{ "sec-fetch-site": "new-value" }, false],
   [{ "sec-fetch-site": "cross-site", origin: "https://app.example" }, false],
+  [{ "sec-fetch-site": "same-origin", origin: "null" }, true],
+  [{ "sec-fetch-site": "same-origin, same-origin" }, false],
   [{ origin: "https://app.example" }, true],
   [{ origin: "https://APP.example" }, true],
   [{ origin: "https://app.example:8443" }, false],
@@ -42,6 +44,8 @@ test("a listed origin is the application's, however the browser calls it", () =>
   const sibling = request({ ...HOST, "sec-fetch-site": "same-site", origin: "https://shop.example" });
   expect(isSameOrigin(sibling)).toBe(false);
   expect(isSameOrigin(sibling, ["https://shop.example"])).toBe(true);
+  const strange = request({ ...HOST, "sec-fetch-site": "new-value", origin: "https://shop.example" });
+  expect(isSameOrigin(strange, ["https://shop.example"])).toBe(false);
 });
 
 test("behind a proxy the host is the one that the browser called", () => {

@@ -20,6 +20,8 @@ throughEvery(
     test.each<[string, () => Headers]>([
       ["no browser", () => ({})],
       ["the own origin", () => ({ "sec-fetch-site": "same-origin", origin: service.publicUrl })],
+      ["the own page, which hides its origin", () => ({ "sec-fetch-site": "same-origin", origin: "null" })],
+      ["the own page behind a proxy", () => ({ "sec-fetch-site": "same-origin", origin: "https://public.example" })],
       ["the address bar", () => ({ "sec-fetch-site": "none" })],
       ["a sibling", () => ({ "sec-fetch-site": "same-site", origin: APP })],
       ["an allowed origin", () => ({ origin: OTHER })],
@@ -159,6 +161,28 @@ describe("CORS", () => {
     expect(varies(response.headers)).toEqual(
       expect.arrayContaining(["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"]),
     );
+  });
+
+  const preflight = async (asked: string) => {
+    const headers = { origin: APP, "access-control-request-method": "POST", "access-control-request-headers": asked };
+    const { headers: allowed } = await request(service.publicUrl, { method: "OPTIONS", path: PATHS[0][1], headers });
+    return allowed.get("access-control-allow-headers")?.split(", ");
+  };
+
+  test("a preflight allows what tracing libraries add", async () => {
+    const added = ["baggage", "content-type", "sentry-trace", "traceparent", "tracestate", "x-requested-with"];
+    expect(await preflight(added.join(","))).toEqual(added);
+  });
+
+  test.each([
+    ["no token", "traceparent,a b"],
+    ["an empty name", "traceparent,,a"],
+    ["too many names", Array.from({ length: 65 }, (_, index) => `traceparent${index}`).join(",")],
+    ["too long a text", `traceparent,${"a".repeat(2_048)}`],
+  ])("a preflight that asks for %s gets the headers of the API alone", async (_, asked) => {
+    const allowed = await preflight(asked);
+    expect(allowed).toContain("Authorization");
+    expect(allowed?.filter((name) => name.startsWith("traceparent"))).toEqual([]);
   });
 
   test.each(["https://evil.example", "null", `${APP}:443`, `${APP}/`, "*"])(

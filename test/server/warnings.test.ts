@@ -63,9 +63,12 @@ test.each([
   ["a sibling", { "sec-fetch-site": "same-site" }, ["ALLOW_SAME_SITE=true"]],
   ["an opaque origin", { origin: "null" }, []],
   [
-    "the own origin behind a proxy that replaces Host (Vite's shorthand)",
-    { origin: "http://localhost:5173", "sec-fetch-site": "same-origin", host: "localhost:8080" },
-    ["a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS"],
+    "the own host from a browser without Fetch Metadata, behind a proxy that replaces the port",
+    { origin: "http://localhost:5173", host: "localhost:8080" },
+    [
+      "a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS",
+      "ALLOWED_ORIGINS with this origin",
+    ],
   ],
 ])("a refusal of %s names the settings that would let it in", async (_, headers, allowedBy) => {
   const service = await startService({ ALLOW_SAME_SITE: "false" });

@@ -3,7 +3,6 @@ import type { AdminAccess } from "../../session/admin-access.ts";
 import { ServiceError } from "../../session/errors.ts";
 import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
-import { crossSiteFault } from "../interceptors/cross-site.ts";
 import { type RefusalDeps, refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import {
@@ -18,7 +17,6 @@ import { allows, isForClients, isForReceivers, isOpen, scopeOf } from "./scopes.
 export type AuthenticationDeps = RefusalDeps & { readonly access: AdminAccess };
 
 const NOT_ALLOWED = "not allowed";
-const NO_OTHER_ORIGIN = { allowedOrigins: [], allowSameSite: false, allowCrossSite: false };
 const FORM = /^application\/x-www-form-urlencoded\b/i;
 
 /**
@@ -35,11 +33,7 @@ export function adminAuthentication(deps: AuthenticationDeps): (context: Handler
     const certificate = request.source.certificate();
     if (isForClients(method)) {
       const client = basicCredential(authorization);
-      if (client !== undefined) {
-        // A browser sends Basic by itself, also for pages of other sites.
-        if (crossSiteFault(requestHeader, request.source, NO_OTHER_ORIGIN)) throw SHARED_ERRORS.crossSite;
-        return admit(deps, context, identifyClient(deps.access, client), invalidClient);
-      }
+      if (client !== undefined) return admit(deps, context, identifyClient(deps.access, client), invalidClient);
       const isForm = FORM.test(requestHeader.get("content-type") ?? "");
       if (isForm && authorization === null && certificate === undefined) return undefined;
     }

@@ -1,3 +1,5 @@
+import { crossSiteFault, OWN_PAGES_ALONE } from "../../platform/net/cross-site.ts";
+
 /**
  * Checks whether a request comes from the console's own page, in addition to SameSite=Strict. Only scripts of the same origin can set
  * the header `x-session-console`, since the admin API allows no other origin (CORS). Browsers also report where a request comes from.
@@ -7,8 +9,7 @@ export function isFromConsole(
   ownOrigin: string | null,
 ): boolean {
   if (headers["x-session-console"] !== "1") return false;
-  const site = headers["sec-fetch-site"];
-  if (site !== undefined && site !== "same-origin") return false;
-  const { origin } = headers;
-  return origin === undefined || origin === ownOrigin;
+  const text = (name: string) => headers[name]?.toString() ?? null;
+  const sender = { site: text("sec-fetch-site"), origin: text("origin") };
+  return crossSiteFault(sender, (origin) => origin === ownOrigin, OWN_PAGES_ALONE) === undefined;
 }

@@ -1,16 +1,26 @@
 import { expect, test } from "vitest";
-import { crossSiteFault } from "../../../src/api/interceptors/cross-site.ts";
+import { crossSiteFault } from "../../../src/platform/net/cross-site.ts";
 
-const rules = { allowedOrigins: ["https://app.example"], allowSameSite: true, allowCrossSite: false };
+const isAllowed = (origin: string) => origin === "https://app.example";
+const rules = { isAllowed, allowSameSite: true, allowCrossSite: false };
 const OWN = "https://auth.example";
 
 test.each<[string, Record<string, string>, Partial<typeof rules>, string | undefined]>([
   ["no browser", {}, {}, undefined],
   ["same origin", { "sec-fetch-site": "same-origin", origin: OWN }, {}, undefined],
+  ["same origin, hidden by the referrer policy", { "sec-fetch-site": "same-origin", origin: "null" }, {}, undefined],
+  ["same origin, behind a proxy", { "sec-fetch-site": "same-origin", origin: "https://public.example" }, {}, undefined],
   ["typed into the address bar", { "sec-fetch-site": "none" }, {}, undefined],
   ["a sibling, own origin list", { "sec-fetch-site": "same-site", origin: "https://app.example" }, {}, undefined],
   ["a sibling that is not listed", { "sec-fetch-site": "same-site", origin: "https://b.example" }, {}, "origin"],
   ["a sibling, siblings refused", { "sec-fetch-site": "same-site" }, { allowSameSite: false }, "sec-fetch-site"],
+  [
+    "a sibling that is listed, siblings refused",
+    { "sec-fetch-site": "same-site", origin: "https://app.example" },
+    { allowSameSite: false },
+    undefined,
+  ],
+  ["a sibling that hides its origin", { "sec-fetch-site": "same-site", origin: "null" }, {}, "origin"],
   ["another site", { "sec-fetch-site": "cross-site" }, {}, "sec-fetch-site"],
   [
     "another site that is listed, Lax cookies",
@@ -26,6 +36,8 @@ test.each<[string, Record<string, string>, Partial<typeof rules>, string | undef
   ],
   ["another site without origin", { "sec-fetch-site": "cross-site" }, { allowCrossSite: true }, "sec-fetch-site"],
   ["a word that no browser sends", { "sec-fetch-site": "Same-Origin" }, {}, "sec-fetch-site"],
+  ["two values", { "sec-fetch-site": "same-origin, same-origin" }, {}, "sec-fetch-site"],
+  ["an empty value", { "sec-fetch-site": "" }, {}, "sec-fetch-site"],
   ["an old browser, own origin", { origin: OWN }, {}, undefined],
   ["an old browser, foreign origin", { origin: "https://evil.example" }, {}, "origin"],
   ["an opaque origin", { origin: "null" }, {}, "origin"],
@@ -33,5 +45,6 @@ test.each<[string, Record<string, string>, Partial<typeof rules>, string | undef
   ["own host, other port", { origin: "https://auth.example:444" }, {}, "origin"],
   ["a prefix of a listed origin", { origin: "https://app.example.evil" }, {}, "origin"],
 ])("%s", (_case, headers, change, fault) => {
-  expect(crossSiteFault(new Headers(headers), { origin: () => OWN }, { ...rules, ...change })).toBe(fault);
+  const sender = { site: headers["sec-fetch-site"] ?? null, origin: headers.origin ?? null };
+  expect(crossSiteFault(sender, (origin) => origin === OWN, { ...rules, ...change })).toBe(fault);
 });
