@@ -2,16 +2,18 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { ClientSessions } from "../platform/http2/client-sessions.ts";
 import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE_BYTES } from "./admin-api.ts";
 
+import type { Closing } from "./closing.ts";
+
 export type { AdminClientOptions } from "./admin-api.ts";
 
 /** Pings detect a dead connection, which would stay unnoticed while the stream is idle. */
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
 
-/** Returns a client of the admin API until `signal` is aborted; undefined without `adminUrl` and `transport`. @throws TypeError */
-export function createAdminClient(options: AdminClientOptions, signal: AbortSignal): AdminClient | undefined {
+/** Returns a client of the admin API until `closing`; undefined without `adminUrl` and `transport`. @throws TypeError */
+export function createAdminClient(options: AdminClientOptions, closing: Closing): AdminClient | undefined {
   return createClientBy(options, (baseUrl, interceptors) => {
     const sessionManager = new ClientSessions(baseUrl, PING, options.nodeOptions);
-    signal.addEventListener("abort", () => sessionManager.close());
+    closing.onClose(() => sessionManager.close());
     const readMaxBytes = MAX_RESPONSE_BYTES;
     return createConnectTransport({ baseUrl, httpVersion: "2", sessionManager, interceptors, readMaxBytes });
   });

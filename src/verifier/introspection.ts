@@ -1,5 +1,5 @@
-import { patientTimeout } from "../platform/clock/after-reading.ts";
 import type { AdminClient } from "./admin-api.ts";
+import { limitCall } from "./closing.ts";
 import { REFUSED, type Verdict } from "./verdict.ts";
 
 const TIMEOUT_MS = 1000;
@@ -10,7 +10,7 @@ type IntrospectionDeps = {
   readonly client: Pick<AdminClient, "introspectToken">;
   /** A request may share a call that began at most this long ago, in ms. A negative value means that calls are never shared. */
   readonly shareMs: number;
-  readonly signal: AbortSignal;
+  readonly signal: AbortSignal | undefined;
 };
 
 /** Returns the service's verdict on a token: `accepted`, `revoked`, or `unavailable` after a second. @param nowMs by the monotonic clock */
@@ -21,15 +21,14 @@ export function createIntrospection({ client, shareMs, signal }: IntrospectionDe
   const calls = new Map<string, UnderWay>();
 
   const call = async (token: string, accepted: Promise<Verdict>): Promise<Verdict> => {
-    const timeout = new AbortController();
-    const cancelTimeout = patientTimeout(() => timeout.abort(), TIMEOUT_MS);
+    const limited = limitCall(signal, TIMEOUT_MS, "the introspection did not come");
     try {
-      const options = { signal: AbortSignal.any([signal, timeout.signal]), timeoutMs: 0 };
+      const options = { signal: limited.signal, timeoutMs: 0 };
       return (await client.introspectToken({ token }, options)).active ? await accepted : REFUSED.revoked;
     } catch {
       return REFUSED.unavailable;
     } finally {
-      cancelTimeout();
+      limited.end();
     }
   };
 

@@ -1,5 +1,5 @@
-import { patientTimeout } from "../platform/clock/after-reading.ts";
 import { pause } from "../platform/clock/pause.ts";
+import { limitCall } from "./closing.ts";
 import type { ImportKey, PublishedKey } from "./jwk.ts";
 import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
 import { type OneAtATime, shareWork, takeTurns } from "./one-at-a-time.ts";
@@ -18,7 +18,8 @@ export type KeySetDeps = {
   readonly fetch: typeof fetch;
   readonly monotonic: () => number;
   readonly report: Report;
-  readonly signal: AbortSignal;
+  /** Is aborted when the verifier is closed. A verifier that polls has none. */
+  readonly signal: AbortSignal | undefined;
   /** Whether the set is read only when a token needs it, instead of on a schedule. */
   readonly isOnDemand?: boolean;
 };
@@ -97,7 +98,7 @@ export class KeySet<Key extends PublishedKey> {
 
   async #follow(): Promise<void> {
     const { signal } = this.#deps;
-    while (!signal.aborted) {
+    while (!signal?.aborted) {
       await this.read();
       await pause(this.#useForMs, signal);
     }
@@ -106,10 +107,9 @@ export class KeySet<Key extends PublishedKey> {
   async #read(): Promise<void> {
     const { url, fetch, monotonic, report, signal } = this.#deps;
     this.#triedAtMs = monotonic();
-    const timeout = new AbortController();
-    const cancelTimeout = patientTimeout(() => timeout.abort(new Error("the key set did not come")), TIMEOUT_MS);
+    const call = limitCall(signal, TIMEOUT_MS, "the key set did not come");
     try {
-      const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout.signal]) });
+      const response = await fetch(url, { redirect: "manual", signal: call.signal });
       this.#replace(await readKeys(response, this.#importKey));
       this.#readAtMs = this.#triedAtMs;
       if (!this.#readable) report({ event: "keys_read", kids: [...this.#keys.keys()] });
@@ -117,11 +117,11 @@ export class KeySet<Key extends PublishedKey> {
       this.#setReady.resolve();
       this.#useForMs = readMaxAgeMs(response);
     } catch (error) {
-      if (!signal.aborted && this.#readable !== false) report({ event: "keys_unreadable", error });
+      if (this.#readable !== false) report({ event: "keys_unreadable", error });
       this.#readable = false;
       this.#useForMs = COOLDOWN_MS;
     } finally {
-      cancelTimeout();
+      call.end();
     }
   }
 

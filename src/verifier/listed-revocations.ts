@@ -1,4 +1,4 @@
-import { patientTimeout } from "../platform/clock/after-reading.ts";
+import { limitCall } from "./closing.ts";
 import type { PublishedKey } from "./jwk.ts";
 import { readText } from "./jwks.ts";
 import type { KeySet } from "./key-set.ts";
@@ -28,7 +28,7 @@ type Deps = {
   readonly clock: () => number;
   readonly monotonic: () => number;
   readonly report: Report;
-  readonly signal: AbortSignal;
+  readonly signal: AbortSignal | undefined;
 };
 
 /** What is known about a list: its last version, if it could be read, and the times of requests for it. */
@@ -132,11 +132,10 @@ export class ListedRevocations {
   async #read(uri: string, kept: Kept): Promise<void> {
     const { monotonic, report, signal } = this.#deps;
     const startedAtMs = monotonic();
-    const timeout = new AbortController();
-    const cancelTimeout = patientTimeout(() => timeout.abort(new Error("the status list did not come")), TIMEOUT_MS);
+    const call = limitCall(signal, TIMEOUT_MS, "the status list did not come");
     kept.triedAtMs = startedAtMs;
     try {
-      await this.#fetch(uri, kept, AbortSignal.any([signal, timeout.signal]));
+      await this.#fetch(uri, kept, call.signal);
       kept.confirmedAtMs = startedAtMs;
       kept.hasFailed = false;
       this.#last = kept.list;
@@ -144,11 +143,11 @@ export class ListedRevocations {
       this.#readable = true;
     } catch (error) {
       kept.hasFailed = true;
-      if (!signal.aborted && this.#readable !== false) report({ event: "status_lists_unreadable", error });
+      if (this.#readable !== false) report({ event: "status_lists_unreadable", error });
       this.#readable = false;
     } finally {
       kept.triedAtMs = monotonic();
-      cancelTimeout();
+      call.end();
     }
   }
 

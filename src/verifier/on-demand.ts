@@ -1,4 +1,5 @@
 import { pause } from "../platform/clock/pause.ts";
+import type { Closing } from "./closing.ts";
 import type { PolledRevocations } from "./polled-revocations.ts";
 import { VerifierClosedError } from "./ready.ts";
 
@@ -9,7 +10,7 @@ type OnDemandDeps = {
   readonly polls: PolledRevocations | undefined;
   readonly clock: () => number;
   readonly monotonic: () => number;
-  readonly signal: AbortSignal;
+  readonly closing: Closing;
 };
 
 /** Reads keys and revocations only when a token is verified: for isolates in which nothing survives the request that began it. */
@@ -20,7 +21,7 @@ export type OnDemand = {
   readonly ready: () => Promise<void>;
 };
 
-export function createOnDemand({ keys, polls, clock, monotonic, signal }: OnDemandDeps): OnDemand {
+export function createOnDemand({ keys, polls, clock, monotonic, closing }: OnDemandDeps): OnDemand {
   const refresh = () => {
     const nowMs = monotonic();
     const due = [...(keys.isDue(nowMs) ? [keys.read()] : []), ...(polls?.isDue(nowMs, clock()) ? [polls.poll()] : [])];
@@ -35,8 +36,8 @@ export function createOnDemand({ keys, polls, clock, monotonic, signal }: OnDema
         await refresh();
         if (polls?.fault !== undefined) throw polls.fault;
         if (isKnown()) return;
-        if (signal.aborted) throw new VerifierClosedError();
-        await pause(RETRY_MS, signal);
+        if (closing.isClosed) throw new VerifierClosedError();
+        await pause(RETRY_MS);
       }
     },
   };

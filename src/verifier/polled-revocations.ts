@@ -1,4 +1,4 @@
-import { patientTimeout } from "../platform/clock/after-reading.ts";
+import { limitCall } from "./closing.ts";
 import { takeTurns } from "./one-at-a-time.ts";
 import { type FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 
@@ -6,7 +6,7 @@ const TIMEOUT_MS = 5000;
 /** How long to wait after a failed poll before the next one, in ms. If `pollIntervalMs` is shorter, that is the wait. */
 const COOLDOWN_MS = 1000;
 
-type PolledRevocationsDeps = FeedDeps & {
+type PolledRevocationsDeps = Omit<FeedDeps, "signal"> & {
   /** The age of the known revocations, in ms, at which the feed is read again. */
   readonly pollIntervalMs: number;
 };
@@ -56,13 +56,12 @@ export class PolledRevocations extends RevokedSessions {
   }
 
   async #poll(): Promise<void> {
-    const { client, clock, monotonic, report, signal } = this.#deps;
+    const { client, clock, monotonic, report } = this.#deps;
     const [startedAtMs, startedAtWallMs] = [monotonic(), clock()];
-    const ended = new AbortController();
-    const cancelTimeout = patientTimeout(() => ended.abort(new Error("the feed does not catch up")), TIMEOUT_MS);
+    const call = limitCall(undefined, TIMEOUT_MS, "the feed does not catch up");
     this.#triedAtMs = startedAtMs;
     try {
-      await this.#readUntilCaughtUp(client, AbortSignal.any([signal, ended.signal]));
+      await this.#readUntilCaughtUp(client, call.signal);
       this.#knownAtMs = startedAtMs;
       this.#knownAtWallMs = startedAtWallMs;
       this.#fault = undefined;
@@ -70,11 +69,10 @@ export class PolledRevocations extends RevokedSessions {
       this.#following = true;
     } catch (error) {
       this.#fault = this.noteFailure(error);
-      if (this.#following !== false && !signal.aborted) report({ event: "feed_lost", error });
+      if (this.#following !== false) report({ event: "feed_lost", error });
       this.#following = false;
     } finally {
-      cancelTimeout();
-      ended.abort();
+      call.end();
     }
   }
 

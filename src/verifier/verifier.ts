@@ -1,5 +1,6 @@
 import { afterReading } from "../platform/clock/after-reading.ts";
 import type { AdminClient } from "./admin-api.ts";
+import { Closing, requireTimers } from "./closing.ts";
 import { type ProvingRequest, type VerifyProof, verifyBound } from "./dpop/bound.ts";
 import { PROOF_LIFE_MS, type ProofRefused } from "./dpop/proof.ts";
 import { createReplays } from "./dpop/replays.ts";
@@ -37,7 +38,10 @@ export interface Verifier {
    * valid), and with a VerifierClosedError when the verifier is closed before. A process that awaits it runs until it is settled.
    */
   readonly ready: Promise<void>;
-  /** Closes all connections. Later verdicts use the data that was read before for as long as it is fresh. */
+  /**
+   * Closes all connections; a poll or a read that is under way for `pollIntervalMs` ends by its own limit of 5 s. Later verdicts use the
+   * data that was read before for as long as it is fresh.
+   */
   close(): void;
 }
 
@@ -50,7 +54,7 @@ export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
    */
   readonly checkToken: (token: string, keys: Keys, expected: Expectations) => CheckResult | Promise<CheckResult>;
   readonly verifyProof: VerifyProof;
-  readonly createAdminClient: (options: VerifierOptions, signal: AbortSignal) => AdminClient | undefined;
+  readonly createAdminClient: (options: VerifierOptions, closing: Closing) => AdminClient | undefined;
 };
 
 type CheckResult = Checked | Refused;
@@ -70,18 +74,19 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const settings = resolveOptions(options);
   const { clock, monotonic, pollIntervalMs } = settings;
   const isOnDemand = pollIntervalMs !== undefined;
-  const closing = new AbortController();
-  const { signal } = closing;
-  const report = toSafeReport(options.report);
-  const client = runtime.createAdminClient(options, signal);
+  if (!isOnDemand) requireTimers();
+  const closing = new Closing();
+  const signal = isOnDemand ? undefined : closing.toSignal();
+  const report = toSafeReport((event) => (closing.isClosed ? undefined : options.report?.(event)));
+  const client = runtime.createAdminClient(options, closing);
   const keys = runtime.createKeys({ ...settings, url: settings.jwksUrl, isOnDemand, report, signal });
   const revokeKeys = (kids: readonly string[]) => keys.revoke(kids);
   const lists =
     settings.revocations === "status-list" ? new ListedRevocations({ ...settings, keys, report, signal }) : undefined;
-  const feed = client && lists === undefined && { client, clock, monotonic, revokeKeys, report, signal };
-  const stream = feed && !isOnDemand ? new Revocations(feed) : undefined;
+  const feed = client && lists === undefined && { client, clock, monotonic, revokeKeys, report };
+  const stream = feed && signal ? new Revocations({ ...feed, signal }) : undefined;
   const polls = feed && isOnDemand ? new PolledRevocations({ ...feed, pollIntervalMs }) : undefined;
-  const onDemand = isOnDemand ? createOnDemand({ keys, polls, clock, monotonic, signal }) : undefined;
+  const onDemand = isOnDemand ? createOnDemand({ keys, polls, clock, monotonic, closing }) : undefined;
   const shareMs = isOnDemand ? Number.NEGATIVE_INFINITY : settings.maxStalenessMs;
   const shared = {
     settings,
@@ -100,7 +105,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const { verifyProof } = runtime;
   const replays = createReplays({ windowMs: PROOF_LIFE_MS, monotonic });
   const bound = { verify: (token: string) => boundCore.verify(token), verifyProof, replays, clock };
-  const followed = onDemand === undefined ? unlessClosed(Promise.all([keys.ready, stream?.ready]), signal) : undefined;
+  const followed = signal && unlessClosed(Promise.all([keys.ready, stream?.ready]), signal);
   followed?.catch(() => {}); // This prevents an unhandled rejection. A caller that awaits `ready` gets the error nevertheless.
   return {
     verify: (token) => core.verify(token),
@@ -111,7 +116,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
       holdProcess(ready);
       return ready;
     },
-    close: () => closing.abort(),
+    close: () => closing.close(),
   };
 }
 

@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { createAdminClient } from "../../src/verifier/admin-client.ts";
+import { Closing } from "../../src/verifier/closing.ts";
 
 const MAX_BYTES = 4_194_304;
 
@@ -26,13 +27,13 @@ async function start(flag: number, bytes: Buffer) {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const closing = new AbortController();
+  const closing = new Closing();
   onTestFinished(() => {
-    closing.abort();
+    closing.close();
     server.close();
   });
   const adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return createAdminClient({ adminUrl, adminToken: "t" }, closing.signal);
+  return createAdminClient({ adminUrl, adminToken: "t" }, closing);
 }
 
 test.each([

@@ -1,0 +1,60 @@
+import { patientTimeout } from "../platform/clock/after-reading.ts";
+
+/** The end of a verifier, which everything that it does follows. */
+export class Closing {
+  #isClosed = false;
+  readonly #ends: (() => void)[] = [];
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Calls `end` at the end. */
+  onClose(end: () => void): void {
+    this.#ends.push(end);
+  }
+
+  /**
+   * Returns a signal that is aborted at the end. A verifier that polls has none: Workers refuse to create one in their global scope, and
+   * one of a request cannot be used in the next one.
+   */
+  toSignal(): AbortSignal {
+    const controller = new AbortController();
+    this.onClose(() => controller.abort());
+    return controller.signal;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const end of this.#ends.splice(0)) end();
+  }
+}
+
+/**
+ * Returns a signal for one call, which is aborted after `ms` with the reason `why`, or when `closing` is. `end` is called after the call,
+ * and releases what it still holds.
+ */
+export function limitCall(
+  closing: AbortSignal | undefined,
+  ms: number,
+  why: string,
+): { signal: AbortSignal; end(): void } {
+  const controller = new AbortController();
+  const cancelTimeout = patientTimeout(() => controller.abort(new Error(why)), ms);
+  return {
+    signal: closing === undefined ? controller.signal : AbortSignal.any([closing, controller.signal]),
+    end() {
+      cancelTimeout();
+      controller.abort();
+    },
+  };
+}
+
+/** Checks that something may wait here, as a verifier does that follows keys and revocations. @throws TypeError */
+export function requireTimers(): void {
+  try {
+    clearTimeout(setTimeout(() => {}, 0));
+  } catch (cause) {
+    throw new TypeError("createVerifier: pollIntervalMs is required where nothing runs between requests", { cause });
+  }
+}
