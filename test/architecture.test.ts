@@ -30,7 +30,7 @@ const WALLS: Record<string, readonly string[]> = {
     "gen",
     "connect-http-routes",
     "config/cookie.ts",
-    "config/warnings.ts",
+    "config/spelling.ts",
     "verifier/bearer-token.ts",
     "verifier/dpop",
     // This module writes OpenAPI documents, such as that of the admin API.

@@ -28,8 +28,9 @@ export function addConfigCommand(program: Command, context: Context): void {
 type Options = { readonly strict?: boolean; readonly set?: boolean; readonly json?: boolean };
 
 async function checkConfig({ env, print, setExitCode }: Context, options: Options): Promise<void> {
-  const { examineConfig } = await import("../config/warnings.ts");
-  const { faults, warnings, setCount } = examineConfig(env);
+  const { examineConfig, lineOf } = await import("../config/findings.ts");
+  const { faults, findings, setCount } = examineConfig(env);
+  const warnings = findings.map(lineOf);
   const isFault = faults.length > 0 || (options.strict === true && warnings.length > 0);
   if (isFault) setExitCode(EXIT.failed);
   const lines = [
@@ -42,7 +43,7 @@ async function checkConfig({ env, print, setExitCode }: Context, options: Option
 
 async function showConfig({ env, print, note, setExitCode }: Context, options: Options): Promise<void> {
   const { configVariables } = await import("../config/config.ts");
-  const { examineConfig } = await import("../config/warnings.ts");
+  const { examineConfig } = await import("../config/findings.ts");
   const variables = [...configVariables(env)].filter(([name]) => !options.set || env[name]);
   const { faults } = examineConfig(env);
   if (options.json) {

@@ -1,6 +1,6 @@
 import { type Config, ConfigError, readConfig } from "../config/config.ts";
+import { configFindings, lineOf } from "../config/findings.ts";
 import type { Environment } from "../config/reader.ts";
-import { configWarnings } from "../config/warnings.ts";
 import { openListener } from "../listener/listener.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
 import { createSignInRecords, type RecordsCall } from "../pages/console/sign-ins.ts";
@@ -23,9 +23,9 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     const output = createLogger(config.logLevel);
     const { log } = output;
     const worker = joinSupervisor(env);
-    // A worker logs no warnings, because the supervisor has logged them.
-    const warnings = worker === undefined ? configWarnings(env, config) : [];
-    for (const warning of warnings) log.warn({ event: "config_warning" }, warning);
+    // A worker logs no findings, because the supervisor has logged them.
+    const findings = worker === undefined ? configFindings(env, config) : [];
+    for (const finding of findings) log.warn({ event: "config_warning" }, lineOf(finding));
     process.on("uncaughtException", (err) => {
       log.fatal({ event: "uncaught_exception", err }, "uncaught_exception");
       void output.flush().finally(() => process.exit(1));
@@ -83,7 +83,7 @@ async function fail(error: unknown, env: Environment, output?: Log): Promise<nev
 /** Returns the faults for the operator: known ones by their text, all others with their stack. */
 function faultsOf(error: unknown, env: Environment): readonly string[] {
   // A misspelt name may be the cause of a fault, so the warnings are added.
-  if (error instanceof ConfigError) return [...error.faults, ...configWarnings(env)];
+  if (error instanceof ConfigError) return [...error.faults, ...configFindings(env).map(lineOf)];
   if (error instanceof StartError) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }

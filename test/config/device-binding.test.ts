@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ConfigError, readConfig } from "../../src/config/config.ts";
-import { configWarnings } from "../../src/config/warnings.ts";
+import { configFindings, lineOf } from "../../src/config/findings.ts";
 
 function faultsOf(env: Record<string, string>): readonly string[] {
   try {
@@ -37,9 +37,11 @@ test.each([
   ["101s", 0],
 ])("a device cookie that lives %s is warned of %i times", (DEVICE_SESSION_TTL, count) => {
   const env = { DEVICE_BINDING: "on", TRUST_PROXY: "1", DEVICE_SESSION_TTL };
-  expect(configWarnings(env, readConfig(env)).filter((line) => line.includes("DEVICE_SESSION_TTL"))).toHaveLength(
-    count,
-  );
+  expect(
+    configFindings(env, readConfig(env))
+      .map(lineOf)
+      .filter((line) => line.includes("DEVICE_SESSION_TTL")),
+  ).toHaveLength(count);
 });
 
 test.each([
@@ -56,7 +58,9 @@ test.each([
   const env = { TRUST_PROXY: "1", ...(path !== undefined && { COOKIE_PATH: path }) };
   const warned = (DEVICE_BINDING: string) => {
     const all = { ...env, DEVICE_BINDING };
-    return configWarnings(all, readConfig(all)).filter((line) => line.startsWith("COOKIE_PATH"));
+    return configFindings(all, readConfig(all))
+      .map(lineOf)
+      .filter((line) => line.startsWith("COOKIE_PATH"));
   };
   expect(warned("on")).toHaveLength(count);
   expect(warned("off")).toEqual([]);

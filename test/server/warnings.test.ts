@@ -10,10 +10,15 @@ const eventsOf = (text: string) =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 test("the start warns of what is allowed and will not work", async () => {
-  const service = await startService({ ALLOWED_ORIGINS: "http://localhost:3000", SHUTDOWN_TIMOUT: "5s" });
+  const service = await startService({
+    ALLOWED_ORIGINS: "http://localhost:3000",
+    SIGNALS_URL: "https://signals.example.com",
+    SHUTDOWN_TIMOUT: "5s",
+  });
   const warnings = eventsOf(service.stderr()).filter(({ event }) => event === "config_warning");
   expect(warnings.map(({ msg }) => msg)).toEqual([
-    "SHUTDOWN_TIMOUT is not a variable of this service: is SHUTDOWN_TIMEOUT meant?",
+    expect.stringMatching(/^SHUTDOWN_TIMOUT is not a variable of this service: is SHUTDOWN_TIMEOUT meant\? /),
+    expect.stringContaining("SIGNALS_URL has no effect without SIGNALS=on"),
     expect.stringContaining("browsers take localhost and 127.0.0.1 for two sites"),
   ]);
   await service.stop();
@@ -25,7 +30,7 @@ test("a start that is refused names what looks misspelt beside the faults", asyn
     1,
     [
       "MAX_BODY_BYTES is not a whole number",
-      "ACCESS_TOKEN_TLL is not a variable of this service: is ACCESS_TOKEN_TTL meant?",
+      expect.stringMatching(/^ACCESS_TOKEN_TLL is not a variable of this service: is ACCESS_TOKEN_TTL meant\? /),
     ],
   ]);
 });

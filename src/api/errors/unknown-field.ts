@@ -2,7 +2,7 @@
 import { createRegistry } from "@bufbuild/protobuf";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { distance } from "../../config/warnings.ts";
+import { distance } from "../../config/spelling.ts";
 
 /** The text of protobuf-es, which has no class or code for this error. A text that does not match is sent as it is. */
 const UNKNOWN = /cannot decode message (\S+) from JSON: key "([^"]*)" is unknown$/;

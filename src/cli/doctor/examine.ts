@@ -1,8 +1,7 @@
 /** Runs all checks of an installation, one after the other, and yields each finding at once. */
 import type { Config } from "../../config/config.ts";
+import { examineConfig } from "../../config/findings.ts";
 import type { Environment } from "../../config/reader.ts";
-import { examineConfig } from "../../config/warnings.ts";
-import { checkBrowsers } from "./browsers.ts";
 import { checkCertificate } from "./certificate.ts";
 import { checkAdminTokens, checkDataDir, checkEmbedded } from "./files.ts";
 import { type Check, type Finding, type Report, reportOf } from "./finding.ts";
@@ -19,7 +18,6 @@ const CHECKS: readonly (readonly [Check, CheckInstallation])[] = [
   ["keys", checkEventKeys],
   ["admin tokens", checkAdminTokens],
   ["certificate", checkCertificate],
-  ["browsers", checkBrowsers],
   ["embedded store", checkEmbedded],
   ["redis", checkRedis],
   ["service", checkService],
@@ -32,13 +30,16 @@ type ExamineDeps = {
 };
 
 export async function* examine({ env, clock }: ExamineDeps): AsyncGenerator<Finding> {
-  const { config, faults, warnings, setCount } = examineConfig(env);
-  const { ok, warning, fault, findings } = reportOf("configuration");
+  const { config, faults, findings: configFindings, setCount } = examineConfig(env);
+  const { ok, fault, findings } = reportOf("configuration");
   if (config !== undefined) ok(`no fault; variables set: ${setCount}`);
   for (const line of faults) fault(line, "correct the variable (docs/configuration.md)");
-  for (const line of warnings) warning(line, "correct it, or remove it from the environment");
+  for (const { about, ...finding } of configFindings) findings.push({ check: about, ...finding });
   yield* findings;
   if (config === undefined) return;
+  if (!configFindings.some(({ about }) => about === "browsers")) {
+    yield { check: "browsers", level: "ok", found: "browsers keep the cookie, and send it from the allowed origins" };
+  }
   for (const [name, check] of CHECKS) {
     const report = reportOf(name);
     await check(report, config, clock);

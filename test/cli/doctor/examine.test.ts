@@ -62,14 +62,14 @@ test("what is in order is reported as well, check by check", async () => {
     (await findings({ DATA_DIR })).map(({ level, check, found }) => `${level} ${check}: ${found}`);
   expect(await orderly()).toEqual([
     "ok configuration: no fault; variables set: 3",
+    "ok browsers: browsers keep the cookie, and send it from the allowed origins",
     `ok files: DATA_DIR: ${DATA_DIR} is not there yet; the first start makes it`,
     `ok keys: there is no key ring at ${DATA_DIR}/keys.json yet; the first start makes one`,
     "ok admin tokens: the one in DATA_DIR",
-    "ok browsers: browsers keep the cookie, and send it from the allowed origins",
     `ok embedded store: there is no ${DATA_DIR}/sessions.db yet; the first start makes it`,
   ]);
   await commandHere(["keys", "create"], { env: { DATA_DIR } });
-  expect((await orderly()).slice(1, 3)).toEqual([
+  expect((await orderly()).slice(2, 4)).toEqual([
     `ok files: DATA_DIR: ${DATA_DIR} is for its owner alone`,
     `ok keys: the keys of ${DATA_DIR}/keys.json are in use for less than 90 days`,
   ]);
@@ -248,7 +248,7 @@ describe("browsers", () => {
     [
       "an origin on another site",
       { ...HTTPS, ALLOWED_ORIGINS: "https://app.example.org" },
-      "warning configuration: ALLOWED_ORIGINS: https://app.example.org can never work",
+      "warning browsers: ALLOWED_ORIGINS: https://app.example.org can never work",
     ],
   ])("%s", async (_, env, problem) => {
     expect(await problems(env)).toEqual([expect.stringContaining(problem)]);

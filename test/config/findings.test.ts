@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { configVariables, readConfig } from "../../src/config/config.ts";
-import { configWarnings, distance } from "../../src/config/warnings.ts";
+import { configFindings } from "../../src/config/findings.ts";
+import { distance } from "../../src/config/spelling.ts";
 
-const warningsOf = (env: Record<string, string>) => configWarnings(env, readConfig(env));
+const SELF = import.meta.filename;
+
+const warningsOf = (env: Record<string, string>) => configFindings(env, readConfig(env)).map(({ found }) => found);
 
 describe("a misspelt variable", () => {
   test.each([
@@ -57,8 +60,32 @@ test("a prefix of the cookie's name that protects it from no sibling domain is r
   expect(warningsOf({ COOKIE_NAME: "__Host-rt" })).toEqual([]);
 });
 
+test.each<[string, Record<string, string>]>([
+  ["ISSUER is https", { ISSUER: "https://auth.example.com" }],
+  ["ISSUER is http://auth.example.com", { ISSUER: "http://auth.example.com" }],
+  ["COOKIE_DOMAIN is", { ISSUER: "https://a.example.com", TRUST_PROXY: "1", COOKIE_DOMAIN: "example.org" }],
+  ["ACCESS_COOKIE without COOKIE_PATH=/", { ACCESS_COOKIE: "at" }],
+  ["SIGNALS_URL has no effect", { SIGNALS_URL: "https://signals.example.com" }],
+  ["DEVICE_SESSION_TTL has no effect", { DEVICE_SESSION_TTL: "10m" }],
+  ["STATUS_LIST_TTL has no effect", { STATUS_LIST_TTL: "20s" }],
+  ["REDIS_COMMAND_TIMEOUT has no effect", { REDIS_COMMAND_TIMEOUT: "1s" }],
+  ["DPOP_NONCES has no effect", { OAUTH_ENDPOINTS: "off", DPOP_NONCES: "on" }],
+  ["COOKIE_SAMESITE=None without", { COOKIE_SAMESITE: "None" }],
+])("%s … is found", (beginning, env) => {
+  expect(warningsOf(env)).toEqual([expect.stringContaining(beginning)]);
+});
+
+test.each<[string, Record<string, string>]>([
+  ["a certificate", { ISSUER: "https://auth.example.com", TLS_CERT_FILE: SELF, TLS_KEY_FILE: SELF }],
+  ["a host of this machine", { ISSUER: "http://app.localhost:8080" }],
+  ["an access cookie beside a __Host- cookie", { COOKIE_NAME: "__Host-rt", ACCESS_COOKIE: "at" }],
+  ["signals that are switched off", { SIGNALS_ALLOW_PRIVATE: "off" }],
+])("%s is no finding", (_, env) => {
+  expect(warningsOf(env)).toEqual([]);
+});
+
 describe("an allowed origin", () => {
-  const HTTPS = { ISSUER: "https://auth.example.com" };
+  const HTTPS = { ISSUER: "https://auth.example.com", TRUST_PROXY: "1" };
   test.each<[string, Record<string, string>]>([
     ["on another site", { ...HTTPS, ALLOWED_ORIGINS: "https://app.example.org" }],
     ["on the same host without TLS", { ...HTTPS, ALLOWED_ORIGINS: "http://app.example.com" }],

@@ -1,0 +1,73 @@
+/**
+ * Lists settings that are valid separately and fail together, or are probably not intended. The start logs the findings, and `doctor` and
+ * `config check` print them. A finding names the variable and never contains a secret.
+ */
+import { browserFindings } from "./browser-findings.ts";
+import { type Config, ConfigError, configVariables, readConfig } from "./config.ts";
+import { type ConfigFinding, findingsAbout } from "./finding.ts";
+import type { Environment } from "./reader.ts";
+import { misspeltVariables } from "./spelling.ts";
+
+/** Reads the configuration. Findings are returned also beside faults, because a misspelt name may be the cause of a fault. */
+export function examineConfig(env: Environment) {
+  const setCount = [...configVariables().keys()].filter((name) => env[name]).length;
+  try {
+    const config = readConfig(env);
+    return { config, faults: [], findings: configFindings(env, config), setCount };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { config: undefined, faults: error.faults, findings: configFindings(env), setCount };
+  }
+}
+
+/** @param config undefined if the configuration has faults: then only the names of variables are examined */
+export function configFindings(env: Environment, config?: Config): readonly ConfigFinding[] {
+  const misspelt = misspeltVariables(env).map((found) =>
+    warning(found, "correct it, or remove it from the environment"),
+  );
+  if (config === undefined) return misspelt;
+  return [...misspelt, ...shortDeviceLife(config), ...withoutEffect(env, config), ...browserFindings(config)];
+}
+
+/** Returns a finding as one line, for the log. */
+export const lineOf = ({ found, remedy }: ConfigFinding): string => `${found} (${remedy})`;
+
+const { warning } = findingsAbout("configuration");
+
+/** In ms. Measurements show that Chromium renews a device cookie before each request if its lifetime is shorter. */
+const MIN_DEVICE_COOKIE_MS = 100_000;
+
+function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): readonly ConfigFinding[] {
+  if (!deviceBinding || deviceSessionTtlMs > MIN_DEVICE_COOKIE_MS) return [];
+  const found = "DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh";
+  return [warning(found, "set it to more than 100s")];
+}
+
+/** A variable, the setting that it needs in order to have an effect, and whether the configuration has that setting. */
+type Need = readonly [variables: readonly string[], needed: string, isMet: (config: Config) => boolean];
+
+const NEEDS: readonly Need[] = [
+  [
+    [
+      ...["SIGNALS_URL", "SIGNALS_RETENTION", "SIGNALS_ALLOW_PRIVATE"],
+      ...["SIGNALS_VERIFICATION_INTERVAL", "SIGNALS_RSA_KEY_FILE"],
+    ],
+    "SIGNALS=on",
+    ({ signals }) => signals,
+  ],
+  [["DEVICE_SESSION_TTL"], "DEVICE_BINDING=on", ({ deviceBinding }) => deviceBinding],
+  [["STATUS_LIST_TTL"], "STATUS_LIST=on", ({ statusList }) => statusList],
+  [["REDIS_COMMAND_TIMEOUT"], "REDIS_URL", ({ redis }) => redis !== undefined],
+  [["DPOP_NONCES"], "OAUTH_ENDPOINTS=on", ({ oauthEndpoints }) => oauthEndpoints],
+];
+
+/** A variable that switches a feature off explicitly is set in many environments that share it with others. It is no finding. */
+const isOff = (text: string) => text.toLowerCase() === "off";
+
+function withoutEffect(env: Environment, config: Config): readonly ConfigFinding[] {
+  return NEEDS.filter(([, , isMet]) => !isMet(config)).flatMap(([variables, needed]) =>
+    variables
+      .filter((name) => env[name] && !isOff(env[name]))
+      .map((name) => warning(`${name} has no effect without ${needed}`, `set ${needed}, or remove ${name}`)),
+  );
+}
