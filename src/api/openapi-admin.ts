@@ -9,7 +9,9 @@ import {
 import { runNodeJs } from "@bufbuild/protoplugin";
 import { describeRoutes } from "connect-http-routes";
 import { describeServices } from "../protoc-gen-openapi/document.ts";
+import { ERROR_BODY, FAILURE_RESPONSES } from "./openapi-errors.ts";
 import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";
+import { SSF_OPERATIONS } from "./openapi-ssf.ts";
 
 const MANIFEST = new URL("../../package.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
@@ -58,8 +60,9 @@ const overlay = {
     },
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer", description: "An admin token." } },
-      schemas: { "google.rpc.Status": null, Error: error },
+      schemas: { "google.rpc.Status": null, Error: error, HttpError: ERROR_BODY },
       responses: {
+        ...FAILURE_RESPONSES,
         default: {
           description: "A failure.",
           content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
@@ -70,6 +73,7 @@ const overlay = {
   operations: {
     "*": { security: [{ bearer: [] }] },
     ...ADMIN_OPERATIONS,
+    ...SSF_OPERATIONS,
     ...Object.fromEntries(
       Object.entries(EXAMPLES).map(([rpc, example]) => [
         `${SERVICE}.${rpc}`,

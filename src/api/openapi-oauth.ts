@@ -9,6 +9,7 @@ import {
   type OAuthError,
   UNSUPPORTED_GRANT_TYPE,
 } from "./errors/oauth-errors.ts";
+import { headersOfFailure } from "./openapi-errors.ts";
 
 const COMMON = [
   ...(["E400_INVALID_REQUEST", "E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE", "E429_RATE_LIMITED"] as const),
@@ -24,11 +25,6 @@ const body = (errors: readonly string[]) => ({
     error_description: { type: "string", description: "For people; it may change." },
   },
 });
-
-export function headersOfFailure(status: number) {
-  const header = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[status];
-  return header && { headers: { [header]: { required: true, schema: { type: "string" } } } };
-}
 
 function failure(status: number, errors: readonly string[]) {
   return {

@@ -1,45 +1,11 @@
 /** The parts of gen/openapi.json that .proto files cannot express: build-time data for the OpenAPI plugin. */
 import { readFileSync } from "node:fs";
-import { ERRORS, type ErrorCode } from "../session/errors.ts";
-import { headersOfFailure, PUBLIC_OPERATIONS } from "./openapi-oauth.ts";
+import { ERROR_BODY, FAILURE_RESPONSES, failure, failures, ref } from "./openapi-errors.ts";
+import { PUBLIC_OPERATIONS } from "./openapi-oauth.ts";
 import { PUBLIC_PAGES } from "./openapi-pages.ts";
 
 const MANIFEST = new URL("../../package.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
-
-const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
-
-const envelope = (code: object) => ({
-  type: "object",
-  required: ["error"],
-  properties: {
-    error: {
-      type: "object",
-      required: ["code", "message"],
-      properties: {
-        code: { type: "string", ...code, description: "Stable, for programs." },
-        message: { type: "string", description: "For people; it may change." },
-      },
-    },
-  },
-});
-
-function failure(code: ErrorCode) {
-  const { http, message } = ERRORS[code];
-  return {
-    description: `\`${code}\`: ${message}.`,
-    ...headersOfFailure(http),
-    content: {
-      "application/json": {
-        schema: envelope({ const: code }),
-        example: { error: { code, message } },
-      },
-    },
-  };
-}
-
-const failures = (...codes: ErrorCode[]) =>
-  Object.fromEntries(codes.map((code) => [ERRORS[code].http, ref("responses", code)]));
 
 const setsCookie = (description: string) => ({
   200: { headers: { "Set-Cookie": { description, required: true, schema: { type: "string" } } } },
@@ -91,7 +57,7 @@ export default {
         bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token (RFC 9068)." },
       },
       responses: {
-        ...Object.fromEntries((Object.keys(ERRORS) as ErrorCode[]).map((code) => [code, failure(code)])),
+        ...FAILURE_RESPONSES,
         default: {
           description: "Any other failure.",
           content: { "application/json": { schema: ref("schemas", "Error") } },
@@ -99,7 +65,7 @@ export default {
       },
       schemas: {
         "google.rpc.Status": null,
-        Error: { description: "The body of every failure.", ...envelope({ enum: Object.keys(ERRORS) }) },
+        Error: ERROR_BODY,
       },
     },
   },

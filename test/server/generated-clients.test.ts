@@ -1,17 +1,12 @@
 /**
  * Clients that public generators make from both OpenAPI documents: they compile, log a user in, refresh, log out and call the admin API.
  */
-import { execFile } from "node:child_process";
-import { existsSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
-import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { GENERATORS, runProgram } from "../support/generated-client.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { somebody } from "../support/sessions.ts";
 
-const run = promisify(execFile);
-const TOOLS = "test/tools/node_modules";
 const DOCUMENTS = { public: "gen/openapi.json", admin: "gen/openapi-admin.json" } as const;
 type Api = keyof typeof DOCUMENTS;
 
@@ -20,24 +15,6 @@ beforeAll(async () => {
   service = await startService();
 });
 afterAll(() => service.stop());
-
-/** Each function runs a generator, which writes a client to `to`: as a module, or as a folder of modules. */
-const GENERATORS = {
-  "openapi-ts": (input: string, to: string) =>
-    run(process.execPath, [tool("@hey-api/openapi-ts/bin/run.js"), "-i", input, "-o", to, "--silent", "--no-log-file"]),
-  orval: (input: string, to: string, baseUrl: string) => {
-    const config = `${to}.config.mjs`;
-    const output = { target: `${to}.ts`, client: "fetch", baseUrl };
-    writeFileSync(config, `export default ${JSON.stringify({ api: { input, output } })}`);
-    return run(process.execPath, [tool("orval/dist/bin/orval.mjs"), "--config", config]);
-  },
-};
-
-function tool(path: string): string {
-  const file = join(TOOLS, path);
-  if (!existsSync(file)) throw new Error(`${file} is not installed: run sh test/setup.sh`);
-  return file;
-}
 
 /**
  * The code of a program that logs a user in, refreshes and logs out. It calls `create`, `refresh`, `list` and `logout`, which each
@@ -93,30 +70,13 @@ const PROGRAMS: Readonly<Record<keyof typeof GENERATORS, string>> = {
     ${STEPS}`,
 };
 
-const TSCONFIG = {
-  compilerOptions: {
-    ...{ strict: true, noEmit: true, target: "es2024", module: "esnext", moduleResolution: "bundler", types: [] },
-    lib: ["es2024", "dom", "dom.iterable"],
-  },
-};
-
 test.each(["openapi-ts", "orval"] as const)("a client by %s compiles, and works", async (generator) => {
   const directory = scratch();
   const urls: Readonly<Record<Api, string>> = { public: service.publicUrl, admin: service.adminUrl };
   for (const api of ["public", "admin"] as const) {
     await GENERATORS[generator](resolve(DOCUMENTS[api]), join(directory, api), urls[api]);
   }
-  const program = join(directory, "program.ts");
-  writeFileSync(program, PROGRAMS[generator]);
-  writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(TSCONFIG));
-  // The compiler prints its errors to standard output.
-  const found = await run("node_modules/.bin/tsc", ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({
-    stdout,
-  }));
-  expect(found.stdout).toBe("");
-  const bundle = join(directory, "program.mjs");
-  await (await rolldown({ input: program })).write({ file: bundle });
   const env = { PUBLIC_URL: service.publicUrl, ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
-  const { stdout } = await run(process.execPath, [bundle], { env: { ...env, subject: somebody() } });
-  expect(JSON.parse(stdout)).toEqual({ renewed: true, before: ["generated"], after: [] });
+  const printed = await runProgram(directory, PROGRAMS[generator], { ...env, subject: somebody() });
+  expect(printed).toEqual({ renewed: true, before: ["generated"], after: [] });
 });

@@ -1,0 +1,49 @@
+/** The parts of both OpenAPI documents that describe the failures of JSON routes (errors/envelope.ts). */
+import { ERRORS, type ErrorCode } from "../session/errors.ts";
+
+export const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
+
+const envelope = (code: object) => ({
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["code", "message"],
+      properties: {
+        code: { type: "string", ...code, description: "Stable, for programs." },
+        message: { type: "string", description: "For people; it may change." },
+      },
+    },
+  },
+});
+
+/** The body of every failure of a JSON route. */
+export const ERROR_BODY = { description: "The body of every failure.", ...envelope({ enum: Object.keys(ERRORS) }) };
+
+export function headersOfFailure(status: number) {
+  const header = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[status];
+  return header && { headers: { [header]: { required: true, schema: { type: "string" } } } };
+}
+
+export function failure(code: ErrorCode) {
+  const { http, message } = ERRORS[code];
+  return {
+    description: `\`${code}\`: ${message}.`,
+    ...headersOfFailure(http),
+    content: {
+      "application/json": {
+        schema: envelope({ const: code }),
+        example: { error: { code, message } },
+      },
+    },
+  };
+}
+
+/** The responses that both documents refer to by the codes of errors. */
+export const FAILURE_RESPONSES = Object.fromEntries(
+  (Object.keys(ERRORS) as ErrorCode[]).map((code) => [code, failure(code)]),
+);
+
+export const failures = (...codes: ErrorCode[]) =>
+  Object.fromEntries(codes.map((code) => [ERRORS[code].http, ref("responses", code)]));

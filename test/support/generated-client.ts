@@ -1,0 +1,52 @@
+/** Clients that public generators make from an OpenAPI document, and programs that use them. */
+import { execFile } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { rolldown } from "rolldown";
+import { expect } from "vitest";
+
+const run = promisify(execFile);
+const TOOLS = "test/tools/node_modules";
+
+/** Each function runs a generator, which writes a client to `to`: as a module, or as a folder of modules. */
+export const GENERATORS = {
+  "openapi-ts": (input: string, to: string) =>
+    run(process.execPath, [tool("@hey-api/openapi-ts/bin/run.js"), "-i", input, "-o", to, "--silent", "--no-log-file"]),
+  orval: (input: string, to: string, baseUrl: string) => {
+    const config = `${to}.config.mjs`;
+    const output = { target: `${to}.ts`, client: "fetch", baseUrl };
+    writeFileSync(config, `export default ${JSON.stringify({ api: { input, output } })}`);
+    return run(process.execPath, [tool("orval/dist/bin/orval.mjs"), "--config", config]);
+  },
+};
+
+function tool(path: string): string {
+  const file = join(TOOLS, path);
+  if (!existsSync(file)) throw new Error(`${file} is not installed: run sh test/setup.sh`);
+  return file;
+}
+
+const TSCONFIG = {
+  compilerOptions: {
+    ...{ strict: true, noEmit: true, target: "es2024", module: "esnext", moduleResolution: "bundler", types: [] },
+    lib: ["es2024", "dom", "dom.iterable"],
+  },
+};
+
+/**
+ * Compiles and runs a program in a directory that has the generated clients. @returns what it prints, which is JSON
+ */
+export async function runProgram(directory: string, text: string, env: Record<string, string>): Promise<unknown> {
+  const program = join(directory, "program.ts");
+  writeFileSync(program, text);
+  writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(TSCONFIG));
+  // The compiler prints its errors to standard output.
+  const found = await run("node_modules/.bin/tsc", ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({
+    stdout,
+  }));
+  expect(found.stdout).toBe("");
+  const bundle = join(directory, "program.mjs");
+  await (await rolldown({ input: program })).write({ file: bundle });
+  return JSON.parse((await run(process.execPath, [bundle], { env })).stdout);
+}
