@@ -45,7 +45,11 @@ declare const interceptors: import("@connectrpc/connect").Interceptor[];
 declare const adminUrl: string, issuer: string, audience: string, request: Request;
 declare const sessions: import("@session-service/server").ServerSessions;
 declare const createServerSessions: typeof import("@session-service/server").createServerSessions;
-declare const app: { use(middleware: unknown): void; addHook(name: string, hook: unknown): void };
+declare const app: {
+  use(middleware: unknown): void;
+  addHook(name: string, hook: unknown): void;
+  get(path: string, handler: (request: object, response: { json(body: unknown): void }) => void): void;
+};
 type User = import("@session-service/server").User;
 declare module "react-router" {
   export function createContext<T>(): { readonly value: T };

@@ -7,10 +7,12 @@ export async function proxy(request: NextRequest): Promise<Response> {
   const { pathname } = request.nextUrl;
   // The browser kit calls the service on the origin of the page.
   if (pathname.startsWith("/v1/auth/")) return NextResponse.rewrite(new URL(pathname, SERVICE));
-  return sessionProxy(getSessions(), NextResponse, {
-    isProtected: (path) => path === "/account" || path.startsWith("/account/"),
-  })(request);
+  return sessionProxy(getSessions(), NextResponse, { isPublic })(request);
 }
 
-// The proxy does not run for static files. Nor does it run for route handlers below /api, which verify bearer tokens themselves.
-export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|api/).*)"] };
+/** Everything else is only for users who are signed in. The route handlers below /api verify bearer tokens themselves. */
+const isPublic = (path: string) => OPEN.has(path) || path.startsWith("/login/") || path.startsWith("/api/");
+const OPEN = new Set(["/", "/logout", "/icon.svg"]);
+
+// The proxy does not run for static files.
+export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico).*)"] };

@@ -20,7 +20,7 @@ type Context = {
  * ```ts
  * import { sessionMiddleware } from "@session-service/server/astro";
  *
- * export const onRequest = sessionMiddleware(sessions, { isProtected: (path) => path.startsWith("/account") });
+ * export const onRequest = sessionMiddleware(sessions, { isPublic: (path) => path === "/" });
  * ```
  */
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
@@ -28,13 +28,9 @@ export function sessionMiddleware(sessions: ServerSessions, options?: GateOption
   return async (context: Context, next: () => Promise<Response>): Promise<Response> => {
     // A prerendered page is the same for all users, and was rendered without a request.
     if (context.isPrerendered) return next();
-    const {
-      request: { method, headers },
-      url,
-    } = context;
     // Astro throws an error if its adapter knows no address of the client.
     const address = knownAddress(() => context.clientAddress);
-    const { authentication, response } = await gate({ method, url: url.href, headers }, address);
+    const { authentication, response } = await gate(context.request, address, context.url.pathname);
     if (response) return response;
     (context.locals as { user?: User }).user = authentication.user;
     return withResponseHeaders(await next(), authentication);

@@ -13,7 +13,7 @@ export { getUser } from "./node-request.ts";
  * ```ts
  * import { sessionMiddleware } from "@session-service/server/express";
  *
- * app.use(sessionMiddleware(sessions, { isProtected: (path) => path.startsWith("/account") }));
+ * app.use(sessionMiddleware(sessions, { isPublic: (path) => path === "/" }));
  * ```
  */
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {

@@ -21,7 +21,7 @@ export { getUser } from "./node-request.ts";
  * ```ts
  * import { sessionHook } from "@session-service/server/fastify";
  *
- * app.addHook("onRequest", sessionHook(sessions, { isProtected: (path) => path.startsWith("/account") }));
+ * app.addHook("onRequest", sessionHook(sessions, { isPublic: (path) => path === "/" }));
  * ```
  */
 export function sessionHook(sessions: ServerSessions, options?: GateOptions) {

@@ -1,19 +1,15 @@
 /** Checks each request before the application handles it. All adapters use this gate. */
+import { createGuard, type GuardOptions } from "./guard.ts";
 import { loginLocation } from "./login.ts";
-import { pathForms, requestTarget } from "./paths.ts";
+import { requestTarget } from "./paths.ts";
 import { isSafe, isSameOrigin } from "./same-origin.ts";
 import type { Authentication, PageRequest, ServerSessions } from "./sessions.ts";
 
-export type GateOptions = {
+export type GateOptions = GuardOptions & {
   /** The path of the login page. Navigations to protected paths are redirected there if nobody is signed in. Default: `/login`. */
   readonly login?: string;
   /** The name of the query parameter with the path to which the login page returns. Read it with `returnPath`. Default: `next`. */
   readonly returnParameter?: string;
-  /**
-   * Returns whether a path is only for users who are signed in. It is called with each form in which a framework may match the path: as
-   * sent, decoded, in lower case, without a slash at its end, with `..` resolved. One protected form suffices. Default: no path is.
-   */
-  readonly isProtected?: (path: string) => boolean;
   /**
    * Other origins whose pages may send requests that change something. With `false`, the gate does not check where requests come from, and
    * the application must (`isSameOrigin`). Default: none.
@@ -28,9 +24,9 @@ export type Passage = {
 };
 
 /**
- * Checks a request: a request that may change something must not come from a page of a foreign origin, and a protected path needs a user
- * who is signed in. If the kit cannot determine who is signed in, the request passes, and the application shows that the state is
- * `unavailable`.
+ * Checks a request: a request that may change something must not come from a page of a foreign origin, its path must have a meaning, and a
+ * protected path needs a user who is signed in. If the kit cannot determine who is signed in, the request passes, and the application shows
+ * that the state is `unavailable`.
  * @param isPage whether the browser displays the response as a page, so that a redirect makes sense
  */
 export function createGate(
@@ -38,24 +34,29 @@ export function createGate(
   options: GateOptions = {},
   isPage: (request: PageRequest) => boolean = isNavigation,
 ) {
-  const { login = "/login", returnParameter = "next", isProtected = () => false, origins = [] } = options;
-  return async (request: PageRequest, address?: string): Promise<Passage> => {
-    if (origins && mayChange(request) && !isSameOrigin(request, origins)) {
-      const user = { state: "unavailable" } as const;
-      const nothing = { user, setCookies: [], responseHeaders: new Headers(), forward: request.headers };
-      return { authentication: nothing, response: new Response("cross-site request", { status: 403 }) };
-    }
+  const { login = "/login", returnParameter = "next", origins = [] } = options;
+  const accessTo = createGuard(options, login);
+  /** @param routed the path by which the framework looks for the page, if it says so */
+  return async (request: PageRequest, address?: string, routed?: string): Promise<Passage> => {
+    if (origins && mayChange(request) && !isSameOrigin(request, origins))
+      return refuse(request, 403, "cross-site request");
+    const access = accessTo(requestTarget(request.url).path, routed);
+    if (access === "unreadable") return refuse(request, 400, "the path cannot be decoded");
     const authentication = await sessions.authenticate(request, address);
-    const { path } = requestTarget(request.url);
-    if (authentication.user.state !== "ended" || !pathForms(path).some((form) => isProtected(form)))
-      return { authentication };
-    const location = loginLocation(request.url, login, returnParameter);
-    if (location === undefined) return { authentication };
+    if (access === "public" || authentication.user.state !== "ended") return { authentication };
     const headers = new Headers(authentication.responseHeaders);
-    if (!isPage(request)) return { authentication, response: new Response(null, { status: 401, headers }) };
+    const location = isPage(request) ? loginLocation(request.url, login, returnParameter) : undefined;
+    if (location === undefined) return { authentication, response: new Response(null, { status: 401, headers }) };
     headers.set("location", location);
     return { authentication, response: new Response(null, { status: 303, headers }) };
   };
+}
+
+/** Refuses a request before its cookies are read. */
+function refuse({ headers }: PageRequest, status: number, text: string): Passage {
+  const user = { state: "unavailable" } as const;
+  const authentication = { user, setCookies: [], responseHeaders: new Headers(), forward: headers };
+  return { authentication, response: new Response(text, { status }) };
 }
 
 /**

@@ -15,7 +15,7 @@ type Context = {
  * ```ts
  * import { sessionMiddleware } from "@session-service/server/hono";
  *
- * app.use(sessionMiddleware(sessions, { isProtected: (path) => path.startsWith("/account") }));
+ * app.use(sessionMiddleware(sessions, { isPublic: (path) => path === "/" }));
  * ```
  */
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {

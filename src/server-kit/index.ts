@@ -2,6 +2,7 @@
 export { addResponseHeaders, createGate, type GateOptions, type Passage } from "./gate.ts";
 export { type Initial, initialOf } from "./initial.ts";
 export { loginLocation, returnPath } from "./login.ts";
+export { type ActiveUser, requireUser, SessionError } from "./require-user.ts";
 export { isSafe, isSameOrigin } from "./same-origin.ts";
 export {
   type Authentication,

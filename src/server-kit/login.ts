@@ -1,5 +1,6 @@
 /** Builds the redirects to the login and back. */
-import { requestTarget, withoutSlashAtEnd } from "./paths.ts";
+import { isLogin } from "./guard.ts";
+import { requestTarget } from "./paths.ts";
 
 /** The base to resolve addresses against. An address that resolves to another origin is no path of the application. */
 const BASE = "http://application.invalid";
@@ -25,8 +26,3 @@ export function loginLocation(url: string, login: string, parameter: string): st
   const wanted = returnPath(path + search, login);
   return `${login}?${new URLSearchParams({ [parameter]: wanted })}`;
 }
-
-const isLogin = (pathname: string, login: string) => {
-  const comparable = (path: string) => withoutSlashAtEnd(path).toLowerCase();
-  return comparable(pathname) === comparable(login);
-};

@@ -19,7 +19,7 @@ const isPage = (request: PageRequest): boolean =>
  * import { sessionProxy } from "@session-service/server/next";
  * import { NextResponse } from "next/server";
  *
- * export const proxy = sessionProxy(sessions, NextResponse, { isProtected: (path) => path.startsWith("/account") });
+ * export const proxy = sessionProxy(sessions, NextResponse, { isPublic: (path) => path === "/" });
  * export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|v1/auth/).*)"] };
  * ```
  */

@@ -15,7 +15,7 @@ type Event = {
  * ```ts
  * import { sessionHandler } from "@session-service/server/nuxt";
  *
- * export default sessionHandler(sessions, { isProtected: (path) => path.startsWith("/account") });
+ * export default sessionHandler(sessions, { isPublic: (path) => path === "/" });
  * ```
  */
 export function sessionHandler(sessions: ServerSessions, options?: GateOptions) {

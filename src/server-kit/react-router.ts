@@ -21,7 +21,7 @@ type Arguments<Key> = {
  * import { createContext } from "react-router";
  *
  * export const userContext = createContext<User>();
- * export const middleware = [sessionMiddleware(sessions, userContext, { isProtected: (path) => path !== "/" })];
+ * export const middleware = [sessionMiddleware(sessions, userContext, { isPublic: (path) => path === "/" })];
  * ```
  */
 export function sessionMiddleware<Key>(sessions: ServerSessions, userContext: Key, options?: GateOptions) {

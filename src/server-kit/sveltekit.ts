@@ -28,7 +28,7 @@ type EventLike = {
  * ```ts
  * import { sessionHandle } from "@session-service/server/sveltekit";
  *
- * export const handle = sessionHandle(sessions, { isProtected: (path) => path.startsWith("/account") });
+ * export const handle = sessionHandle(sessions, { isPublic: (path) => path === "/" });
  * ```
  */
 export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {

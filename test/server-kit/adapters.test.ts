@@ -19,6 +19,7 @@ import { aService } from "../support/every-protocol.ts";
 import { aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
 
 const OPTIONS = {
+  isPublic: () => true,
   isProtected: (path: string) => path === "/account" || path.startsWith("/account/") || path === "/login",
 };
 /** The header that an application sets for a page that it considers the same for all users. */

@@ -13,6 +13,7 @@ import { type Built, buildApplication, type FrameworkName, startApplication } fr
 import { inFirefox } from "./in-firefox.ts";
 import { navigations } from "./navigations.ts";
 import { startRelay } from "./relay.ts";
+import { unseen } from "./unseen.ts";
 import { COOKIES } from "./world.ts";
 
 /** How long the requests of a browser share one response of the service, in ms: a quarter of the reuse interval. */
@@ -213,6 +214,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       expect(await page.locator("#state").textContent()).toBe("active");
     });
 
+    unseen(() => ({ service, url: application.url }));
     inFirefox(() => application.url);
     navigations(() => ({ built, browser }));
     own(() => ({ service, built, url: application.url }));

@@ -35,6 +35,7 @@ export async function buildApplication(framework: FrameworkName): Promise<Built>
   mkdirSync(join(FRAMEWORKS, "out"), { recursive: true });
   const path = mkdtempSync(join(FRAMEWORKS, `out/${framework}-`));
   cpSync(`examples/${framework}`, path, { recursive: true });
+  cpSync(join(import.meta.dirname, "fixtures", framework), path, { recursive: true });
   for (const [folder, name] of [
     ["server-kit", "server"],
     ["verifier", "verifier"],

@@ -9,6 +9,7 @@ const sessions = createServerSessions({
   service: "http://127.0.0.1:9",
   verifier: { verify: () => Promise.reject(new Error("there is no token")) },
 });
+const isPublic = () => true;
 const rendered = async () => new Response("page");
 const noAddress = (): string => {
   throw new Error("Cannot read `clientAddress` during prerendering");
@@ -18,7 +19,7 @@ const noAddress = (): string => {
 function inSvelteKit(request: Request, isSubRequest: boolean): Promise<Response> {
   const url = new URL(request.url);
   const event = { request, url, isDataRequest: false, isSubRequest, locals: {}, getClientAddress: noAddress };
-  return sessionHandle(sessions)({ event, resolve: rendered });
+  return sessionHandle(sessions, { isPublic })({ event, resolve: rendered });
 }
 
 test("SvelteKit prerenders pages, and so knows no address", async () => {
@@ -37,7 +38,7 @@ test("Astro knows no address with some of its adapters", async () => {
       return noAddress();
     },
   };
-  expect(await (await sessionMiddleware(sessions)(context, rendered)).text()).toBe("page");
+  expect(await (await sessionMiddleware(sessions, { isPublic })(context, rendered)).text()).toBe("page");
 });
 
 test("a load function of SvelteKit posts to the application itself by event.fetch", async () => {

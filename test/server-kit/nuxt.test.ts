@@ -10,7 +10,7 @@ const service = aService(COOKIES);
 const kept = aVerifier(service);
 
 test("the kit's own response is returned: h3 2 calls the next handler after one that returns nothing", async () => {
-  const handler = sessionHandler(aServer(service, kept.verifier).sessions, { isProtected: () => true });
+  const handler = sessionHandler(aServer(service, kept.verifier).sessions);
   const req = new IncomingMessage(new Socket());
   const res = new ServerResponse(req);
   Object.assign(req, { method: "GET", url: "/account", headers: { accept: "text/html" } });

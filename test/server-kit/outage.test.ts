@@ -17,7 +17,7 @@ test("while the store is down a page renders as unavailable, without a redirect 
     const verifier = createVerifier({ adminUrl, adminToken, issuer: publicUrl, audience: publicUrl });
     await verifier.ready;
     const { sessions } = aServer(service, verifier, ALWAYS_DUE);
-    const gate = createGate(sessions, { isProtected: () => true });
+    const gate = createGate(sessions);
     jar.cookies.delete("access_token");
     redis.pause();
     const down = await gate(jar.request("/account", { accept: "text/html" }));

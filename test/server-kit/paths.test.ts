@@ -1,6 +1,6 @@
 /** A protected path is protected in every spelling. Raw connections send spellings to real frameworks that no browser sends. */
 import { once } from "node:events";
-import { createServer, request as send } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import Fastify from "fastify";
@@ -8,12 +8,17 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sessionMiddleware } from "../../src/server-kit/express.ts";
 import { sessionHook } from "../../src/server-kit/fastify.ts";
 import type { ServerSessions } from "../../src/server-kit/index.ts";
-import { pathForms, requestTarget } from "../../src/server-kit/paths.ts";
+import { isDecodable, pathReadings, requestTarget } from "../../src/server-kit/paths.ts";
 import { aService } from "../support/every-protocol.ts";
+import { slowness } from "../support/slowness.ts";
+import { getRaw } from "./raw-request.ts";
 import { aServer, aVerifier, COOKIES } from "./world.ts";
 
-/** The narrowest predicate that protects a page and everything below its path. */
-const OPTIONS = { isProtected: (path: string) => path === "/account" || path.startsWith("/account/") };
+/** The widest options that protect a page and everything below its path. */
+const OPTIONS = {
+  isPublic: () => true,
+  isProtected: (path: string) => path === "/account" || path.startsWith("/account/"),
+};
 const SECRET = "the account";
 
 async function runExpress(sessions: ServerSessions) {
@@ -37,13 +42,6 @@ async function runFastify(sessions: ServerSessions) {
   app.get("/*", () => "open");
   await app.listen({ port: 0, host: "127.0.0.1" });
   return { port: (app.server.address() as AddressInfo).port, close: () => app.close() };
-}
-
-/** Sends a path unchanged. `fetch` would normalize it. */
-async function get(port: number, path: string) {
-  const request = send({ port, path, headers: { accept: "text/html" }, agent: false }).end();
-  const [response] = await once(request, "response");
-  return { status: response.statusCode as number, body: (await response.setEncoding("utf8").toArray()).join("") };
 }
 
 const WRITTEN = [
@@ -85,11 +83,11 @@ describe.each([
   afterAll(() => running.close());
 
   test.each(WRITTEN)("%s does not lead a stranger to the account", async (path) => {
-    expect((await get(running.port, path)).body).not.toBe(SECRET);
+    expect((await getRaw(running.port, path)).body).not.toBe(SECRET);
   });
 
   test.each(STRANGE)("%s is no fault of the kit", async (path) => {
-    expect((await get(running.port, path)).status).toBeLessThan(500);
+    expect((await getRaw(running.port, path)).status).toBeLessThan(500);
   });
 });
 
@@ -104,20 +102,21 @@ test.each([
   "/account/_payload.json%3Fx",
   "/x/../%61ccount.DATA",
 ])("%s is for the data of the account", (path) => {
-  expect(pathForms(path)).toContain("/account");
+  expect(pathReadings(path)).toContain("/account");
 });
 
 test.each([1, 2, 3, 11])("a path that is encoded %i times is decoded as often, as Astro does", (times) => {
-  expect(pathForms(`/%${"25".repeat(times - 1)}61ccount`)).toContain("/account");
+  expect(pathReadings(`/%${"25".repeat(times - 1)}61ccount`)).toContain("/account");
 });
 
 test.each([
   ["http:///x/account", ["/account", "/x/account"]],
   ["http://a?/account", ["/account", "/"]],
   ["http://a#/account", ["/account", "/"]],
+  ["http://a%2faccount/x", ["/account/x", "/x"]],
   ["//a?/account", ["/account", "/"]],
 ])("%s has a path for each grammar of authorities", (url, paths) => {
-  expect(pathForms(requestTarget(url).path)).toEqual(expect.arrayContaining(paths));
+  expect(pathReadings(requestTarget(url).path)).toEqual(expect.arrayContaining(paths));
 });
 
 test.each([
@@ -132,18 +131,56 @@ test.each([
 test.each(["/account%3Fx", "/account%3f/x", "/account%23x", "/%61ccount%253Fx"])(
   "a query of %s that begins with an encoded delimiter is separated, as Nuxt does",
   (path) => {
-    expect(pathForms(path)).toContain("/account");
+    expect(pathReadings(path)).toContain("/account");
   },
 );
 
 test("characters that delimit parts of a URL are decoded, as Nuxt and React Router do, all but the slash", () => {
-  expect(pathForms("/%40%23%24%26%2B%2c%3A%3b%3D%3f%2F")).toContain("/@#$&+,:;=?%2F");
+  expect(pathReadings("/%40%23%24%26%2B%2c%3A%3b%3D%3f%2F")).toContain("/@#$&+,:;=?%2F");
 });
 
-test("a plain path has one form", () => {
-  expect(pathForms("/orders/7")).toEqual(["/orders/7"]);
+test.each(["/orders/7", "/", "/a.b/c.css", "/caf\u00e9"])("the plain path %s has one reading", (path) => {
+  expect(pathReadings(path)).toEqual([path]);
 });
 
-test("a part of a path that stays encoded stays one segment", () => {
-  expect(pathForms("/a%2Fb/%61ccount")).toContain("/a%2Fb/account");
+test.each([
+  ["/%2Faccount", "/account"],
+  ["/open%2f..%2faccount", "/account"],
+  ["/open/%252e%252e/account/%25252e%25252e/open/x", "/account/%2e%2e/open/x"],
+  ["/open\\..\\account", "/account"],
+  ["/account;/../open/x", "/account"],
+  ["/account%3b/../../open", "/account"],
+  ["/acc%09ount", "/account"],
+  ["/account/index.html", "/account"],
+  ["/account.json", "/account"],
+  ["/account.segments/_tree.segment.rsc", "/account"],
+  ["/ACCOUNT.HTML", "/account"],
+])("%s may be read as %s", (path, reading) => {
+  expect(pathReadings(path)).toContain(reading);
+});
+
+test("a part of a path that stays encoded in a framework has a reading in which it does", () => {
+  expect(pathReadings("/a%2Fb/%61ccount")).toContain("/a%2Fb/account");
+});
+
+test.each([
+  ["/%", false],
+  ["/%zz", false],
+  ["/%ff", false],
+  ["/%c3%a9", true],
+  ["/100%25", true],
+])("whether %s can be decoded: %s", (path, expected) => {
+  expect(isDecodable(path)).toBe(expected);
+});
+
+test("the work for a path that is made to have many readings is bounded", () => {
+  const path = `/${"A%252f;x\\..//b%3f.DATA/".repeat(400)}`;
+  expect(pathReadings(path)).toBeUndefined();
+  const began = performance.now();
+  pathReadings(path);
+  expect(performance.now() - began).toBeLessThan(100 * slowness());
+});
+
+test("a long path without other readings has its one", () => {
+  expect(pathReadings(`/${"a".repeat(16_000)}`)).toHaveLength(1);
 });

@@ -10,7 +10,7 @@ const sessions = createServerSessions({
   service: "http://127.0.0.1:9",
   verifier: { verify: () => Promise.reject(new Error("there is no token")) },
 });
-const middleware = sessionMiddleware(sessions, {}, { isProtected: (path) => path !== "/" });
+const middleware = sessionMiddleware(sessions, {}, { isPublic: (path) => path === "/" });
 
 /** Returns the response to a script that fetches the data of a page. */
 function fetchData(data: string, page: string, headers = { "sec-fetch-mode": "cors" }) {

@@ -1,6 +1,13 @@
 /** Determines who is signed in, for everything that Next.js renders. */
-import { createServerSessions, type ServerSessions, type User } from "@session-service/server";
+import {
+  type ActiveUser,
+  createServerSessions,
+  requireUser,
+  type ServerSessions,
+  type User,
+} from "@session-service/server";
 import { headers } from "next/headers";
+import { redirect } from "next/navigation";
 import { getVerifier } from "./session";
 
 export const SERVICE = process.env.SESSION_SERVICE_URL ?? "http://127.0.0.1:8080";
@@ -16,4 +23,15 @@ export function getSessions(): ServerSessions {
 /** Returns the user of the current request, in pages, route handlers and actions. It does not call the service. */
 export async function currentUser(): Promise<User> {
   return getSessions().current(await headers());
+}
+
+/**
+ * Returns the user for a page or an action, which asks for it beside its data, although the proxy protects their paths. Leads to the login if
+ * nobody is signed in. @throws SessionError while the service cannot be reached; `error.tsx` displays it
+ */
+export async function requireCurrentUser(): Promise<ActiveUser> {
+  return requireUser(await currentUser(), (error) => {
+    if (error.state === "ended") redirect("/login");
+    throw error;
+  });
 }

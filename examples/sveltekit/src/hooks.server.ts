@@ -1,15 +1,17 @@
 /** Runs before every page, endpoint and action: renews the session, refuses requests of other sites, redirects to the login. */
 import { sessionHandle } from "@session-service/server/sveltekit";
+import type { Handle } from "@sveltejs/kit/hooks";
 import { getSessions } from "./lib/sessions.server";
 
-const isProtected = (path: string) => path === "/account" || path.startsWith("/account/");
+const OPEN = new Set(["/", "/logout"]);
+/** Everything else is only for users who are signed in. */
+const isPublic = (path: string) => OPEN.has(path) || path.startsWith("/login/");
 let handleSession: ReturnType<typeof sessionHandle> | undefined;
 
-export const handle: ReturnType<typeof sessionHandle> = (input) => {
+export const handle: Handle = (input) => {
   // The browser kit calls the service on the origin of the page.
-  if (new URL(input.event.request.url).pathname.startsWith("/v1/auth/"))
-    return Promise.resolve(input.resolve(input.event));
+  if (input.event.route.id === "/v1/auth/[...path]") return Promise.resolve(input.resolve(input.event));
   // The hook is created with the first request, because a build loads this module too and must not connect to the service.
-  handleSession ??= sessionHandle(getSessions(), { isProtected });
+  handleSession ??= sessionHandle(getSessions(), { isPublic });
   return handleSession(input);
 };

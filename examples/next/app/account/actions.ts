@@ -2,12 +2,11 @@
 
 import { revalidatePath } from "next/cache";
 import { keepNote } from "../../lib/notes";
-import { currentUser } from "../../lib/sessions";
+import { requireCurrentUser } from "../../lib/sessions";
 
 /** Adds a note. The action checks the user itself, because any client may call a server action. */
 export async function addNote(form: FormData): Promise<void> {
-  const user = await currentUser();
-  if (user.state !== "active") throw new Error("not signed in");
-  keepNote(user.claims.sub, String(form.get("note")).slice(0, 200));
+  const { claims } = await requireCurrentUser();
+  keepNote(claims.sub, String(form.get("note")).slice(0, 200));
   revalidatePath("/account");
 }

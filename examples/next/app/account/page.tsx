@@ -1,6 +1,6 @@
 import { initialOf } from "@session-service/server";
 import { notesOf } from "../../lib/notes";
-import { currentUser, SERVICE } from "../../lib/sessions";
+import { currentUser, requireCurrentUser, SERVICE } from "../../lib/sessions";
 import { addNote } from "./actions";
 import { SignedIn } from "./signed-in";
 
@@ -18,9 +18,8 @@ async function devicesOf(accessToken: string): Promise<readonly Device[]> {
 }
 
 export default async function Account() {
-  const user = await currentUser();
-  // The proxy has redirected users without a session to the login, so the only other state is `unavailable`.
-  if (user.state !== "active") return <p id="state">{user.state}</p>;
+  if ((await currentUser()).state === "unavailable") return <p id="state">unavailable</p>;
+  const user = await requireCurrentUser();
   const devices = await devicesOf(user.accessToken);
   return (
     <main>

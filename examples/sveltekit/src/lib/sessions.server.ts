@@ -1,7 +1,14 @@
 /** Determines who is signed in, for everything that SvelteKit renders. */
 import { readFileSync } from "node:fs";
-import { createServerSessions, type ServerSessions } from "@session-service/server";
+import {
+  type ActiveUser,
+  createServerSessions,
+  requireUser,
+  type ServerSessions,
+  type User,
+} from "@session-service/server";
 import { createVerifier } from "@session-service/verifier";
+import { error, redirect } from "@sveltejs/kit";
 
 export const SERVICE = process.env.SESSION_SERVICE_URL ?? "http://127.0.0.1:8080";
 export const ADMIN_URL = process.env.SESSION_ADMIN_URL ?? "http://127.0.0.1:8081";
@@ -25,3 +32,7 @@ export function getSessions(): ServerSessions {
   kept.serverSessions ??= create();
   return kept.serverSessions;
 }
+
+/** Returns the user for a page or an action, which asks for it beside its data, although the hook protects their paths. */
+export const requireCurrentUser = (user: User): ActiveUser =>
+  requireUser(user, ({ state, status }) => (state === "ended" ? redirect(303, "/login") : error(status)));

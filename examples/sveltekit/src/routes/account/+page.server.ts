@@ -1,7 +1,6 @@
 import { initialOf } from "@session-service/server";
-import { error } from "@sveltejs/kit";
 import { keepNote, notesOf } from "../../lib/notes.server";
-import { SERVICE } from "../../lib/sessions.server";
+import { requireCurrentUser, SERVICE } from "../../lib/sessions.server";
 import type { Actions, PageServerLoad } from "./$types";
 
 type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
@@ -18,17 +17,16 @@ async function devicesOf(accessToken: string): Promise<readonly Device[]> {
 }
 
 export const load: PageServerLoad = async ({ locals: { user } }) => {
-  // The hook has redirected users without a session to the login, so the only other state is `unavailable`.
-  if (user.state !== "active") return { state: user.state };
-  const { sub } = user.claims;
-  const devices = await devicesOf(user.accessToken);
-  return { state: user.state, subject: sub, initial: initialOf(user), notes: notesOf(sub), devices };
+  if (user.state === "unavailable") return { state: user.state };
+  const { state, claims, accessToken } = requireCurrentUser(user);
+  const devices = await devicesOf(accessToken);
+  return { state, subject: claims.sub, initial: initialOf(user), notes: notesOf(claims.sub), devices };
 };
 
 export const actions: Actions = {
   default: async ({ locals: { user }, request }) => {
-    if (user.state !== "active") error(user.state === "ended" ? 401 : 503);
+    const { claims } = requireCurrentUser(user);
     const form = await request.formData();
-    keepNote(user.claims.sub, String(form.get("note")).slice(0, 200));
+    keepNote(claims.sub, String(form.get("note")).slice(0, 200));
   },
 };

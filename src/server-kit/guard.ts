@@ -1,0 +1,43 @@
+/** Decides which paths are only for users who are signed in. */
+import { isDecodable, pathReadings, withoutSlashAtEnd } from "./paths.ts";
+
+export type GuardOptions = {
+  /**
+   * Returns whether a path is for everybody. All other paths are only for users who are signed in. It is called with every reading of the
+   * path: as sent, decoded, without `..`, in lower case, without a slash or a suffix such as `.html` at its end. It has to return true for
+   * all of them. Default: no path is, except the login page.
+   */
+  readonly isPublic?: (path: string) => boolean;
+  /**
+   * Returns whether a path is only for users who are signed in, although `isPublic` includes it. It is called with every reading of the
+   * path. One that is protected suffices. Default: no path is.
+   */
+  readonly isProtected?: (path: string) => boolean;
+};
+
+/** A path that is `unreadable` cannot be decoded, or is made to have more readings than any address of a page. */
+type Access = "public" | "protected" | "unreadable";
+
+/**
+ * Creates the function that decides about the paths of requests.
+ * @param login the path of the login page, which is always public
+ * @throws TypeError if `isProtected` is given without `isPublic`, as before version 0.3: everything is protected, so it has no effect
+ */
+export function createGuard(options: GuardOptions, login: string) {
+  const { isPublic = () => false, isProtected = () => false } = options;
+  if (options.isProtected && !options.isPublic)
+    throw new TypeError("isProtected needs isPublic: every path is protected that isPublic does not name");
+  const isOpen = (path: string) => isLogin(path, login) || (isPublic(path) && !isProtected(path));
+  /** @param routed the path by which the framework looks for the page, if it says so */
+  return (sent: string, routed = sent): Access => {
+    if (!isDecodable(sent)) return "unreadable";
+    const readings = [...new Set([sent, routed])].map(pathReadings);
+    if (readings.includes(undefined)) return "unreadable";
+    return readings.every((all) => all?.every(isOpen)) ? "public" : "protected";
+  };
+}
+
+export const isLogin = (path: string, login: string): boolean => {
+  const comparable = (one: string) => withoutSlashAtEnd(one).toLowerCase();
+  return comparable(path) === comparable(login);
+};

@@ -1,0 +1,44 @@
+/** Lets a page ask for its user itself, beside its data. The gate is the first lock of a protected page, and this is the second. */
+import type { User } from "./sessions.ts";
+
+export type ActiveUser = Extract<User, { readonly state: "active" }>;
+
+const STATUS = { ended: 401, unavailable: 503 } as const;
+
+/** There is no user to work for. Nobody is signed in (`ended`), or the kit cannot determine who is (`unavailable`). */
+export class SessionError extends Error {
+  override readonly name = "SessionError";
+  readonly state: "ended" | "unavailable";
+  /** The status for the response: 401 or 503. Express takes this property. */
+  readonly status: number;
+  /** The same status. Fastify takes this property. */
+  readonly statusCode: number;
+  /** `session_ended` or `session_unavailable`. Of an error of a server component, Next.js sends this text alone to `error.tsx`. */
+  readonly digest: string;
+
+  constructor(state: "ended" | "unavailable") {
+    super(state === "ended" ? "nobody is signed in" : "the session service cannot be reached");
+    this.state = state;
+    this.status = this.statusCode = STATUS[state];
+    this.digest = `session_${state}`;
+  }
+}
+
+/**
+ * Returns the user if somebody is signed in.
+ * @param refuse what happens otherwise, such as a redirect to the login. Default: the error is thrown
+ * @throws SessionError
+ * @example
+ * ```ts
+ * import { requireUser } from "@session-service/server";
+ *
+ * const { user } = await sessions.authenticate(request);
+ * const { claims } = requireUser(user);
+ * ```
+ */
+export function requireUser(user: User, refuse?: (error: SessionError) => never): ActiveUser {
+  if (user.state === "active") return user;
+  const error = new SessionError(user.state);
+  if (refuse) return refuse(error);
+  throw error;
+}
