@@ -38,9 +38,18 @@ const SHARED = [
 
 /** Tests of what the Redis store and the command `doctor` need from a Redis server. They run on Redis and again on Valkey. */
 const ON_VALKEY = [
-  ...["contract", "cluster-f", "memory", "permissions", "replicas", "rotate-script", "schema", "sentinel", "unfit"].map(
-    (name) => `test/store/redis/${name}*.test.ts`,
-  ),
+  ...[
+    "contract",
+    "cluster-f",
+    "memory",
+    "permissions",
+    "replicas",
+    "rotate-script",
+    "schema",
+    "sentinel",
+    "tls",
+    "unfit",
+  ].map((name) => `test/store/redis/${name}*.test.ts`),
   "test/cli/doctor/*.test.ts",
   "test/cli/redis-acl.test.ts",
 ];

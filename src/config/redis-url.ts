@@ -2,7 +2,8 @@
  * Parses `REDIS_URL`. The functions are pure and do not use ioredis, so that the configuration can be checked without it.
  *
  *     redis://[user:password@]host[:port][/db]                     one node; rediss:// the same over TLS
- *     redis://[user:password@]host[:port],host[:port],…            a cluster, by some of its nodes
+ *     redis+cluster://[user:password@]host[:port],…                a cluster, by its endpoint or some of its nodes (rediss+cluster:// over TLS)
+ *     redis://[user:password@]host[:port],host[:port],…            the same, for several nodes
  *     redis+sentinel://[user:password@]host[:port],…/master[/db]   Sentinel (rediss+sentinel:// over TLS, to Sentinels and Redis)
  *
  * The credentials are those of Redis itself, percent-encoded. The Sentinels' credentials are variables of their own. A list may
@@ -32,7 +33,7 @@ export type RedisTarget = {
 /** The message never contains the URL, which may include a password. */
 class UrlFault extends Error {}
 
-const SCHEME = /^(rediss?)(\+sentinel)?:\/\/(.*)$/s;
+const SCHEME = /^(rediss?)(\+sentinel|\+cluster)?:\/\/(.*)$/s;
 
 export function parseRedisUrl(text: string): Parsed<RedisTarget> {
   try {
@@ -45,11 +46,13 @@ export function parseRedisUrl(text: string): Parsed<RedisTarget> {
 
 function parse(text: string): RedisTarget {
   const [first = "", ...others] = text.split(/,(?=[a-z+]+:\/\/)/);
-  const [, scheme, sentinel, rest = ""] = SCHEME.exec(first) ?? [];
+  const [, scheme, mode = "", rest = ""] = SCHEME.exec(first) ?? [];
   if (scheme === undefined) {
-    throw new UrlFault("must start with redis://, rediss://, redis+sentinel:// or rediss+sentinel://");
+    throw new UrlFault(
+      "must start with redis:// or rediss://, or with redis+cluster://, redis+sentinel:// or these with rediss",
+    );
   }
-  const prefix = `${scheme}${sentinel ?? ""}://`;
+  const prefix = `${scheme}${mode}://`;
   const more = others.map((other) => {
     if (!other.startsWith(prefix)) throw new UrlFault("must use the same scheme for every node");
     return other.slice(prefix.length);
@@ -61,9 +64,9 @@ function parse(text: string): RedisTarget {
   const slash = list.indexOf("/", at + 1);
   const hosts = list.slice(at + 1, slash === -1 ? undefined : slash);
   const path = slash === -1 ? [] : list.slice(slash + 1).split("/");
-  const [node, ...nodes] = hosts.split(",").map((host) => parseNode(host, sentinel === undefined ? 6379 : 26379));
+  const [node, ...nodes] = hosts.split(",").map((host) => parseNode(host, mode === "+sentinel" ? 26379 : 6379));
   if (node === undefined) throw new UrlFault("must name a host");
-  const kind = sentinel !== undefined ? "sentinel" : nodes.length > 0 ? "cluster" : "single";
+  const kind = mode === "+sentinel" ? "sentinel" : mode === "+cluster" || nodes.length > 0 ? "cluster" : "single";
 
   const master = kind === "sentinel" ? decode(path.shift() ?? "") : undefined;
   if (master === "") throw new UrlFault("must name the master: redis+sentinel://host,host/master");

@@ -14,6 +14,8 @@ describe("REDIS_URL", () => {
     ["redis://u:p%40%2C%3A@a", { ...target, nodes: [a], username: "u", password: "p@,:" }],
     ["redis://:secret@a", { ...target, nodes: [a], password: "secret" }],
     ["redis://u:p@a,b:7001", { ...target, kind: "cluster", nodes: [a, b], username: "u", password: "p" }],
+    ["redis+cluster://u:p@a", { ...target, kind: "cluster", nodes: [a], username: "u", password: "p" }],
+    ["rediss+cluster://a,b:7001", { ...target, kind: "cluster", tls: true, nodes: [a, b] }],
     ["rediss://a,rediss://b:7001", { ...target, kind: "cluster", tls: true, nodes: [a, b] }],
     [
       "redis+sentinel://u:p@a:1,b/main/2",
@@ -55,6 +57,8 @@ describe("REDIS_URL", () => {
     ["redis://u:hunter2@a,b/1", "only one"],
     ["redis://u:hunter2@a?db=1", "no query"],
     ["redis://u:hunter2@a,rediss://b", "same scheme"],
+    ["redis+cluster://u:hunter2@a/1", "only one"],
+    ["redis+other://u:hunter2@a", "start with redis://"],
     ["redis+sentinel://u:hunter2@a", "name the master"],
   ])("%s is refused, and the password is not repeated", (text, fault) => {
     const parsed = parseRedisUrl(text);

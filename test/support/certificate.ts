@@ -58,9 +58,10 @@ function certificate({ commonName, issuer, extensions, lifeMs = DAY }: Certifica
   };
 }
 
-/** Makes a self-signed certificate for 127.0.0.1 and localhost. */
-export function selfSigned(): Pem {
-  const names = sequence(der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from("localhost")));
+/** Makes a self-signed certificate for localhost, and for 127.0.0.1 unless that is left out. */
+export function selfSigned({ namesAddress = true } = {}): Pem {
+  const address = namesAddress ? [der(0x87, Buffer.from([127, 0, 0, 1]))] : [];
+  const names = sequence(...address, der(0x82, Buffer.from("localhost")));
   return certificate({ commonName: "session service test", extensions: [extension(SUBJECT_ALT_NAME, names)] });
 }
 

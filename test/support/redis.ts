@@ -144,16 +144,18 @@ export async function startSentinel(master: { readonly port: number }, more = ""
   return server;
 }
 
-export type ClusterNode = RedisServer & { readonly busPort: number };
+export type ClusterNode = RedisServer & { readonly busPort: number; readonly tlsPort: number | undefined };
 
 export type RedisCluster = { readonly url: string; readonly nodes: readonly ClusterNode[]; stop(): Promise<void> };
 
-/** Starts a node of a cluster that is not connected to others yet. */
+/** Starts a node of a cluster that is not connected to others yet. With `--tls-cluster` among the arguments it has a port for TLS, too. */
 export async function startClusterNode(...args: readonly string[]): Promise<ClusterNode> {
   return onFreePorts(async () => {
     const busPort = await freePort();
+    const tlsPort = args.includes("--tls-cluster") ? await freePort() : undefined;
     const own = ["--cluster-enabled", "yes", "--cluster-port", `${busPort}`, "--repl-diskless-sync-delay", "0"];
-    return Object.assign(await startOnce([...own, ...args]), { busPort });
+    const tls = tlsPort === undefined ? [] : ["--tls-port", `${tlsPort}`];
+    return Object.assign(await startOnce([...own, ...tls, ...args]), { busPort, tlsPort });
   });
 }
 

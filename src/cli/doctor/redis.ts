@@ -146,7 +146,7 @@ function checkReplicas(report: Report, at: string, field: Field, { redisWaitRepl
 
 function checkRole({ fault }: Report, at: string, field: Field, target: RedisTarget): void {
   if (target.kind !== "cluster" && field("cluster_enabled") === "1") {
-    fault(`${at} is part of a cluster`, "list several of its nodes in REDIS_URL, comma-separated");
+    fault(`${at} is part of a cluster`, "let REDIS_URL begin with redis+cluster://, or rediss+cluster:// with TLS");
   } else if (target.kind === "single" && field("role") === "slave") {
     fault(`${at} is a replica, which takes no writes`, "name its master in REDIS_URL, or use Sentinel");
   }

@@ -14,6 +14,7 @@ import { Cluster, Command, Redis, type RedisOptions } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { TAGS } from "./partitions.ts";
 import { giveUpWhenSilent } from "./silence.ts";
+import { acceptEndpoint, tlsOptions } from "./tls.ts";
 
 export type Client = Redis | Cluster;
 
@@ -57,6 +58,7 @@ export function connect(target: RedisTarget, commandTimeoutMs: number): Client {
   else {
     client.on("+node", (node: Redis) => {
       guard(node, commandTimeoutMs);
+      acceptEndpoint(node, target);
       node.connect().catch(() => {});
     });
   }
@@ -95,7 +97,7 @@ function slotOf(tag: string): number {
 
 function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
   const { host, port } = target.nodes[0];
-  const tls = target.tls ? { ...(target.ca === undefined ? {} : { ca: target.ca }) } : undefined;
+  const tls = tlsOptions(target);
   const common = {
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
@@ -132,6 +134,8 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     enableOfflineQueue: true,
     enableReadyCheck: false,
     clusterRetryStrategy: backoff,
+    // Each connection looks up the name itself: otherwise the certificate would be compared with an address.
+    dnsLookup: (host, done) => done(null, host),
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: SLOTS_REFRESH_INTERVAL_MS,
     // A command follows its slot to another node, but its retries take no longer than the timeout of a command.

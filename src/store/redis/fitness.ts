@@ -83,7 +83,9 @@ async function checkNode(
       throw new StoreRefused(`${at} is version ${info("redis_version")}; 7.0 or newer is needed`);
     }
     if (info("cluster_enabled") === "1" && !clustered) {
-      throw new StoreRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
+      throw new StoreRefused(
+        `${at} is part of a cluster: set REDIS_URL to redis+cluster://, or rediss+cluster:// with TLS`,
+      );
     }
     forgets = info("aof_enabled") === "0";
     // The following faults are temporary: the node may be promoted, or the client may be redirected to its master.
