@@ -1,5 +1,6 @@
 /** The settings of the commands that call a service: the URL of its admin API, and a token. The service itself does not read them. */
 import { type Environment, readSettings } from "./reader.ts";
+import { readSecret } from "./secrets.ts";
 import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } from "./values.ts";
 
 export type CommandLineConfig = ReturnType<typeof readCommandLine>;
@@ -8,15 +9,15 @@ export type CommandLineConfig = ReturnType<typeof readCommandLine>;
  * The variables that only the commands read. If one of them is set for the service and resembles an unset variable of the service, a
  * warning says that it belongs to the commands.
  */
-export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "TOKEN"] as const;
+export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "ADMIN_TOKEN_FILE", "TOKEN", "TOKEN_FILE"] as const;
 
 /** @throws ConfigError */
 export const readCommandLine = (env: Environment) =>
-  readSettings(env, (read) => ({
+  readSettings(env, (read, addFault) => ({
     adminUrl: read("ADMIN_URL", baseUrl, undefined),
-    adminToken: read("ADMIN_TOKEN", adminToken, undefined),
+    adminToken: readSecret(read, addFault, "ADMIN_TOKEN", adminToken),
     /** The token to inspect or verify, for commands about a token. */
-    token: read("TOKEN", text(16_384), undefined),
+    token: readSecret(read, addFault, "TOKEN", text(16_384)),
     /** The service that is configured by this environment, if it runs on this machine. */
     local: {
       adminUrl: localUrl(

@@ -1,5 +1,6 @@
 /** The settings of the log, of session events, and of OpenTelemetry, whose libraries read their remaining variables themselves. */
 import type { AddFault, Read } from "./reader.ts";
+import { readSecretFile } from "./secrets.ts";
 import { boolean, DAY_MS, duration, integer, invalid, oneOf, rate, SECOND_MS, text, valid } from "./values.ts";
 
 export function readObservability(read: Read) {
@@ -38,6 +39,8 @@ export function readTelemetry(read: Read, addFault: AddFault) {
     traces: isWanted("traces"),
     metrics: isWanted("metrics"),
     protocol: read("OTEL_EXPORTER_OTLP_PROTOCOL", oneOf("http/protobuf", "http/json"), "http/protobuf" as const),
+    /** The file of the headers of exports, which may hold a credential. It is read for each export. */
+    headersFile: read("OTEL_EXPORTER_OTLP_HEADERS_FILE", headersFile, undefined),
     serviceName: read("OTEL_SERVICE_NAME", text(256), "session-service"),
     sampler: read("OTEL_TRACES_SAMPLER", oneOf(...SAMPLERS), "parentbased_always_on" as const),
     samplerRatio: read("OTEL_TRACES_SAMPLER_ARG", ratio, 1),
@@ -49,6 +52,12 @@ export function readTelemetry(read: Read, addFault: AddFault) {
   }
   const isOn = !isDisabled && (settings.traces || settings.metrics);
   return { telemetry: isOn ? settings : undefined };
+}
+
+/** Parses the path of a file that can be read as the text of a setting. */
+function headersFile(path: string) {
+  const content = readSecretFile(path, text(8192));
+  return content.ok ? valid(path) : content;
 }
 
 function httpUrl(given: string) {

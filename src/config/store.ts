@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { AddFault, Read } from "./reader.ts";
 import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
+import { readSecret } from "./secrets.ts";
 import { duration, integer, invalid, type Parsed, SECOND_MS, text, valid } from "./values.ts";
 
 function certificates(path: string): Parsed<string> {
@@ -16,10 +17,10 @@ function certificates(path: string): Parsed<string> {
 }
 
 function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
-  const target = read("REDIS_URL", parseRedisUrl, undefined);
+  const target = readSecret(read, addFault, "REDIS_URL", parseRedisUrl);
   const ca = read("REDIS_TLS_CA_FILE", certificates, undefined);
   const sentinelUsername = read("REDIS_SENTINEL_USERNAME", text(255), undefined);
-  const sentinelPassword = read("REDIS_SENTINEL_PASSWORD", text(1024), undefined);
+  const sentinelPassword = readSecret(read, addFault, "REDIS_SENTINEL_PASSWORD", text(1024));
   if (ca !== undefined && target?.tls !== true) addFault("REDIS_TLS_CA_FILE needs a REDIS_URL with rediss://");
   if (sentinelPassword !== undefined && target?.kind !== "sentinel") {
     addFault("REDIS_SENTINEL_PASSWORD needs a REDIS_URL with redis+sentinel:// or rediss+sentinel://");

@@ -43,7 +43,11 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
   // Gateways send all their requests over a few connections, so a limit per address would limit the gateway.
   const maxConnections = 10_000;
   const limits = { maxConnections, maxConnectionsPerAddress: maxConnections };
-  const listener = await openListener("forward-auth", host, port, { limits, onBug });
+  const listener = await openListener("forward-auth", host, port, {
+    settings: { host: "--host", port: "--port" },
+    limits,
+    onBug,
+  });
   const close = serveWithPages(listener, {
     isReady: () => verifier.stalenessMs() <= maxStalenessMs,
     exposition: () => outcomes.exposition(verifier.stalenessMs()),

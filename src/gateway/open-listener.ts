@@ -21,6 +21,7 @@ export async function openGatewayListener(args: GatewayArguments, write: WriteLo
   const { maxConnections } = args;
   return openListener("gateway", args.host, args.port, {
     tls: await readTls(args),
+    settings: { host: "--listen", port: "--listen" },
     limits: {
       maxConnections,
       // Behind a proxy all connections have the address of the proxy, so there is no limit for an address.

@@ -1,5 +1,5 @@
 /** One port for browsers and gRPC clients: HTTP/1.1 and HTTP/2, by ALPN with TLS, by prior knowledge without it (RFC 9113 section 3.3). */
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from "node:net";
 import { turns } from "../platform/clock/turns.ts";
 import { Connections, type Refusal } from "./connections.ts";
 import { detectProtocol } from "./detect-protocol.ts";
@@ -35,6 +35,8 @@ export type Listener = {
 type ListenerOptions = {
   readonly tls?: Tls | undefined;
   readonly limits?: Partial<ListenerLimits>;
+  /** How the caller calls the settings of the host and the port, for the message of a failure. Default: no name is given. */
+  readonly settings?: { readonly host: string; readonly port: string } | undefined;
   /** Whether other processes listen on the same port (SO_REUSEPORT). The system distributes the connections. */
   readonly sharesPort?: boolean;
   /** Receives the errors that handlers throw. The response to such a request is aborted. */
@@ -47,8 +49,9 @@ export async function openListener(
   name: string,
   host: string,
   port: number,
-  { tls, limits: givenLimits, onBug = () => {}, onRefused = () => {}, sharesPort = false }: ListenerOptions = {},
+  options: ListenerOptions = {},
 ): Promise<Listener> {
+  const { tls, limits: givenLimits, onBug = () => {}, onRefused = () => {}, sharesPort = false, settings } = options;
   const limits = { ...DEFAULT_LIMITS, ...givenLimits };
   const connections = new Connections(limits);
   let handler: Handler | undefined;
@@ -76,7 +79,9 @@ export async function openListener(
     else protocols.accept(socket);
   });
   const late = new LateConnections({ maxWaitMs: limits.maxWaitMs, connectSelf: connectTo(server, sharesPort) });
-  const address = await listen(server, name, host, port, sharesPort);
+  const address = await listen(server, { host, port, reusePort: sharesPort }).catch((error: NodeJS.ErrnoException) => {
+    throw cannotListen(name, host, port, error, settings);
+  });
   const scheme = tls === undefined ? "http" : "https";
   const shownHost = host.includes(":") ? `[${host}]` : host;
 
@@ -153,15 +158,22 @@ function createProtocols(
   };
 }
 
-function listen(server: Server, name: string, host: string, port: number, reusePort: boolean): Promise<AddressInfo> {
+function listen(server: Server, options: ListenOptions): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(name, host, port, error)));
-    server.listen({ host, port, reusePort }, () => resolve(server.address() as AddressInfo));
+    server.once("error", reject);
+    server.listen(options, () => resolve(server.address() as AddressInfo));
   });
 }
 
-function cannotListen(name: string, host: string, port: number, error: NodeJS.ErrnoException): Error {
-  const reason =
-    error.code === "EADDRINUSE" ? "the port is taken" : error.code === "EACCES" ? "no permission" : error.message;
-  return new Error(`cannot open the ${name} listener on ${host}:${port}: ${reason}`, { cause: error });
+function cannotListen(
+  name: string,
+  host: string,
+  port: number,
+  error: NodeJS.ErrnoException,
+  settings: ListenerOptions["settings"],
+): Error {
+  const ofPort = { EADDRINUSE: "the port is taken", EACCES: "no permission" }[error.code ?? ""];
+  const setting = settings?.[ofPort === undefined ? "host" : "port"];
+  const place = `cannot open the ${name} listener on ${host}:${port}: ${ofPort ?? error.message}`;
+  return new Error(setting === undefined ? place : `${setting}: ${place}`, { cause: error });
 }

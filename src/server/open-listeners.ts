@@ -15,6 +15,11 @@ export type Listeners = {
   readonly stopFollowing: () => void;
 };
 
+const SETTINGS = {
+  public: { host: "HOST", port: "PORT" },
+  admin: { host: "ADMIN_HOST", port: "ADMIN_PORT" },
+} as const;
+
 /** @throws StartError */
 export async function openListeners(config: Config, log: Logger, metrics: Metrics): Promise<Listeners> {
   const certificate = certificateOf(config);
@@ -22,6 +27,7 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
       tls: certificate && tlsOf(name, certificate.current),
+      settings: SETTINGS[name],
       sharesPort: config.workers > 1,
       limits: { ...limits[name], maxWaitMs: stallTolerances(config.reuseIntervalMs).rotationMs },
       onBug: (err) => log.error({ event: "bug", err }, "bug"),

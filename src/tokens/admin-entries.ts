@@ -24,7 +24,10 @@ export function parseAdminEntries(text: string): readonly AdminEntry[] {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new AdminTokensFault("not JSON"); // The parser's own message is left out, because it quotes the text.
+    // The parser's own message is left out, because it quotes the text.
+    throw new AdminTokensFault(
+      "not JSON (an entry is printed by `admin-token create`; a bare token belongs in ADMIN_TOKENS)",
+    );
   }
   const { admins } = membersOf("the file", value, ["admins"]);
   if (!Array.isArray(admins)) throw new AdminTokensFault("admins: not a list");

@@ -15,6 +15,13 @@ describe("a misspelt variable", () => {
     ["COOKIE_SAME_SITE", "COOKIE_SAMESITE"],
     ["REDIS_URI", "REDIS_URL"],
     ["ALOWED_ORIGIN", "ALLOWED_ORIGINS"],
+    ["ISSUR", "ISSUER"],
+    ["ISSUER_FILE", "ISSUER"],
+    ["SESSION_TIMEOUT", "SESSION_IDLE_TTL"],
+    ["REDIS_HOST", "REDIS_URL"],
+    ["TRUST_PROXIES", "TRUST_PROXY"],
+    ["MAX_BODY_SIZE", "MAX_BODY_BYTES"],
+    ["TLS_CERT", "TLS_CERT_FILE"],
   ])("%s is found to be like %s", (name, meant) => {
     expect(warningsOf({ [name]: "secret-value" })).toEqual([
       `${name} is not a variable of this service: is ${meant} meant?`,
@@ -36,8 +43,18 @@ describe("a misspelt variable", () => {
   test("is none of those that a process usually has", () => {
     const usual = ["PATH", "HOME", "PWD", "OLDPWD", "USER", "LANG", "TERM", "SHELL", "SHLVL", "HOSTNAME", "LOGNAME"];
     const more = ["NODE_ENV", "NODE_OPTIONS", "TZ", "TMPDIR", "INIT_CWD", "EDITOR", "COLOR", "KUBERNETES_PORT", "CI"];
-    const foreign = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
-    expect(warningsOf(Object.fromEntries([...usual, ...more, ...foreign].map((name) => [name, "x"])))).toEqual([]);
+    const foreign = [
+      "SSL_CERT_FILE",
+      "SSL_CERT_DIR",
+      "OTEL_RESOURCE_ATTRIBUTES",
+      "DATABASE_URL",
+      "SERVICE_NAME",
+      "LOG_FORMAT",
+    ];
+    const links = ["REDIS_SERVICE_HOST", "REDIS_SERVICE_PORT", "REDIS_PORT_6379_TCP_ADDR", "ADMIN_SERVICE_HOST"];
+    const all = [...usual, ...more, ...foreign, ...links];
+    expect(warningsOf(Object.fromEntries(all.map((name) => [name, "x"])))).toEqual([]);
+    expect(warningsOf({ REDIS_HOST: "tcp://10.0.0.1:6379" })).toEqual([]);
     expect(configVariables().size).toBeGreaterThan(30);
   });
 });

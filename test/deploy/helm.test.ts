@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { configVariables } from "../../src/config/config.ts";
 import { faultsOf, helm, helmTemplate, kustomize, type Manifest } from "./kubernetes.ts";
 
 const CHART = "deploy/helm/session-service";
@@ -63,6 +64,14 @@ test("with values of one's own it is valid, under the name of the release", () =
   expect(manifests.find(({ kind }) => kind === "HorizontalPodAutoscaler")?.spec.scaleTargetRef.name).toBe("sessions");
 });
 
+test("its configuration takes every variable that holds no secret", () => {
+  const schema = JSON.parse(readFileSync(`${CHART}/values.schema.json`, "utf8"));
+  const [, own] = schema.properties.config.propertyNames.anyOf;
+  const secrets = ["REDIS_URL", "REDIS_SENTINEL_PASSWORD", "ADMIN_TOKENS"];
+  const names = [...configVariables().keys()].filter((name) => !name.startsWith("OTEL_") && !secrets.includes(name));
+  expect(own.enum).toEqual(names.toSorted());
+});
+
 test("a change of the configuration is a rollout", () => {
   const checksum = (...values: readonly string[]) =>
     helmTemplate("s", CHART, ...values).find(({ kind }) => kind === "Deployment")?.spec.template.metadata.annotations;
@@ -72,8 +81,9 @@ test("a change of the configuration is a rollout", () => {
 
 test.each([
   ["a secret in the ConfigMap", "config.REDIS_URL=redis://:password@redis"],
+  ["a variable that the service does not have", "config.ISSUR=https://app.example.com"],
   ["a misspelt value", "autoscaling.minReplica=2"],
   ["a digest that is none", "image.digest=latest"],
 ])("%s is refused", (_, value) => {
-  expect(() => helm("template", "s", CHART, "--set", value)).toThrow(/schema|additional|pattern|not/i);
+  expect(() => helm("template", "s", CHART, "--set", value)).toThrow(/schema|additional|pattern|not|config/i);
 });

@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -102,15 +102,29 @@ describe("start", () => {
     const exit = await runToExit({ [variable]: String(port) });
     holder.close();
     expect(exit.code).toBe(1);
-    expect(exit.stderr).toBe(`cannot open the ${listener} listener on 127.0.0.1:${port}: the port is taken\n`);
+    expect(exit.stderr).toBe(
+      `${variable}: cannot open the ${listener} listener on 127.0.0.1:${port}: the port is taken\n`,
+    );
   });
 
-  test("with Redis a missing key ring is a fault, and the message names the command that creates one", async () => {
-    const exit = await runToExit({ REDIS_URL: "redis://127.0.0.1:1" });
-    expect(exit.code).toBe(1);
-    expect(exit.stderr).toContain("session-service keys create");
-    expect(exit.stderr.trimEnd().split("\n")).toHaveLength(1);
+  test.each(["HOST", "ADMIN_HOST"])("a %s that is no address of this machine is named", async (variable) => {
+    const exit = await runToExit({ [variable]: "192.0.2.1" });
+    expect([exit.code, exit.stderr]).toEqual([1, expect.stringMatching(new RegExp(`^${variable}: cannot open the `))]);
   });
+
+  test.each([
+    ["", "REDIS_URL", "redis://127.0.0.1:1"],
+    [" whose URL is in a file", "REDIS_URL_FILE", join(scratch(), "url")],
+  ])(
+    "with Redis%s a missing key ring is a fault, and the message names the command that creates one",
+    async (_, variable, value) => {
+      if (variable.endsWith("_FILE")) writeFileSync(value, "redis://127.0.0.1:1\n");
+      const exit = await runToExit({ [variable]: value });
+      expect(exit.code).toBe(1);
+      expect(exit.stderr).toContain("session-service keys create");
+      expect(exit.stderr.trimEnd().split("\n")).toHaveLength(1);
+    },
+  );
 
   test.each([
     ["a directory that cannot be made", { DATA_DIR: "/dev/null/data" }],

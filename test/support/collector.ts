@@ -40,6 +40,8 @@ export type Collector = AsyncDisposable & {
   /** The last export of metrics. */
   readonly metrics: readonly CollectedMetric[];
   readonly contentTypes: ReadonlySet<string>;
+  /** The credentials with which the exports came. */
+  readonly authorizations: ReadonlySet<string>;
   /** Returns all payloads as text. */
   text(): string;
   /** Returns how many export requests the collector has received. */
@@ -114,9 +116,11 @@ export async function startCollector({ stalls = false } = {}): Promise<Collector
   let metrics: CollectedMetric[] = [];
   const payloads: Buffer[] = [];
   const contentTypes = new Set<string>();
+  const authorizations = new Set<string>();
   let exports = 0;
   const server = createServer(async (request, response) => {
     exports++;
+    authorizations.add(request.headers.authorization ?? "none");
     if (stalls) return;
     const body = await bodyOf(request);
     payloads.push(body);
@@ -144,6 +148,7 @@ export async function startCollector({ stalls = false } = {}): Promise<Collector
       return metrics;
     },
     contentTypes,
+    authorizations,
     text: () => Buffer.concat(payloads).toString("latin1"),
     exports: () => exports,
     async [Symbol.asyncDispose]() {

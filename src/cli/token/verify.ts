@@ -21,7 +21,8 @@ type Options = ConnectionOptions & {
 };
 
 export async function verifyToken(context: Context, options: Options): Promise<void> {
-  if (options.tokenFile === "-" && (options.file === "-" || (options.file === undefined && !context.env.TOKEN))) {
+  const { TOKEN, TOKEN_FILE } = context.env;
+  if (options.tokenFile === "-" && (options.file ?? TOKEN ?? TOKEN_FILE ?? "-") === "-") {
     throw usageError("standard input has one token: give the other by another way");
   }
   if (options.jwksUrl === undefined && (options.issuer ?? options.audience) !== undefined) {

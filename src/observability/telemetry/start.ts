@@ -1,9 +1,10 @@
 /** Starts OpenTelemetry. This module is loaded only if the configuration asks for it. */
 import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import { setGlobalErrorHandler, W3CTraceContextPropagator } from "@opentelemetry/core";
+import { parseKeyPairsIntoRecord, setGlobalErrorHandler, W3CTraceContextPropagator } from "@opentelemetry/core";
 import {
   defaultResource,
   detectResources,
@@ -66,7 +67,7 @@ function resourceOf({ serviceName }: TelemetryConfig): Resource {
 }
 
 async function createTracerProvider(
-  { protocol, sampler, samplerRatio }: TelemetryConfig,
+  { protocol, sampler, samplerRatio, headersFile }: TelemetryConfig,
   limits: TraceLimits | undefined,
   resource: Resource,
 ): Promise<BasicTracerProvider> {
@@ -78,7 +79,7 @@ async function createTracerProvider(
   const provider = new BasicTracerProvider({
     resource,
     sampler: limits === undefined ? chosen : limitedSampler(chosen, limits.bucket),
-    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter(headersOf(headersFile)))],
   });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
@@ -87,7 +88,7 @@ async function createTracerProvider(
 }
 
 async function createMeterProvider(
-  { protocol, metricIntervalMs }: TelemetryConfig,
+  { protocol, metricIntervalMs, headersFile }: TelemetryConfig,
   metrics: TelemetryDeps["metrics"],
   resource: Resource,
 ): Promise<MeterProvider> {
@@ -96,10 +97,14 @@ async function createMeterProvider(
       ? await import("@opentelemetry/exporter-metrics-otlp-http")
       : await import("@opentelemetry/exporter-metrics-otlp-proto");
   const reader = new PeriodicExportingMetricReader({
-    exporter: new OTLPMetricExporter(),
+    exporter: new OTLPMetricExporter(headersOf(headersFile)),
     exportIntervalMillis: metricIntervalMs,
     exportTimeoutMillis: Math.min(metricIntervalMs, 30_000),
     metricProducers: [createMetricProducer(metrics.values, resource)],
   });
   return new MeterProvider({ resource, readers: [reader] });
 }
+
+/** Returns the options of an exporter that reads its headers for each export, so that a replaced credential is used at once. */
+const headersOf = (path: string | undefined) =>
+  path === undefined ? {} : { headers: async () => parseKeyPairsIntoRecord((await readFile(path, "utf8")).trim()) };

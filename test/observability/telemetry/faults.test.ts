@@ -149,3 +149,15 @@ test("a variable with a value that it cannot have refuses the start, and names i
   const { code, stderr } = await runToExit({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" });
   expect([code, stderr]).toEqual([1, "OTEL_EXPORTER_OTLP_PROTOCOL is not one of http/protobuf, http/json\n"]);
 });
+
+test("a credential of exports that is replaced in its file is used from the next export on", async () => {
+  const collector = await collect();
+  const OTEL_EXPORTER_OTLP_HEADERS_FILE = join(scratch(), "headers");
+  writeFileSync(OTEL_EXPORTER_OTLP_HEADERS_FILE, "authorization=Bearer%20first\n");
+  const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS_FILE });
+  await refreshes(service, 1);
+  await until(async () => expect([...collector.authorizations]).toEqual(["Bearer first"]));
+  writeFileSync(OTEL_EXPORTER_OTLP_HEADERS_FILE, "authorization=Bearer%20second\n");
+  await refreshes(service, 1);
+  await until(async () => expect([...collector.authorizations]).toContain("Bearer second"));
+});
