@@ -23,6 +23,7 @@ const ADMINS = [
   byName("login", "login.internal", "sessions:create"),
   byName("gateway", "spiffe://test/gateway", "watch", "introspect"),
   byName("prometheus", "prometheus", "metrics"),
+  byName("operator", "operator", "sessions:revoke", "signals:receive"),
 ];
 function write(admins: readonly object[]): void {
   writeFileSync(path("admins.new"), JSON.stringify({ admins }));
@@ -34,6 +35,7 @@ const as = ({ cert, key }: Pem): Exclude<ClientTls, Buffer> => ({ ca, cert: Buff
 const login = as(authority.issue({ commonName: "some login", dns: "login.internal" }));
 const gateway = as(authority.issue({ commonName: "gw-1", uri: "spiffe://test/gateway" }));
 const prometheus = as(authority.issue({ commonName: "prometheus" }));
+const operator = as(authority.issue({ commonName: "operator" }));
 const unmapped = as(authority.issue({ commonName: "somebody" }));
 const expired = as(authority.issue({ commonName: "x", dns: "login.internal" }, -60_000));
 const strangers = clientAuthority("strangers");
@@ -54,6 +56,8 @@ beforeAll(async () => {
     ADMIN_TOKENS_FILE: path("admins.json"),
     ADMIN_TOKENS: TOKEN,
     METRICS_AUTH: "true",
+    SIGNALS: "on",
+    SIGNALS_URL: "https://signals.example",
   };
   service = await startService(env);
 });
@@ -130,6 +134,26 @@ test("metrics are for a certificate with their scope", async () => {
   expect([await status(ca), await status(foreign), await status(login), await status(prometheus)]).toEqual([
     401, 401, 403, 200,
   ]);
+});
+
+test.each([
+  ["/v1/oauth/global-token-revocation", { "content-type": "application/x-www-form-urlencoded" }],
+  ["/v1/ssf/streams", { "content-type": "text/plain" }],
+  ["/auth.admin.v1.SessionAdminService/RevokeAllSessions", { "content-type": "application/json" }],
+])("a browser that has a certificate is led to %s by no other page", async (path, headers) => {
+  const post = async (from: Record<string, string>) => {
+    const { status } = await request(service.adminUrl, {
+      ...{ method: "POST", path, headers: { ...headers, ...from }, body: "{}", ...operator },
+    });
+    return status;
+  };
+  const own = await post({});
+  for (const from of [{ "sec-fetch-site": "cross-site" }, { "sec-fetch-site": "same-site" }, { origin: "null" }]) {
+    const status = await post(from);
+    expect([from, status]).toEqual([from, 403]);
+  }
+  expect(await post({ "sec-fetch-site": "same-origin", origin: "null" })).toEqual(own);
+  expect(own).not.toBe(403);
 });
 
 type TlsState = { isSessionReused(): boolean };

@@ -33,7 +33,7 @@ export type Origin = {
   /** Whether the response to the login contains the service's offer to bind the session to a key. */
   offersAtLogin: boolean;
   /** Changes the response headers of the service and of the login before they are passed on. */
-  change: (headers: OutgoingHttpHeaders, path: string) => OutgoingHttpHeaders;
+  change: (headers: OutgoingHttpHeaders, path: string, status: number) => OutgoingHttpHeaders;
   /** The number of requests for `/v1/auth/refresh` that reached the origin, whatever their outcome. */
   refreshes: number;
   /** The number of requests to `/api` with a bearer token, by status. */
@@ -163,7 +163,7 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
       "set-cookie": created.setCookies as string[],
       ...(offer && origin.offersAtLogin && { "secure-session-registration": offer }),
     };
-    response.writeHead(200, origin.change(headers, "/login")).end("<!doctype html><title>signed in</title>");
+    response.writeHead(200, origin.change(headers, "/login", 200)).end("<!doctype html><title>signed in</title>");
   }
 
   async function passOn(request: Http2ServerRequest, response: Http2ServerResponse, path: string): Promise<void> {
@@ -182,7 +182,8 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
       return cut(request, response);
     }
     const { connection: _, "keep-alive": __, "transfer-encoding": ___, ...headers } = upstream.headers;
-    response.writeHead(upstream.statusCode ?? 502, origin.change(headers, path));
+    const status = upstream.statusCode ?? 502;
+    response.writeHead(status, origin.change(headers, path, status));
     upstream.pipe(response);
   }
 
