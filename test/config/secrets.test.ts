@@ -44,7 +44,7 @@ test.each([
   ["that is not there", "/nonexistent/redis-url", "names a file that cannot be read"],
   ["that is empty", fileOf("\n"), "names a file that is empty"],
   ["that is too large", fileOf("r".repeat(70_000)), "names a file that is larger than 65536 bytes"],
-  ["whose content is wrong", fileOf("http://:hunter2@redis"), "names a file whose content must start with redis://, "],
+  ["whose content is wrong", fileOf("http://:hunter2@redis"), "names a file whose content must start with redis://"],
 ])("a file %s is a fault that tells nothing of its content", (_, path, reason) => {
   const faults = faultsOf(() => readConfig({ REDIS_URL_FILE: path }));
   expect(faults).toEqual([expect.stringContaining(`REDIS_URL_FILE ${reason}`)]);
