@@ -17,6 +17,7 @@ const EXAMINATIONS: readonly Examine[] = [
   uselessOrigins,
   hiddenAccessCookie,
   uselessPrefix,
+  plantableAccessCookie,
   absentDeviceCookies,
 ];
 
@@ -136,6 +137,21 @@ function uselessPrefix({ cookie }: Config) {
   if (!/^__Secure-/i.test(cookie.name)) return undefined;
   const found = "COOKIE_NAME: __Secure- keeps no sibling domain from setting the cookie";
   return warning(found, "only __Host- with COOKIE_PATH=/ does");
+}
+
+/**
+ * Finds an access cookie that a page of a sibling domain can set. A server that renders pages would show its visitors the session of
+ * somebody else, where no refresh token beside it belongs to another one. Loopback addresses have no sibling domains.
+ */
+function plantableAccessCookie(config: Config) {
+  const { accessName, secure } = config.cookie;
+  const own = ownUrl(config);
+  if (accessName === undefined || !secure || /^__Host-/i.test(accessName)) return undefined;
+  if (own !== undefined && (isTrustworthy(own.hostname) || isAddress(own.hostname))) return undefined;
+  return warning(
+    `ACCESS_COOKIE: a page of a sibling domain can set ${accessName}, and show a visitor the session of somebody else`,
+    `name it __Host-${accessName.replace(/^__Secure-/i, "")}, which allows no COOKIE_DOMAIN; in the server kit set accessCookie`,
+  );
 }
 
 /** Browsers register a device key at this path, and renew the device cookie at a path below it. */

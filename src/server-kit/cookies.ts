@@ -41,6 +41,16 @@ export function withSetCookies(header: string | null, setCookies: readonly strin
 const DEVICE = "_device";
 const MARK = "_device_mark";
 
+/** The form of a refresh token (docs/rotation.md): 72 bytes. The first is 1, the 17 from the sixth on are the id of its session. */
+const REFRESH_TOKEN = /^A[Q-Za-f][A-Za-z0-9_-]{94}$/;
+
+/** Returns the id of the session that a refresh token names; undefined for a text of another form. Nothing proves that the token is authentic. */
+function sessionOf(refreshToken: string): string | undefined {
+  if (!REFRESH_TOKEN.test(refreshToken)) return undefined;
+  const bytes = atob(refreshToken.replaceAll("-", "+").replaceAll("_", "/"));
+  return btoa(bytes.slice(5, 22)).replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
+}
+
 /** Returns the credentials in the headers of a request, or undefined if there is no refresh token. */
 export function presentedBy(headers: Pick<Headers, "get">, refreshCookie: string) {
   const valuesOf = (name: string) => valuesForService(headers.get("cookie"), name);
@@ -48,6 +58,8 @@ export function presentedBy(headers: Pick<Headers, "get">, refreshCookie: string
   if (tokens.length === 0) return undefined;
   const [proofs, marks] = [valuesOf(refreshCookie + DEVICE), valuesOf(refreshCookie + MARK)];
   return {
+    /** Returns whether every refresh token is of this session, as far as its form says. */
+    isOf: (sid: string) => tokens.every((token) => (sessionOf(token) ?? sid) === sid),
     /** A text of everything in the request that the service's decision depends on. Requests with equal texts may share one refresh. */
     id: [tokens, proofs, marks, [headers.get("secure-session-skipped")]].map((part) => part.join(" ")).join(";"),
     /**

@@ -115,8 +115,12 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   }
 
   /** Returns the user of the access token in the request's cookies, which may be old. */
-  const presentedUser = (headers: Pick<Headers, "get">) =>
-    userOf(accessTokenOf(headers), (reason) => reason !== "unavailable");
+  async function presentedUser(headers: Pick<Headers, "get">): Promise<User> {
+    const user = await userOf(accessTokenOf(headers), (reason) => reason !== "unavailable");
+    // A sibling domain can set an access token of somebody else beside the refresh token, so the two must be of one session.
+    const isOwn = user.state !== "active" || (presentedBy(headers, refreshCookie)?.isOf(user.claims.sid) ?? true);
+    return isOwn ? user : ENDED;
+  }
 
   /** Returns the access token if there is only one. One of several may have been set by a sibling domain. */
   function accessTokenOf(headers: Pick<Headers, "get">): string | undefined {

@@ -77,11 +77,19 @@ test("a prefix of the cookie's name that protects it from no sibling domain is r
   expect(warningsOf({ COOKIE_NAME: "__Host-rt" })).toEqual([]);
 });
 
+const PAGES = { ISSUER: "https://app.example.com", TRUST_PROXY: "1", COOKIE_PATH: "/" };
+
 test.each<[string, Record<string, string>]>([
   ["ISSUER is https", { ISSUER: "https://auth.example.com" }],
   ["ISSUER is http://auth.example.com", { ISSUER: "http://auth.example.com" }],
   ["COOKIE_DOMAIN is", { ISSUER: "https://a.example.com", TRUST_PROXY: "1", COOKIE_DOMAIN: "example.org" }],
   ["ACCESS_COOKIE without COOKIE_PATH=/", { ACCESS_COOKIE: "at" }],
+  ["ACCESS_COOKIE: a page of a sibling domain", { ...PAGES, ACCESS_COOKIE: "access_token" }],
+  [
+    "ACCESS_COOKIE: a page of a sibling domain",
+    { ...PAGES, ACCESS_COOKIE: "__Secure-at", COOKIE_DOMAIN: "example.com" },
+  ],
+  ["ACCESS_COOKIE: a page of a sibling domain", { COOKIE_PATH: "/", ACCESS_COOKIE: "at", TRUST_PROXY: "1" }],
   ["SIGNALS_URL has no effect", { SIGNALS_URL: "https://signals.example.com" }],
   ["DEVICE_SESSION_TTL has no effect", { DEVICE_SESSION_TTL: "10m" }],
   ["STATUS_LIST_TTL has no effect", { STATUS_LIST_TTL: "20s" }],
@@ -96,6 +104,8 @@ test.each<[string, Record<string, string>]>([
   ["a certificate", { ISSUER: "https://auth.example.com", TLS_CERT_FILE: SELF, TLS_KEY_FILE: SELF }],
   ["a host of this machine", { ISSUER: "http://app.localhost:8080" }],
   ["an access cookie beside a __Host- cookie", { COOKIE_NAME: "__Host-rt", ACCESS_COOKIE: "at" }],
+  ["an access cookie that no other domain can set", { ...PAGES, ACCESS_COOKIE: "__Host-at" }],
+  ["an access cookie on this machine", { COOKIE_PATH: "/", ACCESS_COOKIE: "at", ISSUER: "http://localhost:8080" }],
   ["signals that are switched off", { SIGNALS_ALLOW_PRIVATE: "off" }],
 ])("%s is no finding", (_, env) => {
   expect(warningsOf(env)).toEqual([]);

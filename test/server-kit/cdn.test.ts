@@ -13,7 +13,8 @@ async function forCdns(setCookies: readonly string[]): Promise<string | null> {
       forward: new Headers(),
     }),
   } satisfies Pick<ServerSessions, "authenticate">;
-  const proxy = sessionProxy(sessions as Partial<ServerSessions> as ServerSessions, { next: () => new Response() });
+  const kit = sessions as Partial<ServerSessions> as ServerSessions;
+  const proxy = sessionProxy(kit, { next: () => new Response() }, { isPublic: () => true });
   return (await proxy(new Request("https://app.example/"))).headers.get("cdn-cache-control");
 }
 

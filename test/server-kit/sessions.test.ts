@@ -1,5 +1,5 @@
 /** Pages rendered on a server, by the real service. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
 import { until } from "../support/until.ts";
 import { ALWAYS_DUE, aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
@@ -162,6 +162,50 @@ test("of two access tokens, one of which a sibling domain may have set, none cou
   const { user } = await sessions.authenticate(jar.request("/", { cookie }));
   expect(user).not.toMatchObject({ claims: { sub: "mallory" } });
   expect(calls).toHaveLength(1);
+});
+
+describe("an access token that a sibling domain has set beside one's own refresh token", () => {
+  /** Returns the cookies of a user, with the access token of another one. */
+  async function planted() {
+    const [jar, mallory] = [await signIn(service, "alice"), await signIn(service, "mallory")];
+    jar.cookies.set("access_token", mallory.cookies.get("access_token") ?? "");
+    return jar;
+  }
+
+  test("the page shows its own user, and the browser gets its own access token", async () => {
+    const jar = await planted();
+    const { sessions, calls } = server();
+    const { user, setCookies, forward } = await sessions.authenticate(jar.request());
+    expect([user, calls.length]).toMatchObject([{ state: "active", claims: { sub: "alice" } }, 1]);
+    expect(await sessions.current(forward)).toEqual(user);
+    jar.take(setCookies);
+    expect((await sessions.authenticate(jar.request())).user).toMatchObject({ claims: { sub: "alice" } });
+    expect(calls).toHaveLength(1);
+  });
+
+  test("nobody is shown while the service cannot be reached, nor in a part of a page", async () => {
+    const jar = await planted();
+    const { sessions } = server({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
+    expect((await sessions.authenticate(jar.request())).user).toEqual({ state: "unavailable" });
+    const { user, forward } = await server().sessions.authenticate(jar.request("/", { "sec-fetch-dest": "image" }));
+    expect([user, await sessions.current(forward)]).toEqual([{ state: "unavailable" }, { state: "unavailable" }]);
+  });
+
+  test("no request shows the other user where several refresh tokens came, one of them of that user", async () => {
+    const [jar, mallory] = [await planted(), await signIn(service, "mallory")];
+    mallory.cookies.set("access_token", jar.cookies.get("access_token") ?? "");
+    const cookie = `refresh_token=${mallory.cookies.get("refresh_token")}; ${jar.header}`;
+    const { user } = await server().sessions.authenticate(jar.request("/", { cookie }));
+    expect(user.state).toBe("ended");
+  });
+});
+
+test("a refresh token of a form that the kit does not know says nothing about the access token", async () => {
+  const jar = await signIn(service, "alice");
+  jar.cookies.set("refresh_token", `Ag${"A".repeat(94)}`);
+  const { sessions, calls } = server();
+  expect((await sessions.authenticate(jar.request())).user).toMatchObject({ claims: { sub: "alice" } });
+  expect(calls).toEqual([]);
 });
 
 test.each([
