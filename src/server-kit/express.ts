@@ -1,7 +1,8 @@
 /** The adapter for Express, and for other frameworks that take `(request, response, next)` of `node:http`. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, users, writePassage } from "./node-request.ts";
-import type { ServerSessions, User } from "./sessions.ts";
+import type { ServerSessions } from "./sessions.ts";
+import type { User } from "./user.ts";
 
 type Request = NodeRequestLike & { readonly originalUrl?: string };
 

@@ -1,6 +1,7 @@
 /** The adapter for Hono. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
-import type { ServerSessions, User } from "./sessions.ts";
+import type { ServerSessions } from "./sessions.ts";
+import type { User } from "./user.ts";
 
 /** The parts of Hono's context that are used. */
 type Context = {

@@ -6,11 +6,9 @@ export { type ActiveUser, requireUser, SessionError } from "./require-user.ts";
 export { isSafe, isSameOrigin } from "./same-origin.ts";
 export {
   type Authentication,
-  type Claims,
   createServerSessions,
   type PageRequest,
   type ServerSessions,
   type ServerSessionsOptions,
-  type TokenVerifier,
-  type User,
 } from "./sessions.ts";
+export type { Claims, TokenVerifier, User } from "./user.ts";

@@ -1,5 +1,5 @@
 /** The state with which a server-rendered page begins, for `createSession({ initial })` of `@session-service/browser`. */
-import type { Claims, User } from "./sessions.ts";
+import type { Claims, User } from "./user.ts";
 
 export type Initial = {
   readonly claims: Claims & { readonly iat: number };

@@ -1,6 +1,7 @@
 /** Describes requests and responses of `node:http` with structural types. */
 import type { Passage } from "./gate.ts";
-import type { PageRequest, User } from "./sessions.ts";
+import type { PageRequest } from "./sessions.ts";
+import type { User } from "./user.ts";
 
 export type NodeRequestLike = {
   readonly method?: string | undefined;

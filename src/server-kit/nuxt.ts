@@ -1,7 +1,8 @@
 /** The adapter for Nuxt, and for all other frameworks that use h3. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
-import type { ServerSessions, User } from "./sessions.ts";
+import type { ServerSessions } from "./sessions.ts";
+import type { User } from "./user.ts";
 
 /** The parts of `H3Event` that are used. */
 type Event = {

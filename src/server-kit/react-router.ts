@@ -1,6 +1,7 @@
 /** The adapter for React Router in framework mode. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
-import type { ServerSessions, User } from "./sessions.ts";
+import type { ServerSessions } from "./sessions.ts";
+import type { User } from "./user.ts";
 
 /** The used arguments of a middleware. */
 type Arguments<Key> = {

@@ -1,5 +1,5 @@
 /** Lets a page ask for its user itself, beside its data. The gate is the first lock of a protected page, and this is the second. */
-import type { User } from "./sessions.ts";
+import type { User } from "./user.ts";
 
 export type ActiveUser = Extract<User, { readonly state: "active" }>;
 

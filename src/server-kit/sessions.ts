@@ -2,32 +2,7 @@
 import { distinctValues, presentedBy, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
-
-/** The claims of a verified access token. */
-export type Claims = {
-  readonly sub: string;
-  readonly sid: string;
-  /** The expiry in seconds since the epoch. */
-  readonly exp: number;
-  readonly [name: string]: unknown;
-};
-
-/** The verifier that the kit needs. `createVerifier` of `@session-service/verifier` creates one. */
-export interface TokenVerifier {
-  verify(
-    token: string,
-  ): Promise<{ readonly ok: true; readonly claims: Claims } | { readonly ok: false; readonly reason: string }>;
-}
-
-/**
- * - `active`: somebody is signed in.
- * - `ended`: nobody is signed in.
- * - `unavailable`: the kit cannot determine the state now. Show that, redirect nobody to the login, and clear no cookie.
- */
-export type User =
-  | { readonly state: "active"; readonly claims: Claims; readonly accessToken: string }
-  | { readonly state: "ended" }
-  | { readonly state: "unavailable" };
+import { createUserReader, ENDED, type TokenVerifier, UNAVAILABLE, type User } from "./user.ts";
 
 export type ServerSessionsOptions = {
   /** The URL of the service's public API, such as `http://127.0.0.1:8080`. */
@@ -80,9 +55,6 @@ const STATE_HEADER = "x-session-state";
 /** The headers of the service's responses that the browser must receive. */
 const FOR_BROWSERS = ["secure-session-registration", "secure-session-challenge"];
 
-const ENDED: User = { state: "ended" };
-const UNAVAILABLE: User = { state: "unavailable" };
-
 /**
  * Creates the session kit of a server. Create one for each process.
  * @throws TypeError if `service` or `verifier` is missing or of the wrong type
@@ -105,28 +77,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   };
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
-
-  /** Returns the user of an access token. @param isEnd whether a refusal for this reason means that nobody is signed in */
-  async function userOf(accessToken: string | undefined, isEnd: (reason: string) => boolean): Promise<User> {
-    if (!accessToken) return ENDED;
-    const verdict = await verifier.verify(accessToken);
-    if (verdict.ok) return { state: "active", claims: verdict.claims, accessToken };
-    return isEnd(verdict.reason) ? ENDED : UNAVAILABLE;
-  }
-
-  /** Returns the user of the access token in the request's cookies, which may be old. */
-  async function presentedUser(headers: Pick<Headers, "get">): Promise<User> {
-    const user = await userOf(accessTokenOf(headers), (reason) => reason !== "unavailable");
-    // A sibling domain can set an access token of somebody else beside the refresh token, so the two must be of one session.
-    const isOwn = user.state !== "active" || (presentedBy(headers, refreshCookie)?.isOf(user.claims.sid) ?? true);
-    return isOwn ? user : ENDED;
-  }
-
-  /** Returns the access token if there is only one. One of several may have been set by a sibling domain. */
-  function accessTokenOf(headers: Pick<Headers, "get">): string | undefined {
-    const values = distinctValues(headers.get("cookie"), accessCookie);
-    return values.length === 1 ? values[0] : undefined;
-  }
+  const { userOf, presentedUser } = createUserReader({ verifier, accessCookie, refreshCookie });
 
   return {
     async authenticate(request, address) {

@@ -1,7 +1,8 @@
 /** The adapter for SvelteKit. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
 import { knownAddress } from "./request-headers.ts";
-import type { ServerSessions, User } from "./sessions.ts";
+import type { ServerSessions } from "./sessions.ts";
+import type { User } from "./user.ts";
 
 /** The parts of the input of a SvelteKit `handle` that are used. */
 type Input<Event> = {
