@@ -81,6 +81,9 @@ install_npm oldest-node & pids="$pids $!"
 install_npm mock-server --ignore-scripts & pids="$pids $!"
 # The frameworks with which the server kit is tested. Their install scripts are not needed.
 install_npm frameworks --ignore-scripts & pids="$pids $!"
+# The oldest and the newest versions of what projects have beside the published packages.
+install_npm peers/oldest --ignore-scripts & pids="$pids $!"
+install_npm peers/newest --ignore-scripts & pids="$pids $!"
 # The packages of signal receivers. Their install scripts are not needed.
 install_npm receivers --ignore-scripts & pids="$pids $!"
 # The runtimes other than Node and browsers. Their install scripts would only link the program of the platform.

@@ -8,6 +8,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { bundleLibrary } from "./bundle.ts";
 import { conditionsOf, type Entry, publishEntryPoints, typedSource } from "./entry-points.ts";
 import { addCommonJs, compiledOf, declarationOf, finishDeclarations } from "./forms.ts";
 
@@ -220,6 +221,8 @@ function build(folder: string, out: string): void {
   cpSync(join(packageDirectory(folder), "README.md"), join(directory, "README.md"));
   cpSync(join(ROOT, "LICENSE"), join(directory, "LICENSE"));
   if (settings.changelog !== undefined) cpSync(join(ROOT, settings.changelog), join(directory, "CHANGELOG.md"));
+  const isProgram = exported.length === 0;
+  if (isProgram) bundleLibraries(directory, out);
   const published = {
     ...publishedFields(manifest),
     ...(exported.length > 0 && publishEntryPoints(entries.exports)),
@@ -228,13 +231,8 @@ function build(folder: string, out: string): void {
         ? bin
         : Object.fromEntries(Object.entries(commands).map(([name, source]) => [name, `./${compiledOf(source)}`])),
     }),
-    ...dependencies(directory, root, manifest.peerDependencies ?? {}, exported.length > 0 ? "^" : ""),
+    ...dependencies(directory, root, manifest.peerDependencies ?? {}, isProgram ? "" : "^"),
   };
-  for (const name of published.bundleDependencies ?? []) {
-    const target = join(directory, "node_modules", name);
-    const filter = (path: string) => !/\.d\.c?ts$/.test(path);
-    cpSync(join(out, LIBRARIES.get(name) as string), target, { recursive: true, filter });
-  }
   for (const file of Object.values(published.bin ?? {})) chmodSync(join(directory, file), 0o755);
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }
@@ -243,6 +241,18 @@ function build(folder: string, out: string): void {
 function publishedFields(manifest: object): object {
   const { private: _, scripts: __, ...fields } = manifest as { readonly private?: boolean; readonly scripts?: object };
   return { ...fields, version: root.version, license: root.license, type: "module", sideEffects: false };
+}
+
+/** Puts what a program uses of our own libraries into its package, so that one file installs it. */
+function bundleLibraries(directory: string, out: string): void {
+  for (const [name, folder] of LIBRARIES) {
+    if (!importedPackages(directory).has(name)) continue;
+    const entries = Object.entries(entriesOf(folder).exports);
+    bundleLibrary(directory, {
+      ...{ name, version: root.version, directory: join(out, folder) },
+      entries: Object.fromEntries(entries.map(([path, entry]) => [path, compiledOf(typedSource(entry))])),
+    });
+  }
 }
 
 /** Builds all packages, or the named ones, into directories of their names. The packages on which they depend are built first. */

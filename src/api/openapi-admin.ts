@@ -7,7 +7,7 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { runNodeJs } from "@bufbuild/protoplugin";
-import { describeRoutes } from "connect-http-routes";
+import { describeRoutes } from "connect-http-routes/descriptors";
 import { describeServices } from "../protoc-gen-openapi/document.ts";
 import { ERROR_BODY, FAILURE_RESPONSES } from "./openapi-errors.ts";
 import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";

@@ -1,4 +1,7 @@
-/** Describes how JSON and paths refer to the fields of a message, for generators of documents or clients. */
+/**
+ * For generators of code, documents or clients: the routes of services, and how JSON and paths refer to the fields of a message. This entry
+ * point needs @bufbuild/protobuf alone.
+ */
 export {
   fieldByName,
   hasOwnJson,
@@ -10,3 +13,6 @@ export {
   resolveFieldPath,
   TEXT_MESSAGES,
 } from "./routes/field-path.ts";
+export type { Route, RouteTable } from "./routes/model.ts";
+export { describeRoutes, errorsAmong, type Problem, type RouteOptions } from "./routes/rules.ts";
+export type { Variable } from "./routes/template.ts";

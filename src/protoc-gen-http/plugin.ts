@@ -1,6 +1,6 @@
 import type { DescFile } from "@bufbuild/protobuf";
 import { createEcmaScriptPlugin, type GeneratedFile, type Schema } from "@bufbuild/protoplugin";
-import { describeRoutes, type Route, type RouteTable } from "connect-http-routes";
+import { describeRoutes, type Route, type RouteTable } from "connect-http-routes/descriptors";
 import { PLUGIN_VERSION, parseBoolean } from "./options.ts";
 import { reportProblems } from "./problem.ts";
 

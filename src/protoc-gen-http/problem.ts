@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { errorsAmong, type Problem } from "connect-http-routes";
+import { errorsAmong, type Problem } from "connect-http-routes/descriptors";
 
 /** Field numbers on the path from a file to the annotation of a method (descriptor.proto, google/api/annotations.proto). */
 const SERVICE_OF_FILE = 6;

@@ -1,6 +1,6 @@
 import type { DescField, DescMessage, DescService } from "@bufbuild/protobuf";
 import { AnySchema, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import type { RouteTable } from "connect-http-routes";
+import type { RouteTable } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
 import { contentOf, type MediaTypes } from "./content.ts";
 import { isObject, type Json, type JsonObject, mergePatch } from "./json.ts";

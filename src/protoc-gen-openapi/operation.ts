@@ -1,5 +1,5 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
-import type { Route } from "connect-http-routes";
+import type { Route } from "connect-http-routes/descriptors";
 import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "connect-http-routes/descriptors";
 import { commentOf, summaryOf } from "./comments.ts";
 import { contentOf, type MediaTypes, requestStreamOf, responseStreamOf } from "./content.ts";

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import type { Route } from "connect-http-routes";
+import type { Route } from "connect-http-routes/descriptors";
 import { hasOwnJson, isTextField, isTextMap, JSON_MESSAGES, resolveFieldPath } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";

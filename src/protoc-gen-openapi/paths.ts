@@ -1,4 +1,4 @@
-import type { Route, Variable } from "connect-http-routes";
+import type { Route, Variable } from "connect-http-routes/descriptors";
 import { unique } from "./unique.ts";
 
 /**

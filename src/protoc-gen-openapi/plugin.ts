@@ -5,7 +5,7 @@ import {
   CodeGeneratorResponseSchema,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
-import { describeRoutes } from "connect-http-routes";
+import { describeRoutes } from "connect-http-routes/descriptors";
 import { PLUGIN_VERSION, parseBoolean } from "../protoc-gen-http/options.ts";
 import { reportProblems } from "../protoc-gen-http/problem.ts";
 import { type DocumentOptions, describeServices } from "./document.ts";

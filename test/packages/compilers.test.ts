@@ -3,6 +3,7 @@
  * (`npm run test:packages`) also takes every version between them, and the newest.
  */
 import { execFile, execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { cp, rm, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -10,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { scratch } from "../support/service.ts";
 import { CONSUMER, PRINTED } from "./consumer.ts";
-import { type Directory, installPacked, nodes } from "./install.ts";
+import { type Directory, installPacked, nodes, tsconfig } from "./install.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOOLS = join(ROOT, "test/tools/node_modules");
@@ -77,6 +78,44 @@ beforeAll(async () => {
   await directory.run("buf", ["generate"]);
 });
 afterAll(() => directory.remove());
+
+/** What projects with Connect have installed: the oldest versions that the packages take, and the newest. */
+describe.each(["oldest", "newest"])("with the %s peers", (age) => {
+  const own = join(ROOT, "test/peers", age, "node_modules");
+  const folders = ["http", "grpc-health", "grpc-reflection", "connect-opentelemetry"];
+  let project: Directory;
+  beforeAll(async () => {
+    const plugins = ["protoc-gen-http", "protoc-gen-openapi"];
+    const linked = ["@connectrpc/connect-node", "@opentelemetry/api", "@types/node", "undici-types"];
+    project = await installPacked([...folders, ...plugins], linked, BUILT, own);
+    await project.write({
+      ...CONSUMER,
+      "package.json": '{"type":"module"}',
+      "tsconfig.json": tsconfig(["server.ts", "gen"]),
+    });
+    await cp(join(ROOT, "proto/google"), join(project.path, "proto/google"), { recursive: true });
+  });
+  afterAll(() => project.remove());
+
+  test.each(folders)("%s has the ends of the range of each", (folder) => {
+    for (const [name, range] of Object.entries(readManifest(folder).peerDependencies ?? {})) {
+      const file = join(own, name, "package.json");
+      if (!existsSync(file)) continue;
+      const { version } = JSON.parse(readFileSync(file, "utf8")) as { readonly version: string };
+      if (age === "oldest") expect(range).toBe(`^${version}`);
+      else expect(range.split(".")[0]).toBe(`^${version.split(".")[0]}`);
+    }
+  });
+
+  test("both plugins generate, and the program compiles and runs", async () => {
+    await project.run("buf", ["generate"]);
+    const compiled = await project
+      .run(join(ROOT, "node_modules/.bin/tsc"), ["-p", "."])
+      .catch((error: { stdout: string }) => error);
+    expect(compiled.stdout).toBe("");
+    for (const node of await nodes()) expect((await project.run(node, ["out/server.js"])).stdout).toBe(PRINTED);
+  });
+});
 
 describe.each(compilers())("TypeScript $version", ({ version, typescript, nodeTypes }) => {
   const isOld = version < "5.7";

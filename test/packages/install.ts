@@ -1,5 +1,6 @@
 /** The directory of a consumer, with packages installed as by `npm install`. */
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -19,6 +20,8 @@ export type PackageJson = {
   readonly engines: { readonly node: string };
   readonly dependencies: Record<string, string>;
   readonly optionalDependencies?: Record<string, string>;
+  readonly peerDependencies?: Record<string, string>;
+  readonly peerDependenciesMeta?: Record<string, { readonly optional?: boolean }>;
   /** The names of the dependencies that the package contains. */
   readonly bundleDependencies?: readonly string[];
   readonly exports?: object;
@@ -45,6 +48,9 @@ plugins:
   - local: protoc-gen-connect-http
     out: gen
     opt: [target=ts, import_extension=js]
+  - local: protoc-gen-http-openapi
+    out: gen
+    strategy: all
 `,
   "proto/shelf.proto": `syntax = "proto3";
 package shelf;
@@ -58,13 +64,15 @@ message Book { string name = 1; int32 page = 2; }
 };
 
 /**
- * Packs built packages, unpacks them and links the dependencies that they declare, and no other package. `alsoLinked` are the consumer's
- * own dependencies. `built` is the directory that contains the built packages.
+ * Packs built packages, unpacks them and links the dependencies and peers that they declare, and no other package. `alsoLinked` are the
+ * consumer's own dependencies. `built` is the directory that contains the built packages. `own` is a `node_modules` with the versions that
+ * the consumer has; the packages that are not there are those of this repository.
  */
 export async function installPacked(
   folders: string | readonly string[],
   alsoLinked: readonly string[] = [],
   built = "dist/packages",
+  own = MODULES,
 ): Promise<Directory> {
   const path = await mkdtemp(join(tmpdir(), "packed-"));
   await mkdir(join(path, "node_modules/.bin"), { recursive: true });
@@ -79,13 +87,14 @@ export async function installPacked(
   }
   for (const name of [...linked, ...alsoLinked]) {
     await mkdir(dirname(join(path, "node_modules", name)), { recursive: true });
-    const own = OWN.get(name);
-    const target = own === undefined ? join(MODULES, name) : join(ROOT, built, own);
+    const folder = OWN.get(name);
+    const modules = existsSync(join(own, name)) ? own : MODULES;
+    const target = folder === undefined ? join(modules, name) : join(ROOT, built, folder);
     await symlink(target, join(path, "node_modules", name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
   }
-  const PATH = [join(path, "node_modules/.bin"), join(MODULES, ".bin"), process.env.PATH].join(":");
+  const PATH = [join(path, "node_modules/.bin"), join(own, ".bin"), join(MODULES, ".bin"), process.env.PATH].join(":");
   return {
     path,
     async write(files) {
@@ -110,8 +119,9 @@ async function unpack(path: string, filename: string): Promise<readonly string[]
     await chmod(join(installed, file), 0o755);
     await symlink(join(installed, file), join(path, "node_modules/.bin", name));
   }
-  const { dependencies, bundleDependencies = [] } = manifest;
-  return Object.keys(dependencies).filter((name) => !bundleDependencies.includes(name));
+  const { dependencies, bundleDependencies = [], peerDependencies = {}, peerDependenciesMeta = {} } = manifest;
+  const peers = Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional);
+  return [...Object.keys(dependencies).filter((name) => !bundleDependencies.includes(name)), ...peers];
 }
 
 /** Returns the compiler settings of a consumer. They are strict, and check the declarations of packages, too. */

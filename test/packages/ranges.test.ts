@@ -2,7 +2,7 @@
  * The published packages at both ends of the version ranges of their dependencies: with the newest dependencies and peers in npm's
  * registry, and with the oldest peers. All other tests use the oldest dependencies, which are those of the lock file.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -39,7 +39,7 @@ const FIRST_USE: Readonly<Record<string, string>> = {
     import { createConnectRouter } from "@connectrpc/connect";
     addReflection(createConnectRouter());`,
   gateway: `
-    import { execFileSync } from "node:child_process";
+    import { execFileSync, spawnSync } from "node:child_process";
     await import("connect-http-gateway");
     const help = execFileSync("node_modules/.bin/connect-http-gateway", ["--help"], { encoding: "utf8" });
     if (!help.includes("--upstream")) throw new Error(help);`,
@@ -56,7 +56,7 @@ const FIRST_USE: Readonly<Record<string, string>> = {
     ].map(([folder, command]) => [
       folder,
       `
-    import { execFileSync } from "node:child_process";
+    import { execFileSync, spawnSync } from "node:child_process";
     const version = execFileSync("node_modules/.bin/${command}", ["--version"], { encoding: "utf8" });
     if (!version.startsWith("${command} v")) throw new Error(version);`,
     ]),
@@ -65,7 +65,7 @@ const FIRST_USE: Readonly<Record<string, string>> = {
     import { createServerSessions } from "@session-service/server";
     if (typeof createServerSessions !== "function") throw new Error("no createServerSessions");`,
   service: `
-    import { execFileSync } from "node:child_process";
+    import { execFileSync, spawnSync } from "node:child_process";
     const checked = execFileSync("node_modules/.bin/session-service", ["config", "check"], { encoding: "utf8" });
     if (!checked.startsWith("no fault")) throw new Error(checked);`,
   verifier: `
@@ -86,6 +86,37 @@ function installedBelow(modules: string): string[] {
   const packages = names.map((name) => join(modules, name)).filter((path) => existsSync(join(path, "package.json")));
   return packages.flatMap((path) => [path, ...installedBelow(join(path, "node_modules"))]);
 }
+
+describe("a project whose lock file has older versions", () => {
+  const OLD = ["@bufbuild/protobuf@2.10.0", "@connectrpc/connect@2.1.0"];
+  let directory: string;
+  const npm = (...args: string[]) =>
+    spawnSync("npm", [...args, "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: directory, encoding: "utf8" });
+  const pack = (folder: string) => {
+    const { stdout } = npm("pack", "--silent", join(OUT, folder));
+    return `./${stdout.trim().split("\n").at(-1)}`;
+  };
+  beforeAll(() => {
+    buildPackages(["http", "protoc-gen-http", "protoc-gen-openapi"], OUT);
+    directory = scratch();
+    writeFileSync(join(directory, "package.json"), '{"type":"module"}');
+    expect(npm("install", "--save-exact", ...OLD).status).toBe(0);
+  }, TIMEOUT_MS);
+
+  test("runs both plugins, which bring what they need", { timeout: TIMEOUT_MS }, () => {
+    expect(npm("install", pack("protoc-gen-http"), pack("protoc-gen-openapi")).status).toBe(0);
+    for (const command of ["protoc-gen-connect-http", "protoc-gen-http-openapi"]) {
+      const run = spawnSync(join(directory, "node_modules/.bin", command), ["--version"], { encoding: "utf8" });
+      expect([run.stderr, run.stdout]).toEqual(["", expect.stringContaining(command)]);
+    }
+  });
+
+  test("gets no second copy of Connect beside its own: npm refuses the runtime", { timeout: TIMEOUT_MS }, () => {
+    const { status, stderr } = npm("install", pack("http"));
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(/ERESOLVE[\s\S]*connect-http-routes/);
+  });
+});
 
 describe.each(ENDS)("with %s", (_, folders, versionOf) => {
   beforeAll(() => buildPackages(folders, OUT));
