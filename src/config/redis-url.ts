@@ -49,7 +49,7 @@ function parse(text: string): RedisTarget {
   const [, scheme, mode = "", rest = ""] = SCHEME.exec(first) ?? [];
   if (scheme === undefined) {
     throw new UrlFault(
-      "must start with redis:// or rediss://, or with redis+cluster://, redis+sentinel:// or these with rediss",
+      "must start with redis://, rediss://, redis+cluster://, rediss+cluster://, redis+sentinel:// or rediss+sentinel://",
     );
   }
   const prefix = `${scheme}${mode}://`;
