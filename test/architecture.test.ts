@@ -42,7 +42,12 @@ const WALLS: Record<string, readonly string[]> = {
     ...["observability/logger.ts", "observability/metrics.ts", "connect-opentelemetry", "config/observability.ts"],
     ...["listener/exchange.ts", "session/ports.ts"],
   ],
-  listener: ["platform/clock", "platform/http2/end-session.ts", "platform/net/subnet.ts"],
+  listener: [
+    "platform/clock",
+    "platform/http2/end-session.ts",
+    "platform/net/subnet.ts",
+    "platform/net/proxy-trust.ts",
+  ],
   workers: ["observability"],
   "connect-opentelemetry": [],
   "grpc-health": ["gen/grpc"],
@@ -74,7 +79,7 @@ const WALLS: Record<string, readonly string[]> = {
   browser: [],
   "server-kit": ["platform/net"],
   client: ["browser/authorized-calls.ts"],
-  config: [],
+  config: ["platform/net/proxy-trust.ts"],
   "pages/console": ["session", "gen/auth", "platform/net", "listener"],
   "pages/reference": ["listener"],
   cli: [

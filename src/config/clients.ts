@@ -23,7 +23,7 @@ export function readBrowsers(read: Read, addFault: AddFault) {
   };
 }
 
-type Tls = { readonly tlsCertFile: string | undefined; readonly trustProxy: number };
+type Tls = { readonly tlsCertFile: string | undefined; readonly trustProxy: number | readonly string[] };
 
 export function readDeviceBinding(read: Read, addFault: AddFault, cookie: CookieSettings, tls: Tls) {
   const device = {

@@ -1,5 +1,19 @@
+import { isNetwork } from "../platform/net/proxy-trust.ts";
 import type { AddFault, Read } from "./reader.ts";
-import { boolean, DAY_MS, duration, host, hostPattern, integer, list, readableFile, SECOND_MS } from "./values.ts";
+import {
+  boolean,
+  DAY_MS,
+  duration,
+  host,
+  hostPattern,
+  integer,
+  invalid,
+  list,
+  type Parsed,
+  readableFile,
+  SECOND_MS,
+  valid,
+} from "./values.ts";
 
 /** @param docsByDefault whether the public API describes itself if DOCS and REFLECTION are not set */
 export function readListeners(read: Read, addFault: AddFault, docsByDefault: boolean) {
@@ -9,7 +23,7 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     adminHost: read("ADMIN_HOST", host, "127.0.0.1"),
     adminAllowedHosts: read("ADMIN_ALLOWED_HOSTS", list(hostPattern), undefined),
     adminPort: read("ADMIN_PORT", integer(0, 65535), 8081),
-    trustProxy: read("TRUST_PROXY", integer(0, 16), 0),
+    trustProxy: read("TRUST_PROXY", proxies, 0),
     tlsCertFile: read("TLS_CERT_FILE", readableFile, undefined),
     tlsKeyFile: read("TLS_KEY_FILE", readableFile, undefined),
     hstsMaxAgeMs: read("HSTS_MAX_AGE", duration(0, 3650 * DAY_MS), 365 * DAY_MS),
@@ -34,4 +48,14 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     addFault("ADMIN_PORT must differ from PORT on the same host");
   }
   return listeners;
+}
+
+const network = (text: string): Parsed<string> =>
+  isNetwork(text)
+    ? valid(text)
+    : invalid("is neither a number of proxies nor a list of networks and addresses such as 10.0.0.0/8,127.0.0.1");
+
+/** Parses how many proxies in front are trusted, or their networks. */
+function proxies(text: string): Parsed<number | readonly string[]> {
+  return /^\d+$/.test(text) ? integer(0, 16)(text) : list(network)(text);
 }

@@ -1,15 +1,12 @@
 /** Determines where a request comes from and where it was sent to, from its connection and from the headers of trusted proxies. */
 import { randomBytes } from "node:crypto";
 import { constants } from "node:http2";
-import { isIP } from "node:net";
+import { entryAt, forwardedClient, type ProxyTrust } from "../platform/net/proxy-trust.ts";
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
 import type { Request } from "./exchange.ts";
 import { noteFruitless } from "./fruitless.ts";
 import { waitOf } from "./late-connections.ts";
 import { type Output, outputOf } from "./output.ts";
-
-/** The length of the longest IPv6 address with brackets, zone and port. */
-const MAX_ADDRESS_LENGTH = 128;
 
 const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
 /** Matches the header `traceparent` (W3C Trace Context, section 3.2.2). Its trace-id is not all zeros. */
@@ -18,14 +15,14 @@ const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-(?!0{16})[\da-f]{1
 /** The source of a request. The address, the origin and the ids are determined only when they are asked for: most requests need none. */
 export class NodeRequestSource {
   readonly #request: Request;
-  readonly #trustedProxies: number;
+  readonly #trust: ProxyTrust;
   readonly #traceId: (() => string | undefined) | undefined;
   #requestId: string | undefined;
 
-  /** @param trustedProxies how many proxies in front are trusted (`TRUST_PROXY`) @param traceId returns the trace of the current request */
-  constructor(request: Request, trustedProxies: number, traceId?: () => string | undefined) {
+  /** @param trust the proxies in front that are trusted (`TRUST_PROXY`) @param traceId returns the trace of the current request */
+  constructor(request: Request, trust: ProxyTrust, traceId?: () => string | undefined) {
     this.#request = request;
-    this.#trustedProxies = trustedProxies;
+    this.#trust = trust;
     this.#traceId = traceId;
   }
 
@@ -35,16 +32,14 @@ export class NodeRequestSource {
     const authority = headers[":authority"] ?? headers.host;
     if (typeof authority !== "string") return null;
     const secure = "encrypted" in socket && socket.encrypted === true;
-    const scheme = forwardedScheme(this.#request, this.#trustedProxies) ?? (secure ? "https" : "http");
+    const scheme = forwardedScheme(this.#request, this.#trust) ?? (secure ? "https" : "http");
     if (authority !== last.authority || scheme !== last.scheme)
       last = { scheme, authority, origin: originOf(scheme, authority) };
     return last.origin;
   }
 
   address(): string | undefined {
-    const forwardedFor = forwarded(this.#request, "x-forwarded-for", this.#trustedProxies);
-    const address = forwardedFor === undefined ? undefined : parseAddress(forwardedFor);
-    return address ?? this.#request.socket.remoteAddress;
+    return clientOf(this.#request, this.#trust).address;
   }
 
   /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
@@ -103,26 +98,18 @@ function matched(header: string | readonly string[] | undefined, form: RegExp): 
 }
 
 /** Returns the scheme with which the client called the outermost trusted proxy, if that proxy reports it. */
-export function forwardedScheme(request: Request, trustedProxies: number): "http" | "https" | undefined {
-  const scheme = forwarded(request, "x-forwarded-proto", trustedProxies)?.toLowerCase();
+export function forwardedScheme(request: Request, trust: ProxyTrust): "http" | "https" | undefined {
+  const header = trust === 0 ? undefined : textOf(request, "x-forwarded-proto");
+  if (header === undefined) return undefined;
+  const scheme = entryAt(header, typeof trust === "number" ? trust : clientOf(request, trust).proxies)?.toLowerCase();
   return scheme === "http" || scheme === "https" ? scheme : undefined;
 }
 
-/**
- * Returns the outermost trusted proxy's entry in a forwarding header. Every proxy appends an entry, so entries further left may come from the
- * client itself.
- */
-function forwarded(request: Request, name: string, trustedProxies: number): string | undefined {
-  const header = trustedProxies > 0 ? request.headers[name] : undefined;
-  if (typeof header !== "string") return undefined;
-  const entries = header.split(",");
-  return entries[Math.max(0, entries.length - trustedProxies)]?.trim();
-}
+const clientOf = (request: Request, trust: ProxyTrust) =>
+  forwardedClient(request.socket.remoteAddress, textOf(request, "x-forwarded-for"), trust);
 
-/** Returns a forwarded IP address without the port that some proxies add; undefined for anything else. */
-function parseAddress(text: string): string | undefined {
-  if (text.length > MAX_ADDRESS_LENGTH) return undefined;
-  if (isIP(text) !== 0) return text;
-  const address = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1];
-  return address !== undefined && isIP(address) !== 0 ? address : undefined;
+/** Returns the text of a header. Node joins the lines of these headers by commas. */
+function textOf({ headers }: Request, name: "x-forwarded-for" | "x-forwarded-proto"): string | undefined {
+  const header = headers[name];
+  return typeof header === "string" ? header : undefined;
 }

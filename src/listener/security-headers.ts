@@ -1,3 +1,4 @@
+import type { ProxyTrust } from "../platform/net/proxy-trust.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
 import { forwardedScheme } from "./request-source.ts";
 
@@ -11,20 +12,20 @@ const ALWAYS = [
 
 type Options = {
   readonly tls: boolean;
-  readonly trustedProxies: number;
+  readonly trust: ProxyTrust;
   /** How long browsers must use only https, in ms; with 0, `Strict-Transport-Security` is not sent. */
   readonly hstsMaxAgeMs: number;
 };
 
 /** `Strict-Transport-Security` is sent only to clients that used https (RFC 6797 section 7.2). */
-export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options): SecurityHeaders {
+export function securityHeaders({ tls, trust, hstsMaxAgeMs }: Options): SecurityHeaders {
   if (hstsMaxAgeMs === 0) return () => ALWAYS;
   const hsts = ["strict-transport-security", `max-age=${Math.floor(hstsMaxAgeMs / 1000)}`] as const;
   const secure = [...ALWAYS, hsts];
   const direct = tls ? secure : ALWAYS;
-  if (trustedProxies === 0) return () => direct;
+  if (trust === 0) return () => direct;
   return (request) => {
-    const scheme = forwardedScheme(request, trustedProxies);
+    const scheme = forwardedScheme(request, trust);
     return scheme === undefined ? direct : scheme === "https" ? secure : ALWAYS;
   };
 }

@@ -30,6 +30,7 @@ import { liveData } from "../pages/console/live.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import { OWN_PAGES_ALONE } from "../platform/net/cross-site.ts";
+import { proxyTrust } from "../platform/net/proxy-trust.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { RevocationFeed } from "../session/feed.ts";
@@ -132,6 +133,7 @@ const PICK_UP_MS = 60_000;
 function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
   const { access, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
   const times = { ...config, pickUpMs: PICK_UP_MS };
+  const trust = proxyTrust(config.trustProxy);
   const keys = () => ring.current.states.map((key) => ({ ...key, next: nextStep(key.kind, key, times) }));
   return {
     access,
@@ -140,7 +142,7 @@ function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
     failureLimit,
     signIns: deps.signIns,
     live: () => liveData({ metrics, feed, ringLost: () => ring.lost, keys, ready }),
-    sourceOf: (request) => new NodeRequestSource(request, config.trustProxy, telemetry?.traceId),
+    sourceOf: (request) => new NodeRequestSource(request, trust, telemetry?.traceId),
   };
 }
 

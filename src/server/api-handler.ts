@@ -42,6 +42,7 @@ import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../observability/telemetry/telemetry.ts";
+import { proxyTrust } from "../platform/net/proxy-trust.ts";
 import { subnetOf } from "../platform/net/subnet.ts";
 import type { OfferedService } from "./offered-service.ts";
 
@@ -153,7 +154,7 @@ function streamsOf({ services }: ApiParts): ReadonlySet<string> {
 }
 
 function headersOf({ tlsCertFile, trustProxy, hstsMaxAgeMs }: Config): SecurityHeaders {
-  return securityHeaders({ tls: tlsCertFile !== undefined, trustedProxies: trustProxy, hstsMaxAgeMs });
+  return securityHeaders({ tls: tlsCertFile !== undefined, trust: proxyTrust(trustProxy), hstsMaxAgeMs });
 }
 
 function notFound({ notFound: otherwise }: ApiParts) {
@@ -189,6 +190,7 @@ function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts
   const { log, metrics, onUnavailable, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
     log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
+  const trust = proxyTrust(config.trustProxy);
   const admit = admissionControl(deps.accept, stallTolerances(config.reuseIntervalMs));
   const refuse = (context: HandlerContext) => {
     admit(context);
@@ -210,8 +212,7 @@ function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts
       errorTranslation({ onBug, onUnavailable }),
       requestValidation(services),
     ],
-    contextValues: (request: Request) =>
-      contextValuesOf(new NodeRequestSource(request, config.trustProxy, telemetry?.traceId)),
+    contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, trust, telemetry?.traceId)),
     jsonOptions,
     compressMinBytes,
     readMaxBytes: config.maxBodyBytes,

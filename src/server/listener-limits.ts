@@ -37,7 +37,7 @@ export function listenerLimits(
   const { connections, bodyBytes } = affordable(resources, MAX_PENDING_BODY_BYTES);
   const admin = Math.max(4, Math.min(ADMIN_CONNECTIONS, Math.floor(connections / 4)));
   const others = Math.max(4, Math.min(config.maxConnections, connections - admin));
-  const share = config.trustProxy > 0 ? 1 : ADDRESS_SHARE;
+  const share = config.trustProxy !== 0 ? 1 : ADDRESS_SHARE;
   const common = {
     maxPendingBodies: Math.max(16, Math.min(MAX_PENDING_BODIES, Math.floor(bodyBytes / config.maxBodyBytes))),
     requestTimeoutMs: config.requestTimeoutMs,
@@ -47,7 +47,7 @@ export function listenerLimits(
       ...common,
       maxConnections: others,
       maxConnectionsPerAddress: config.maxConnectionsPerAddress ?? Math.ceil(others * share),
-      needsCredential: config.trustProxy > 0 ? undefined : needsCredential,
+      needsCredential: config.trustProxy !== 0 ? undefined : needsCredential,
     },
     // One address may have all connections of the admin API: internal services come from few addresses, and must authenticate.
     admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin, needsCredential: undefined },

@@ -9,7 +9,7 @@ export function mayOfferSignIn(config: Config): boolean {
     redis !== undefined ||
     !hasOwnAdminToken(config) ||
     tlsCertFile !== undefined ||
-    trustProxy > 0 ||
+    trustProxy !== 0 ||
     issuer !== undefined ||
     audiences !== undefined ||
     allowedOrigins.length > 0 ||

@@ -5,21 +5,22 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Request } from "../../src/listener/listener.ts";
 import { NodeRequestSource } from "../../src/listener/request-source.ts";
+import { type ProxyTrust, proxyTrust } from "../../src/platform/net/proxy-trust.ts";
 
-let trustedProxies = 0;
+let trust: ProxyTrust = 0;
 const server = createServer((request, response) => {
-  const source = new NodeRequestSource(request, trustedProxies);
+  const source = new NodeRequestSource(request, trust);
   response.end(JSON.stringify([source.origin(), source.address()]));
 });
 beforeAll(() => once(server.listen(0, "127.0.0.1"), "listening"));
 afterAll(() => server.close());
 
-/** Returns the origin and the address that the service determines for a request with these headers, behind this many proxies. */
+/** Returns the origin and the address that the service determines for a request with these headers, behind these proxies. */
 async function sourceOf(
-  proxies: number,
+  proxies: number | readonly string[],
   headers: Record<string, string>,
 ): Promise<[origin: string | null, address?: string]> {
-  trustedProxies = proxies;
+  trust = proxyTrust(proxies);
   const { port } = server.address() as AddressInfo;
   const outgoing = httpRequest({
     port,
@@ -36,7 +37,10 @@ async function sourceOf(
 
 const forwarded = { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.66, 192.0.2.1" };
 
-test.each<[string, number, Record<string, string>, string, string]>([
+const LOCAL = ["127.0.0.0/8", "10.0.0.0/8"];
+const twice = { "x-forwarded-proto": "https, http", "x-forwarded-for": "192.0.2.66, 10.0.0.1" };
+
+test.each<[string, number | readonly string[], Record<string, string>, string, string]>([
   ["the connection itself", 0, {}, "http", "127.0.0.1"],
   ["no header without a trusted proxy", 0, forwarded, "http", "127.0.0.1"],
   ["the only proxy, not what the client sent to it", 1, forwarded, "https", "192.0.2.1"],
@@ -56,6 +60,38 @@ test.each<[string, number, Record<string, string>, string, string]>([
   ["no address longer than any real one", 1, { "x-forwarded-for": `::1%${"a".repeat(8000)}` }, "http", "127.0.0.1"],
   ["no text that is not a scheme", 1, { "x-forwarded-proto": "javascript" }, "http", "127.0.0.1"],
   ["the connection where a proxy sends no header", 1, {}, "http", "127.0.0.1"],
+  ["no header of a client that is no trusted proxy", ["10.0.0.0/8"], forwarded, "http", "127.0.0.1"],
+  ["the last address that a trusted proxy reports", LOCAL, forwarded, "https", "192.0.2.1"],
+  ["the reports of all proxies in trusted networks", LOCAL, twice, "https", "192.0.2.66"],
+  [
+    "a proxy that reports the scheme of the proxy before it",
+    LOCAL,
+    { ...twice, "x-forwarded-proto": "https" },
+    "https",
+    "192.0.2.66",
+  ],
+  [
+    "the outermost proxy where all addresses are trusted",
+    LOCAL,
+    { "x-forwarded-for": "10.0.0.2, 10.0.0.1" },
+    "http",
+    "10.0.0.2",
+  ],
+  ["a trusted proxy that sends no header", LOCAL, {}, "http", "127.0.0.1"],
+  [
+    "the proxy that reports a text that is not an address",
+    LOCAL,
+    { "x-forwarded-for": "192.0.2.1, evil" },
+    "http",
+    "127.0.0.1",
+  ],
+  [
+    "nothing before a text that is not an address",
+    LOCAL,
+    { "x-forwarded-for": "192.0.2.1, _hidden, 10.0.0.1" },
+    "http",
+    "10.0.0.1",
+  ],
 ])("trusts %s", async (_, proxies, headers, scheme, address) => {
   expect(await sourceOf(proxies, headers)).toEqual([`${scheme}://auth.example:8443`, address]);
 });

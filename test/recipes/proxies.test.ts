@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { headersForService } from "../../src/server-kit/request-headers.ts";
 import { serverAuthority } from "../support/certificate.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
@@ -14,11 +15,21 @@ import { bearer, cookie, logIn, successor } from "../support/sessions.ts";
 const { authority, server: certificate } = serverAuthority(["localhost"]);
 const ca = Buffer.from(authority);
 
+/** An address of this machine that is not the one of the proxies. */
+const CLIENT = "127.0.0.9";
+
 let service: Service;
 let application: Server;
 beforeAll(async () => {
-  service = await startService({ TRUST_PROXY: "1", LOG_LEVEL: "debug" });
-  application = createServer(({ headers, url }, response) => {
+  service = await startService({ TRUST_PROXY: "127.0.0.1", LOG_LEVEL: "debug" });
+  application = createServer(async (request, response) => {
+    const { headers, url, socket } = request;
+    if (url === "/page") {
+      // A server that renders pages refreshes the session of the browser, as the server kit does.
+      const passed = headersForService(new Headers(headers as Record<string, string>), socket.remoteAddress);
+      const refreshed = await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers: passed });
+      return response.writeHead(refreshed.status).end();
+    }
     response.end(JSON.stringify({ url, host: headers.host, from: headers["x-forwarded-for"] }));
   });
   await new Promise<void>((resolve) => application.listen(0, "127.0.0.1", resolve));
@@ -146,19 +157,34 @@ describe.each(Object.keys(PROXIES))("%s", (name) => {
     expect((await send("POST", "/v1/auth/refresh", headers)).status).toBe(403);
   });
 
-  test("what a client claims about its address and scheme is not believed", async () => {
-    const subject = `forger-${name}`;
+  test.each([
+    ["", "POST", "/v1/auth/refresh"],
+    [", also through a server that renders pages", "GET", "/page"],
+  ])("what a client claims about its address and scheme is not believed%s", async (way, method, path) => {
+    const subject = `forger-${name}${way}`;
     const { refreshToken } = await logIn(service, { subject });
-    const claims = { "x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "http" };
-    const response = await send("POST", "/v1/auth/refresh", { ...cookie(refreshToken), ...claims, origin });
+    const claims = {
+      "x-forwarded-for": "203.0.113.9",
+      "x-forwarded-proto": "http",
+      host: new URL(origin).host,
+      origin,
+    };
+    const headers = { ...cookie(refreshToken), ...claims };
+    const response = await request(`https://127.0.0.1:${proxy.https}`, {
+      method,
+      path,
+      headers,
+      ca,
+      localAddress: CLIENT,
+    });
     expect(response.status).toBe(200);
     const line = await waitFor(service, () =>
       service
         .stderr()
         .split("\n")
-        .find((one) => one.includes('"session_renewed"') && one.includes(subject)),
+        .find((one) => one.includes('"session_renewed"') && one.includes(`"${subject}"`)),
     );
-    expect(JSON.parse(line)).toMatchObject({ address: "127.0.0.1" });
+    expect(JSON.parse(line)).toMatchObject({ address: CLIENT });
     expect(service.stderr()).not.toContain("203.0.113.9");
   });
 

@@ -13,6 +13,8 @@ export type RawRequest = {
   /** The client's own certificate and key, for mutual TLS. */
   readonly cert?: Buffer;
   readonly key?: Buffer;
+  /** The address of this machine that the client uses. */
+  readonly localAddress?: string;
 };
 
 export type RawResponse = {
@@ -27,7 +29,7 @@ export type RawResponse = {
 /** Sends one request on a separate connection. */
 export async function request(
   url: string,
-  { method = "GET", path, headers = {}, body, ca, cert, key }: RawRequest,
+  { method = "GET", path, headers = {}, body, ca, cert, key, localAddress }: RawRequest,
 ): Promise<RawResponse> {
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
@@ -44,6 +46,7 @@ export async function request(
         path,
         headers: { ...length, ...headers },
         agent: false,
+        ...(localAddress === undefined ? {} : { localAddress }),
         ...(ca === undefined ? {} : { ca }),
         ...(cert === undefined ? {} : { cert, key }),
       },

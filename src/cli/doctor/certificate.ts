@@ -34,7 +34,7 @@ function checkOwn(
     report.fault(`TLS_KEY_FILE: ${keyFile} is no private key (${errorMessage(error)})`, "name the key in PEM");
   }
   // Behind a proxy, browsers see the proxy's certificate instead of the service's.
-  const name = issuer === undefined || trustProxy > 0 ? undefined : new URL(issuer).hostname.replace(/^\[|\]$/g, "");
+  const name = issuer === undefined || trustProxy !== 0 ? undefined : new URL(issuer).hostname.replace(/^\[|\]$/g, "");
   if (name !== undefined && !isFor(certificate, name)) {
     report.fault(
       `the certificate is not for ${name}, the host of ISSUER: it is for ${certificate.subjectAltName ?? certificate.subject}`,
