@@ -2,7 +2,7 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
 
 /** Returns whether a network address is that of a trusted proxy. */
-export type IsProxy = (address: string) => boolean;
+type IsProxy = (address: string) => boolean;
 
 /** Proxies that are trusted: this many in front of the service (0: none), or those with certain addresses. */
 export type ProxyTrust = number | IsProxy;
