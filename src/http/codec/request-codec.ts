@@ -8,6 +8,7 @@ import { type BodyOptions, createBodyReader, utf8TextOf } from "./body-reader.ts
 import type { ContentCodec } from "./content-codec.ts";
 import { checkForm } from "./message-limits.ts";
 import { createQueryReader, type RefuseUnknownQuery } from "./query.ts";
+import { createRequiredCheck } from "./required.ts";
 import { setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
 
@@ -53,6 +54,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const readQuery = createQueryReader(input, bound, { refuseUnknown: options.refuseUnknownQuery, text });
   const readBody = createBodyReader(input, { whole, raw, field }, options);
   const paths = pathFields(input, route);
+  const findMissing = createRequiredCheck(input);
   const mask =
     options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
 
@@ -67,6 +69,14 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
     }
   }
 
+  /** Returns the message. @throws BadInput if a field is missing that the language requires */
+  function checked(message: Message): Message {
+    const missing = findMissing?.(message);
+    if (missing === undefined) return message;
+    const isOfBody = whole || (field !== undefined && missing.split(".")[0] === field.jsonName);
+    throw new BadInput(isOfBody ? "body" : "query", missing, "is required");
+  }
+
   return {
     accepts: (codec) => codec.kind === "value" || whole || field?.fieldKind === "message",
     body: raw ? "raw" : whole || field !== undefined ? "json" : "none",
@@ -78,7 +88,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
             checkForm(form, options.limits);
             readQuery(form, reflect(input, message));
             setBindings(message, bindings);
-            return message;
+            return checked(message);
           }
         : undefined,
     decode(bindings, query, body, contentType, codec) {
@@ -87,7 +97,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       if (query !== "" && !whole) readQuery(query, reflect(input, message));
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
       setBindings(message, bindings);
-      return message;
+      return checked(message);
     },
   };
 }
