@@ -3,7 +3,7 @@ import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 
 /** Returns the path of a field that must be set and is not, in JSON names; undefined if there is none. */
-export type FindMissing = (message: Message) => string | undefined;
+type FindMissing = (message: Message) => string | undefined;
 
 /**
  * Returns a function that finds a missing field in messages of this type; undefined if the language requires none, at any depth (`required`
