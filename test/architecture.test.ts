@@ -69,7 +69,7 @@ const WALLS: Record<string, readonly string[]> = {
   // The gateway serves HTTP by means of the service's own `listener`, so that the project has only one implementation of an HTTP server.
   gateway: [
     ...["connect-http-routes", "listener", "platform/http2", "gen/grpc", "gen/google/rpc"],
-    ...["observability/line-limit.ts", "observability/line-sink.ts", "platform/net/cross-site.ts"],
+    ...["observability/line-limit.ts", "observability/line-sink.ts", "platform/net"],
   ],
   "protoc-gen-http": ["connect-http-routes"],
   "protoc-gen-rules": ["api/rules", "gen/buf", "protoc-gen-http/options.ts"],

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import type { BoundsOptions, TableOptions } from "connect-http-routes";
+import { isNetwork, isProxyIn } from "../platform/net/proxy-trust.ts";
 
 export const USAGE = `connect-http-gateway: serves google.api.http routes in front of a gRPC, gRPC-Web or Connect server
 
@@ -29,7 +30,8 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --max-connections N         open connections; default 10000
   --ping-interval-ms N        HTTP/2 pings to the upstream while calls are open; default 310000, 0: none
   --retries N                 repeat unary calls that found the upstream unavailable; default 0
-  --trust-forwarded           trust X-Forwarded-* of the request: behind a proxy that sets them
+  --trust-forwarded           trust X-Forwarded-* of every request: only if clients cannot reach the gateway without a proxy that sets them
+  --trust-proxy NETWORKS      trust X-Forwarded-* of requests from these addresses, such as 10.0.0.0/8,127.0.0.1
   --allow-origin ORIGIN       pages of this origin may change something; may be repeated; default only those of the gateway's own origin
   --allow-cross-site          check no origins: only for servers that take no cookie and nothing else that browsers send by themselves
   --live-path PATH            default /healthz: 200 while the gateway runs
@@ -66,7 +68,8 @@ export interface GatewayArguments {
   readonly maxConnections: number;
   readonly pingIntervalMs: number;
   readonly retries: number;
-  readonly trustForwarded: boolean;
+  /** Whether `X-Forwarded-*` is trusted, for all requests or by the address that a request comes from. */
+  readonly trustForwarded: boolean | ((address: string) => boolean);
   /** The other origins whose pages may send requests that change something; false: all, because no browser's credential counts. */
   readonly origins: readonly string[] | false;
   readonly livePath: string;
@@ -109,6 +112,7 @@ const OPTIONS = {
   "ping-interval-ms": { ...TEXT, default: "310000" },
   retries: { ...TEXT, default: "0" },
   "trust-forwarded": FLAG,
+  "trust-proxy": TEXT,
   "allow-origin": { type: "string", multiple: true },
   "allow-cross-site": FLAG,
   "live-path": { ...TEXT, default: "/healthz" },
@@ -164,7 +168,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     maxConnections: integer("max-connections", values["max-connections"], 1),
     pingIntervalMs: integer("ping-interval-ms", values["ping-interval-ms"], 0),
     retries: integer("retries", values.retries, 0),
-    trustForwarded: values["trust-forwarded"],
+    trustForwarded: trustOf(values["trust-forwarded"], values["trust-proxy"]),
     origins: originsOf(values["allow-origin"], values["allow-cross-site"]),
     livePath: values["live-path"],
     readyPath: values["ready-path"],
@@ -201,6 +205,15 @@ function originsOf(texts: readonly string[] = [], all: boolean): readonly string
   if (wrong !== undefined)
     throw new Error(`--allow-origin: "${wrong}" is not an origin such as https://app.example.com`);
   return all ? false : texts;
+}
+
+function trustOf(all: boolean, networks: string | undefined): GatewayArguments["trustForwarded"] {
+  if (networks === undefined) return all;
+  if (all) throw new Error("--trust-proxy has no effect with --trust-forwarded");
+  const list = networks.split(",").map((text) => text.trim());
+  const wrong = list.find((text) => !isNetwork(text));
+  if (wrong !== undefined) throw new Error(`--trust-proxy: "${wrong}" is no network such as 10.0.0.0/8`);
+  return isProxyIn(list);
 }
 
 function addressOf(text: string): { host: string; port: number } {

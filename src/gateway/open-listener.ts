@@ -25,7 +25,8 @@ export async function openGatewayListener(args: GatewayArguments, write: WriteLo
     limits: {
       maxConnections,
       // Behind a proxy all connections have the address of the proxy, so there is no limit for an address.
-      maxConnectionsPerAddress: args.trustForwarded ? maxConnections : Math.ceil(maxConnections * ADDRESS_SHARE),
+      maxConnectionsPerAddress:
+        args.trustForwarded !== false ? maxConnections : Math.ceil(maxConnections * ADDRESS_SHARE),
       // Streams may last long, so the listener does not limit their time. The HTTP layer limits the time of each body and message.
       requestTimeoutMs: Number.POSITIVE_INFINITY,
     },

@@ -30,7 +30,10 @@ export function fromOwnPages(
 
 const textOf = ({ headers }: Request, name: string): string | null => headers[name]?.toString() ?? null;
 
-const hostOf = (request: Request, trustForwarded: boolean): string | null =>
-  (trustForwarded ? textOf(request, "x-forwarded-host") : null) ??
+const isTrusted = ({ socket }: Request, trust: GatewayArguments["trustForwarded"]): boolean =>
+  typeof trust === "boolean" ? trust : trust(socket.remoteAddress ?? "");
+
+const hostOf = (request: Request, trustForwarded: GatewayArguments["trustForwarded"]): string | null =>
+  (isTrusted(request, trustForwarded) ? textOf(request, "x-forwarded-host") : null) ??
   textOf(request, ":authority") ??
   textOf(request, "host");

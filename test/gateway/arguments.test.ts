@@ -124,6 +124,8 @@ describe("are refused where they make no sense", () => {
     [[...LEAST, "--allow-origin", "*"], '--allow-origin: "*" is not an origin'],
     [[...LEAST, "--allow-origin", "https://a.example/"], "is not an origin"],
     [[...LEAST, "--allow-origin", "https://a.example", "--allow-cross-site"], "has no effect"],
+    [[...LEAST, "--trust-proxy", "proxy"], '--trust-proxy: "proxy" is no network'],
+    [[...LEAST, "--trust-proxy", "10.0.0.0/8", "--trust-forwarded"], "has no effect"],
     [[...LEAST, "--log", "some"], '--log: "some" is none of all, errors, none'],
     ...["8080", "a:b", "a:65536", "a:123456", "::1:80", "a:80 ", ""].map((text): [string[], string] => [
       [...LEAST, "--listen", text],

@@ -155,6 +155,19 @@ describe.each([
       expect((await get("/v1/items/a", { "x-data-bin": "!" })).status).toBe(400);
     });
 
+    test.each([
+      ["believes a proxy in a trusted network", "127.0.0.1", "6.6.6.6, 127.0.0.1"],
+      ["believes no other", "10.0.0.1", "127.0.0.1"],
+    ])("%s", async (_, proxy, forwardedFor) => {
+      const handler = gatewayTo(server.port, { trustForwarded: (address) => address === proxy });
+      await using own = await openHttp1(handler);
+      const headers = { "x-forwarded-for": "6.6.6.6", "x-real-ip": "6.6.6.6" };
+      await own.fetchRaw({ target: "/v1/items/a?how=headers", headers });
+      const metadata = server.lastMetadata();
+      expect(metadata.get("x-forwarded-for")).toEqual([forwardedFor]);
+      expect(metadata.get("x-real-ip")).toEqual(proxy === "127.0.0.1" ? ["6.6.6.6"] : []);
+    });
+
     test("is mapped by matchers, and trusts a proxy that is named as trusted", async () => {
       const handler = gatewayTo(server.port, {
         requestHeaders: (name) => /^x-(a|forwarded-client-cert|real-ip)$/.test(name) || (name === "x-b" && "x-renamed"),

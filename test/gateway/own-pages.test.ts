@@ -43,6 +43,8 @@ test("behind a trusted proxy the own host is the one that the browser called", a
   const forwarded = { origin: "https://public.example", "x-forwarded-host": "public.example" };
   expect(await post((await start("--trust-forwarded")).origin, forwarded)).toBe(200);
   expect(await post((await start()).origin, forwarded)).toBe(403);
+  expect(await post((await start("--trust-proxy", "10.0.0.0/8,127.0.0.1")).origin, forwarded)).toBe(200);
+  expect(await post((await start("--trust-proxy", "10.0.0.0/8")).origin, forwarded)).toBe(403);
 });
 
 test("a server that takes nothing from browsers may switch the check off", async () => {

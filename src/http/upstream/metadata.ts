@@ -13,9 +13,10 @@ export interface MetadataOptions {
   readonly responseHeaders?: HeaderMatcher;
   /**
    * Whether `X-Forwarded-*`, `Forwarded` and `X-Real-IP` of the request are trusted and extended. Set it only behind a proxy that sets
-   * them. Default: false; these headers are dropped, whatever `requestHeaders` decides.
+   * them. A function decides by the address from which the request comes. Default: false; these headers are dropped, whatever
+   * `requestHeaders` decides.
    */
-  readonly trustForwarded?: boolean;
+  readonly trustForwarded?: boolean | ((address: string) => boolean);
 }
 
 /** Connection headers (RFC 9110 section 7.6.1), and headers of HTTP, gRPC and Connect that belong to one hop. */
@@ -59,8 +60,9 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}(?:,\s*[A-Za-z0-9+/]*={0,2})*$/;
 /** Returns a function that makes the metadata of a call from its request headers. */
 export function createMetadataReader(options: MetadataOptions): (context: HandlerContext) => [string, string][] {
   const decide = remembered(options.requestHeaders ?? forwardRequestHeader);
-  const trust = options.trustForwarded ?? false;
+  const { trustForwarded = false } = options;
   return (context) => {
+    const trust = isTrusted(trustForwarded, context.values.get(peerAddress));
     const { requestHeader } = context;
     const metadata: [string, string][] = [];
     const ofConnection = tokens(requestHeader.get("connection"));
@@ -81,6 +83,10 @@ export function createMetadataReader(options: MetadataOptions): (context: Handle
     addForwarded(metadata, context, trust);
     return metadata;
   };
+}
+
+function isTrusted(trust: Exclude<MetadataOptions["trustForwarded"], undefined>, address: string | undefined): boolean {
+  return typeof trust === "boolean" ? trust : address !== undefined && trust(address);
 }
 
 function addForwarded(metadata: [string, string][], context: HandlerContext, trust: boolean): void {

@@ -35,8 +35,11 @@ export const isNetwork = (text: string): boolean => parseNetwork(text) !== undef
 const familyOf = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
 /** @param networks a number of proxies, or texts for which `isNetwork` is true */
-export function proxyTrust(networks: number | readonly string[]): ProxyTrust {
-  if (typeof networks === "number") return networks;
+export const proxyTrust = (networks: number | readonly string[]): ProxyTrust =>
+  typeof networks === "number" ? networks : isProxyIn(networks);
+
+/** @param networks texts for which `isNetwork` is true */
+export function isProxyIn(networks: readonly string[]): IsProxy {
   const list = new BlockList();
   for (const text of networks) {
     const network = parseNetwork(text);
