@@ -1,4 +1,7 @@
 /** Finds settings with which browsers drop the cookie, do not send it where it is needed, or are refused. */
+
+import { isIP } from "node:net";
+import { getDomain } from "tldts";
 import type { Config } from "./config.ts";
 import { type ConfigFinding, findingsAbout } from "./finding.ts";
 import { isLoopback } from "./loopback.ts";
@@ -54,16 +57,10 @@ function hiddenTls({ trustProxy, tlsCertFile }: Config, own?: URL) {
 function foreignDomain({ cookie }: Config, own?: URL) {
   const domain = cookie.domain?.replace(/^\./, "").toLowerCase();
   if (own === undefined || domain === undefined) return undefined;
-  if (own.hostname !== domain && !own.hostname.endsWith(`.${domain}`)) {
-    return fault(
-      `COOKIE_DOMAIN is ${domain}, which ${own.hostname} (ISSUER) is not below: browsers drop the cookie`,
-      `set it to ${own.hostname} or a domain above, or remove it`,
-    );
-  }
-  if (domain.includes(".") || domain === "localhost") return undefined;
+  if (own.hostname === domain || own.hostname.endsWith(`.${domain}`)) return undefined;
   return fault(
-    `COOKIE_DOMAIN is ${domain}, a whole top-level domain: browsers drop the cookie`,
-    "name your own domain",
+    `COOKIE_DOMAIN is ${domain}, which ${own.hostname} (ISSUER) is not below: browsers drop the cookie`,
+    `set it to ${own.hostname} or a domain above, or remove it`,
   );
 }
 
@@ -91,8 +88,8 @@ function uselessOrigins(config: Config): readonly ConfigFinding[] {
   const own = ownUrl(config);
   if (config.cookie.sameSite === "None" || own === undefined) return [];
   return config.allowedOrigins.flatMap((origin) => {
-    const url = URL.parse(origin);
-    if (url === null || (url.protocol === own.protocol && maybeSameSite(url.hostname, own.hostname))) return [];
+    const url = URL.parse(origin.replace(/:\*$/, ""));
+    if (url === null || (url.protocol === own.protocol && isSameSite(url.hostname, own.hostname))) return [];
     const found = `ALLOWED_ORIGINS: ${origin} can never work, being another site than ${own.origin}`;
     if (!isTrustworthy(url.hostname) || !isTrustworthy(own.hostname) || url.hostname === own.hostname) {
       return warning(found, "its pages send the cookie only with COOKIE_SAMESITE=None");
@@ -110,15 +107,13 @@ function ownUrl(config: Config): URL | undefined {
   return new URL(`${config.tlsCertFile === undefined ? "http" : "https"}://${host}`);
 }
 
-/** Returns false only if two hosts are certainly on two sites: a registrable domain has at least the last two labels. */
-function maybeSameSite(a: string, b: string): boolean {
-  if (a === b) return true;
-  if (isAddress(a) || isAddress(b)) return false;
-  const lastTwo = (host: string) => host.split(".").slice(-2).join(".");
-  return lastTwo(a) === lastTwo(b);
-}
+const isAddress = (host: string) => isIP(host.replace(/^\[|\]$/g, "")) !== 0;
 
-const isAddress = (host: string) => host.startsWith("[") || /^[\d.]+$/.test(host);
+/** Returns whether two hosts, or all below a domain, have one registrable domain. */
+function isSameSite(a: string, b: string): boolean {
+  const siteOf = (host: string) => getDomain(host.replace(/^\*\./, ""), { allowPrivateDomains: true });
+  return a === b || (siteOf(a) !== null && siteOf(a) === siteOf(b));
+}
 
 /** A server that renders pages at `/` refreshes an expired access cookie by the refresh token, which it must get there too. */
 function hiddenAccessCookie({ cookie }: Config) {

@@ -1,7 +1,8 @@
 /** The settings of clients: which browser requests are accepted, cookies, device binding (DBSC), and the OAuth endpoints. */
 import { type CookieSettings, cookieFaults, cookieScope } from "./cookie.ts";
+import { originPattern } from "./origin-pattern.ts";
 import type { AddFault, Read } from "./reader.ts";
-import { boolean, DAY_MS, date, duration, list, oneOf, origin, SECOND_MS, text } from "./values.ts";
+import { boolean, DAY_MS, date, duration, list, oneOf, SECOND_MS, text } from "./values.ts";
 
 export function readBrowsers(read: Read, addFault: AddFault) {
   const cookie: CookieSettings = Object.freeze({
@@ -10,6 +11,7 @@ export function readBrowsers(read: Read, addFault: AddFault) {
     path: read("COOKIE_PATH", text(1024), undefined),
     sameSite: read("COOKIE_SAMESITE", oneOf("Strict", "Lax", "None"), "Lax" as const),
     secure: read("COOKIE_SECURE", boolean, true),
+    partitioned: read("COOKIE_PARTITIONED", oneOf("off", "on"), "off" as const) === "on",
     migrateUntilMs: read("COOKIE_MIGRATE_UNTIL", date, undefined),
     previousScopes: read("COOKIE_PREVIOUS_SCOPES", list(cookieScope), []),
     hintName: read("SESSION_HINT_COOKIE", text(64), undefined),
@@ -17,7 +19,7 @@ export function readBrowsers(read: Read, addFault: AddFault) {
   });
   for (const line of cookieFaults(cookie)) addFault(line);
   return {
-    allowedOrigins: read("ALLOWED_ORIGINS", list(origin), []),
+    allowedOrigins: read("ALLOWED_ORIGINS", list(originPattern), []),
     allowSameSite: read("ALLOW_SAME_SITE", boolean, true),
     cookie,
   };

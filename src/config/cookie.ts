@@ -1,4 +1,5 @@
 /** Settings of the cookies, checked as browsers check cookies (RFC 6265bis section 5). */
+import { isPublicSuffix } from "./public-suffix.ts";
 import { invalid, type Parsed, valid } from "./values.ts";
 
 const PREFIX = /^__(Host|Secure)-/i;
@@ -15,6 +16,8 @@ export type CookieSettings = {
   readonly path: string | undefined;
   readonly sameSite: "Strict" | "Lax" | "None";
   readonly secure: boolean;
+  /** Whether browsers keep the cookies apart for each top-level site (CHIPS), so that they may be set on pages of other sites. */
+  readonly partitioned: boolean;
   /** The time until which the cookie is also read under its name without `__Host-` or `__Secure-`, in ms since the epoch. */
   readonly migrateUntilMs: number | undefined;
   /** Other scopes in which this deployment has set the cookie earlier. The cookies there are removed. */
@@ -28,14 +31,22 @@ export type CookieSettings = {
 /** Returns the faults for which browsers would silently ignore a cookie. */
 export function cookieFaults(cookie: CookieSettings): string[] {
   const faults = nameFaults("COOKIE_NAME", cookie.name, cookie);
-  if (cookie.domain !== undefined && !DOMAIN.test(cookie.domain)) {
-    faults.push("COOKIE_DOMAIN is not a domain name");
+  if (cookie.domain !== undefined) {
+    if (!DOMAIN.test(cookie.domain)) faults.push("COOKIE_DOMAIN is not a domain name");
+    else if (isPublicSuffix(cookie.domain)) {
+      faults.push(`COOKIE_DOMAIN is ${cookie.domain}, under which anybody may have a name: browsers drop the cookie`);
+    }
   }
   if (cookie.path !== undefined && !PATH.test(cookie.path)) {
     faults.push("COOKIE_PATH is not an absolute path without spaces and semicolons");
   }
   if (cookie.sameSite === "None" && !cookie.secure) {
     faults.push("COOKIE_SAMESITE=None needs COOKIE_SECURE=true: browsers drop the cookie otherwise");
+  }
+  if (cookie.partitioned && (cookie.sameSite !== "None" || !cookie.secure)) {
+    faults.push(
+      "COOKIE_PARTITIONED=on needs COOKIE_SAMESITE=None and COOKIE_SECURE=true: it is for pages of other sites",
+    );
   }
   if (isHost(cookie.name) && cookie.path !== undefined && cookie.path !== "/") {
     faults.push("COOKIE_NAME with the __Host- prefix allows no COOKIE_PATH but /: browsers drop it otherwise");
@@ -66,7 +77,7 @@ export function cookieScope(text: string): Parsed<CookieScope> {
   const slash = text.indexOf("/");
   const domain = text.slice(0, Math.max(0, slash));
   const path = text.slice(domain.length);
-  if (!PATH.test(path) || (domain !== "" && !DOMAIN.test(domain))) {
+  if (!PATH.test(path) || (domain !== "" && (!DOMAIN.test(domain) || isPublicSuffix(domain)))) {
     return invalid("has an item that is neither a path such as /v1/auth nor a domain with one, such as example.com/");
   }
   return valid({ domain: domain === "" ? undefined : domain, path });

@@ -102,16 +102,6 @@ export function hostPattern(text: string): Parsed<string> {
     : invalid("has an item that is not a host name such as admin.example.com or *.example.com");
 }
 
-/** Parses a web origin exactly as browsers send it (RFC 6454): scheme, host, a port unless it is the default, and no path. */
-export function origin(text: string): Parsed<string> {
-  if (text === "*") return invalid("may not be *: credentials are never shared with every origin");
-  const url = URL.parse(text);
-  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:") || url.origin !== text) {
-    return invalid("has an item that is not an origin such as https://app.example.com");
-  }
-  return valid(text);
-}
-
 /** Parses an http(s) URL without credentials, query and fragment, such as an issuer identifier (RFC 8414 section 2). */
 export function plainUrl(text: string): Parsed<string> {
   const url = URL.parse(text);

@@ -26,13 +26,17 @@ const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
 /** The response headers that scripts may read. Nonces: RFC 9449 section 8. */
 const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", "DPoP-Nonce", ...OF_DEVICES].join(", ");
 
-/** @param headersFor returns the security headers of responses to preflight requests */
-export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {
-  if (allowedOrigins.length === 0) return next;
+/** @param isAllowed absent: no page of another origin may call @param headersFor returns the security headers of responses to preflight requests */
+export function withCors(
+  isAllowed: ((origin: string) => boolean) | undefined,
+  headersFor: SecurityHeaders,
+  next: Handler,
+): Handler {
+  if (isAllowed === undefined) return next;
   return (request: Request, response: Response) => {
     const { origin } = request.headers;
     response.setHeader("vary", "Origin");
-    if (typeof origin !== "string" || !allowedOrigins.includes(origin)) return next(request, response);
+    if (typeof origin !== "string" || !isAllowed(origin)) return next(request, response);
     response.setHeader("access-control-allow-origin", origin);
     response.setHeader("access-control-allow-credentials", "true");
     if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) {

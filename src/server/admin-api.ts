@@ -81,7 +81,6 @@ export function adminHandler(config: Config, deps: Deps): Handler {
   const authenticate = adminAuthentication(deps);
   return apiHandler(config, deps, {
     services: servicesOf(config, deps),
-    allowedOrigins: [],
     reflection: true,
     gate(context) {
       refuseCrossSite(context);

@@ -74,7 +74,8 @@ type ApiParts = {
   /** Handles some requests without RPC, and passes the others to `rpc`. */
   readonly route?: (rpc: Handler) => Route;
   /** The origins whose pages may call the API (CORS). */
-  readonly allowedOrigins: readonly string[];
+  /** Returns whether pages of another origin may call; absent if none may. */
+  readonly isAllowed?: (origin: string) => boolean;
   /** Refuses requests before anything else is done. @param refuse makes a handler from a response */
   readonly around?: (api: Handler, refuse: (otherwise: Responder) => Handler) => Handler;
 };
@@ -113,7 +114,7 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   const rpc = withNoStore(withAuthority(call, parts.badRequest));
   const unary = unaryHandler(headed(rpc), options, routes, headersFor);
   const json = jsonRoutes(unary, parts, routes, options, headersFor);
-  const api = withRoute(route(rpc), headed, withCors(parts.allowedOrigins, headersFor, json));
+  const api = withRoute(route(rpc), headed, withCors(parts.isAllowed, headersFor, json));
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],

@@ -37,8 +37,14 @@ export function createDeviceBinding(
     now,
     sessionKeys: new RecentlyUsed(MAX_SESSION_KEYS),
     cookie: deviceCookie(config.cookie, lifeMs, Date.now),
-    allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],
+    allowedInitiators: initiatorsOf(config.allowedOrigins),
   };
+}
+
+/** Returns the hosts whose pages may make a browser renew the device cookie. Only pages of the web have it; a star stays one. */
+function initiatorsOf(origins: readonly string[]): readonly string[] {
+  const hosts = origins.flatMap((origin) => /^https?:\/\/(.+?)(?::[\d*]+)?$/.exec(origin)?.[1] ?? []);
+  return [...new Set(hosts)];
 }
 
 /** @param issuer the URL by which clients reach the public API */

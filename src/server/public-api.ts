@@ -22,6 +22,7 @@ import { publicJson } from "../listener/pages.ts";
 import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
+import { matchOrigins } from "../platform/net/origins.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { systemClock } from "../session/time.ts";
 import { statusListRoute } from "../signals/status-list/route.ts";
@@ -65,18 +66,17 @@ function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">)
 }
 
 export function publicHandler(config: Config, deps: Deps): Handler {
-  const { allowSameSite, cookie } = config;
-  const allowedOrigins: readonly string[] = config.allowedOrigins;
+  const { allowedOrigins, allowSameSite, cookie } = config;
   const { signIn, statusLists } = deps;
   // With SameSite=None, allowed origins are expected to call from other sites.
-  const isAllowed = (origin: string) => allowedOrigins.includes(origin);
+  const isAllowed = matchOrigins(allowedOrigins);
   const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, deps);
   const tracing = deps.telemetry?.interceptors ?? [];
   const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
   const api = apiHandler(config, deps, {
     services: servicesOf(config, deps),
-    allowedOrigins,
+    ...(allowedOrigins.length > 0 && { isAllowed }),
     reflection: config.reflection,
     gate(context) {
       // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.

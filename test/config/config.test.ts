@@ -55,6 +55,7 @@ const BAD: Record<string, string> = {
   ALLOW_SAME_SITE: "yes",
   COOKIE_NAME: "a b",
   COOKIE_DOMAIN: "exa mple",
+  COOKIE_PARTITIONED: "maybe",
   COOKIE_PATH: "v1",
   COOKIE_PREVIOUS_SCOPES: "/v1/auth,example.com",
   COOKIE_SAMESITE: "Sometimes",
@@ -179,6 +180,11 @@ test("a cookie with the __Host- prefix may say its path, which is / alone", () =
 describe("settings that browsers or the protocol cannot live with are refused", () => {
   test.each<[string, Record<string, string>]>([
     ["COOKIE_SAMESITE=None", { COOKIE_SAMESITE: "none", COOKIE_SECURE: "false" }],
+    ["COOKIE_DOMAIN is co.uk, under which anybody may have a name", { COOKIE_DOMAIN: "co.uk" }],
+    ["COOKIE_DOMAIN is .github.io, under which anybody", { COOKIE_DOMAIN: ".github.io" }],
+    ["COOKIE_PREVIOUS_SCOPES has an item that is neither", { COOKIE_PREVIOUS_SCOPES: "com/v1/auth" }],
+    ["COOKIE_PARTITIONED=on needs COOKIE_SAMESITE=None", { COOKIE_PARTITIONED: "on" }],
+    ["ALLOWED_ORIGINS has a star below co.uk", { ALLOWED_ORIGINS: "https://app.example.com,https://*.co.uk" }],
     ["__Host- prefix allows no COOKIE_DOMAIN", { COOKIE_NAME: "__Host-rt", COOKIE_DOMAIN: "example.com" }],
     ["__Host- prefix allows no COOKIE_PATH", { COOKIE_NAME: "__Host-rt", COOKIE_PATH: "/v1" }],
     ["COOKIE_MIGRATE_UNTIL needs a COOKIE_NAME with", { COOKIE_MIGRATE_UNTIL: "2027-01-31" }],

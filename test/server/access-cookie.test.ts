@@ -1,5 +1,7 @@
 /** The cookie with the access token is set and cleared together with the refresh cookie, through every protocol. */
-import { expect, test } from "vitest";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { describe, expect, test } from "vitest";
+import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
 import { aService, throughEvery } from "../support/every-protocol.ts";
@@ -46,4 +48,43 @@ test("CreateSession returns it with the other cookies", async () => {
   const created = await openAdmin(service).call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
   const { setCookies, accessToken } = message(created);
   expect(SET.exec(setCookies[1] ?? "")?.[1]).toBe(accessToken);
+});
+
+describe("one that browsers would drop", () => {
+  const MAX_BYTES = 4_096;
+  const bytesOf = (length: number) => ({ subject: "a", claims: { text: "x".repeat(length) } });
+  const create = (request: object, to = service) =>
+    openAdmin(to).call(admin.createSession, request, bearer(to.adminToken));
+
+  test("is refused where it would be made, with its size and what takes it", async () => {
+    let [fits, tooLong] = [0, 4_000];
+    while (tooLong - fits > 1) {
+      const length = Math.floor((fits + tooLong) / 2);
+      if ((await create(bytesOf(length))).ok) fits = length;
+      else tooLong = length;
+    }
+    const largest = message(await create(bytesOf(fits - 8))).setCookies[1]?.length;
+    expect(largest).toBeLessThanOrEqual(MAX_BYTES);
+    expect(largest).toBeGreaterThan(MAX_BYTES - 100);
+    const refused = await create(bytesOf(tooLong + 8));
+    expect(refused).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST" });
+    expect(!refused.ok && refused.text).toMatch(
+      /^claims: the access cookie would have 4[01]\d\d bytes .*\d+ bytes of claims$/,
+    );
+    const session = message(await create(bytesOf(fits - 8))).session;
+    const elevation = {
+      sessionId: session?.sessionId ?? "",
+      authTime: timestampFromMs(Date.now()),
+      amr: Array(8).fill("m".repeat(32)),
+    };
+    expect(await openAdmin(service).call(admin.elevateSession, elevation, bearer(service.adminToken))).toMatchObject({
+      ok: false,
+      code: "E400_INVALID_REQUEST",
+    });
+  });
+
+  test("is none where no such cookie is made", async () => {
+    const user = await create({ ...bytesOf(3_900), transport: Transport.TOKEN });
+    expect(message(user).setCookies).toEqual([]);
+  });
 });

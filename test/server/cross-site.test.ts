@@ -130,6 +130,27 @@ describe("behind a trusted proxy that ends TLS", () => {
   );
 });
 
+describe("patterns of origins", () => {
+  const patterns = aService({
+    COOKIE_SAMESITE: "None",
+    ALLOWED_ORIGINS: "https://*.example.com,http://localhost:*,capacitor://localhost",
+  });
+
+  test.each([
+    ["https://a.example.com", 401],
+    ["http://localhost:5173", 401],
+    ["capacitor://localhost", 401],
+    ["https://example.com", 403],
+    ["https://a.example.com.evil.net", 403],
+    ["capacitor://other", 403],
+  ])("%s: status %i, and CORS agrees", async (origin, expected) => {
+    const headers = { origin, "sec-fetch-site": "cross-site", "content-type": "application/json" };
+    const response = await request(patterns.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers });
+    expect(response.status).toBe(expected);
+    expect(response.headers.get("access-control-allow-origin")).toBe(expected === 403 ? null : origin);
+  });
+});
+
 describe("CORS", () => {
   const PATHS = [
     ["POST", "/v1/auth/refresh"],

@@ -10,6 +10,7 @@ import { registrationValue } from "../public/device-headers.ts";
 import { REGISTER_PATH } from "../public/device-service.ts";
 import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
+import { requireAccessCookie } from "./access-cookie.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { sessionMessage, transportOf } from "./views.ts";
 
@@ -22,6 +23,7 @@ export async function createSession(
   const replaces = request.replacesSessionId
     ? sessionIdOf("replaces_session_id", request.replacesSessionId)
     : undefined;
+  requireAccessCookie(deps, wanted);
   const created = await create(deps, wanted, requestContextOf(context), replaces);
   if (!created.ok) throw rateLimited(created.retryAfterMs);
   return response(deps, created);

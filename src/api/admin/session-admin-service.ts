@@ -15,6 +15,7 @@ import { authenticationOf, sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
 import { givenTime, shownTime, wallTime } from "../times.ts";
+import { requireAccessCookie } from "./access-cookie.ts";
 import { createSession } from "./create-session.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { introspectToken } from "./introspect-token.ts";
@@ -85,6 +86,8 @@ async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSes
   const sid = sessionIdOf("session_id", request.sessionId);
   const authentication = authenticationOf(request, deps.clock());
   if (authentication === undefined) throw invalidRequest("auth_time", "is required");
+  const found = deps.cookie.setsAccess ? await deps.store.find(sid) : undefined;
+  if (found?.ok) requireAccessCookie(deps, { ...found.session, authentication });
   const result = await admin.elevate(deps, sid, authentication, requestContextOf(context));
   if (result.ok) return { session: sessionMessage(result.session, deps.store.shiftMs(result.session)) };
   if (result.reason === "outdated") throw invalidRequest("auth_time", "is before the session's");

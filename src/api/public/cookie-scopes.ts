@@ -25,8 +25,9 @@ function scopeOf({ name, path, domain }: Pick<CookieSettings, "name" | "path" | 
 
 /** Returns the attributes of a cookie without its lifetime, in the order in which they are set. */
 export function cookieAttributes(settings: CookieSettings, { domain, path } = scopeOf(settings)): string {
-  const { secure, sameSite } = settings;
-  return `Path=${path}${domain === undefined ? "" : `; Domain=${domain}`}; HttpOnly${secure ? "; Secure" : ""}; SameSite=${sameSite}`;
+  const { secure, sameSite, partitioned } = settings;
+  const where = `Path=${path}${domain === undefined ? "" : `; Domain=${domain}`}`;
+  return `${where}; HttpOnly${secure ? "; Secure" : ""}; SameSite=${sameSite}${partitioned ? "; Partitioned" : ""}`;
 }
 
 /** Returns the `Set-Cookie` value that removes a cookie from a scope. */

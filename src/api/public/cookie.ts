@@ -10,6 +10,10 @@ export type RefreshCookie = {
   read(header: string | null): PresentedCookie;
   /** Returns the `Set-Cookie` values, that of the refresh token first. @param maxAge in seconds */
   set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
+  /** Whether there is a cookie with the access token. */
+  readonly setsAccess: boolean;
+  /** Returns the size of the access cookie with its name, its value and its attributes, in bytes. */
+  accessBytes(access: AccessToken): number;
   /** Returns the `Set-Cookie` values that remove the cookies. */
   clear(): readonly string[];
   /** Returns the `Set-Cookie` values that remove cookies with this name from all scopes of a host except the current scope. */
@@ -37,9 +41,12 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   // cookie: it contains only a session id, which is not a credential, and a tab compares that id with the id in its token.
   const attributesAtRoot = cookieAttributes({ ...settings, path: "/" });
   const hintAttributes = attributesAtRoot.replace("; HttpOnly", "");
+  const accessCookie = (token: string, maxAge: number) =>
+    accessName === undefined ? [] : [`${accessName}=${token}; ${attributesAtRoot}; Max-Age=${maxAge}`];
+  const secondsLeft = ({ expiresAt }: AccessToken) => Math.max(0, Math.floor((expiresAt - clock()) / 1000));
   const companions = (hint: string, hintMaxAge: number, access: string, accessMaxAge: number) => [
     ...(hintName === undefined ? [] : [`${hintName}=${hint}; ${hintAttributes}; Max-Age=${hintMaxAge}`]),
-    ...(accessName === undefined ? [] : [`${accessName}=${access}; ${attributesAtRoot}; Max-Age=${accessMaxAge}`]),
+    ...accessCookie(access, accessMaxAge),
   ];
   const companionNames = [hintName, accessName].filter((one) => one !== undefined);
   const elsewhere = (scopes: CookieSettings["previousScopes"]) => [
@@ -60,9 +67,10 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
     },
     set(token, maxAge, sid, access) {
       const value = `${name}=${token}; ${attributes}; Max-Age=${maxAge}`;
-      const accessMaxAge = Math.max(0, Math.floor((access.expiresAt - clock()) / 1000));
-      return [value, ...companions(sid, maxAge, access.token, accessMaxAge), ...previous()];
+      return [value, ...companions(sid, maxAge, access.token, secondsLeft(access)), ...previous()];
     },
+    setsAccess: accessName !== undefined,
+    accessBytes: (access) => accessCookie(access.token, secondsLeft(access)).join("").length,
     clear() {
       const cleared = [expiry(settings)];
       // The cookie with the unprefixed name was set with other attributes than a prefix requires, and is removed with those attributes.

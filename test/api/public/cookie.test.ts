@@ -9,6 +9,7 @@ const settings: CookieSettings = {
   path: undefined,
   sameSite: "Lax",
   secure: true,
+  partitioned: false,
   migrateUntilMs: undefined,
   previousScopes: [],
   hintName: undefined,
@@ -89,6 +90,13 @@ describe("writing", () => {
     expect(cookie.set("T", 1, "S", ACCESS)).toEqual([
       "rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1",
     ]);
+  });
+  test("partitioned by the top-level site, when it is set and when it is cleared", () => {
+    const companions = { hintName: "signed_in", accessName: "access_token" };
+    const cookie = cookieOf({ ...companions, sameSite: "None", partitioned: true });
+    for (const each of [...cookie.set("T", 60, "S", ACCESS), ...cookie.clear()]) {
+      expect(each).toContain("; Secure; SameSite=None; Partitioned; Max-Age=");
+    }
   });
   test.each([undefined, "/"])("__Host- implies the root path, with the configured path %s", (path) => {
     expect(cookieOf({ name: "__Host-rt", path }).set("T", 1, "S", ACCESS)[0]).toContain("; Path=/;");

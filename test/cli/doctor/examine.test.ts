@@ -234,7 +234,6 @@ describe("browsers", () => {
       { ...HTTPS, COOKIE_DOMAIN: "example.org" },
       "fault browsers: COOKIE_DOMAIN is example.org, which",
     ],
-    ["a top-level domain", { ...HTTPS, COOKIE_DOMAIN: "invalid" }, "fault browsers: COOKIE_DOMAIN is invalid, a whole"],
     [
       "SameSite=None for nobody",
       { ...HTTPS, COOKIE_SAMESITE: "None" },
