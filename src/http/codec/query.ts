@@ -1,8 +1,8 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
-import { hasOwnJson, isTextField, isTextMap } from "../routes/field-path.ts";
 import { decodeAll, MalformedEscape } from "../routes/percent.ts";
 import { BadInput } from "./bad-input.ts";
+import { resolveName, type Target } from "./query-names.ts";
 import { otherOneofMember, setEntryFromText, setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 
 /** Sets the fields of a request message from a query string. */
@@ -23,16 +23,6 @@ interface QueryOptions {
   readonly text: TextOptions;
 }
 
-/** The resolved name of a parameter. */
-interface Target {
-  /** The fields, outermost first. */
-  readonly fields: readonly DescField[];
-  /** The key of a map field, as text. */
-  readonly mapKey: string | undefined;
-  /** The path of the field in proto names, so that a field that is given twice is detected even if the spellings of its name differ. */
-  readonly path: string;
-}
-
 /** Creates the decoder of a message's query. @param bound the paths, in proto names, of fields that only path or body can set */
 export function createQueryReader(type: DescMessage, bound: readonly string[], options: QueryOptions): QueryReader {
   // Caches resolved names. The cache is bounded because clients choose the names.
@@ -46,7 +36,10 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
     const target = resolveName(type, name, bound);
     if (target === undefined) {
       if (isRefused(name)) throw new BadInput("query", name, "unknown parameter");
-    } else if (known.size < 256) known.set(name, target);
+      return undefined;
+    }
+    if ("reason" in target) throw new BadInput("query", name, target.reason);
+    if (known.size < 256) known.set(name, target);
     return target;
   }
 
@@ -96,50 +89,6 @@ function* parameters(query: string): Generator<[name: string, value: string]> {
       throw error;
     }
   }
-}
-
-/** Maximum depth of a parameter's field path, the same as the nesting limit of proto JSON. */
-const MAX_DEPTH = 100;
-
-/**
- * Resolves a parameter's name: fields by JSON name or proto name, nested ones as `a.b.c`, entries of a map as `a[key]`.
- * @returns undefined if the name is unknown, or if path or body bind the field
- * @throws BadInput if the name starts with a known field but leads to nothing that a query can set
- */
-function resolveName(type: DescMessage, name: string, bound: readonly string[]): Target | undefined {
-  const bracket = name.endsWith("]") ? name.indexOf("[") : -1;
-  const mapKey = bracket > 0 ? name.slice(bracket + 1, -1) : undefined;
-  const parts = (mapKey === undefined ? name : name.slice(0, bracket)).split(".");
-  const invalid = (reason: string) => new BadInput("query", name, reason);
-  const fields: DescField[] = [];
-  let within: DescMessage | undefined = type;
-  let path = "";
-  for (const part of parts.slice(0, MAX_DEPTH)) {
-    const last: DescField | undefined = fields.at(-1);
-    if (last !== undefined && within === undefined) throw invalid(`${last.name} has no fields that a query can set`);
-    const field: DescField | undefined = within && fieldByEitherName(within, part);
-    if (field === undefined) {
-      if (last === undefined) return undefined;
-      throw invalid(`message ${within?.typeName} has no field "${part}"`);
-    }
-    fields.push(field);
-    path += path === "" ? field.name : `.${field.name}`;
-    if (bound.includes(path)) return undefined;
-    within = field.fieldKind === "message" && !hasOwnJson(field.message) ? field.message : undefined;
-  }
-  const last = fields.at(-1);
-  if (last === undefined) return undefined;
-  if (parts.length > MAX_DEPTH) throw invalid("nested too deeply");
-  // Path or body bind a field within this message, so the query cannot set the message.
-  if (bound.some((other) => other.startsWith(`${path}.`))) return undefined;
-  if (mapKey !== undefined && last.fieldKind !== "map") throw invalid(`${last.name} is not a map`);
-  if (mapKey === undefined ? !isTextField(last) : !isTextMap(last))
-    throw invalid("this field cannot be given in a query");
-  return { fields, mapKey, path: mapKey === undefined ? path : `${path}[${mapKey}]` };
-}
-
-function fieldByEitherName(type: DescMessage, name: string): DescField | undefined {
-  return type.fields.find((field) => field.jsonName === name) ?? type.fields.find((field) => field.name === name);
 }
 
 function refuseSecondOneofMember(message: ReflectMessage, fields: readonly DescField[], name: string): void {
