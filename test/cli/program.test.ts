@@ -69,7 +69,7 @@ describe("config", () => {
       [
         "fault    PORT is not a whole number",
         "fault    ADMIN_TOKENS has a token shorter than 32 characters",
-        "warning  ACCESS_TOKEN_TLL is not a variable of this service: is ACCESS_TOKEN_TTL meant?\n",
+        "warning  ACCESS_TOKEN_TLL is not a variable of this service: is ACCESS_TOKEN_TTL meant? (correct it, or remove it from the environment)\n",
       ].join("\n"),
     ]);
     const json = await command(["config", "check", "--json"], { env });
