@@ -12,6 +12,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { mountedSecret } from "../support/mounted-secret.ts";
 import { request } from "../support/raw-http.ts";
 import { runToExit, type Service, scratch, startService, waitFor } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic } from "../support/sessions.ts";
@@ -106,6 +107,14 @@ describe("what others can get at is refused with the command that helps", () => 
       1,
       `the file ${path} has mode 644, which lets others read or change it: chmod 600 ${path}\n`,
     ]);
+  });
+
+  test("a key ring that Kubernetes has mounted with its default mode", async () => {
+    const KEYS_FILE = join(mountedSecret(scratch(), { "keys.json": "{}" }), "keys.json");
+    const { code, stderr } = await runToExit({ KEYS_FILE });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${KEYS_FILE}: has mode 644`)]);
+    expect(stderr).toContain("`defaultMode: 0400` on the volume and `fsGroup`");
+    expect(stderr).not.toContain("chmod");
   });
 
   test("but a directory that the service does not use is not looked at", async () => {

@@ -1,6 +1,6 @@
 /** Checks whether other users can read or change a file or directory that holds secrets, by the rules of ssh for a private key. */
 import type { Stats } from "node:fs";
-import { lstat, readFile, stat } from "node:fs/promises";
+import { lstat, readFile, readlink, stat } from "node:fs/promises";
 import { errorCode } from "./error-code.ts";
 
 type Protection = {
@@ -30,8 +30,18 @@ export async function protectionFault(path: string, protection: Protection): Pro
   return (
     faultOfOwner(path, link, rootUsesAny) ??
     faultOfOwner(path, target, rootUsesAny) ??
-    modeFault(path, target, protection)
+    modeFault(path, target, protection, await mountedBy(path, link, target))
   );
+}
+
+/**
+ * Returns whether Kubernetes has mounted a file of a Secret: then its name is a link into `..data`, or, mounted by itself (`subPath`), it may
+ * belong to root. `chmod` helps with neither.
+ */
+async function mountedBy(path: string, link: Stats, target: Stats): Promise<"kubernetes" | "root" | undefined> {
+  if (!target.isFile()) return undefined;
+  if (link.isSymbolicLink()) return /^\.\.data\//.test(await readlink(path)) ? "kubernetes" : undefined;
+  return link.uid === 0 && process.geteuid?.() !== 0 ? "root" : undefined;
 }
 
 type ProtectedText =
@@ -63,8 +73,18 @@ function faultOfOwner(path: string, { uid }: Stats, rootUsesAny = false): string
   return `belongs to another user (uid ${uid}; the service runs as ${own}): chown ${own} ${path}`;
 }
 
-function modeFault(path: string, { mode }: Stats, { forbids, mode: advised }: Protection): string | undefined {
+const OF_VOLUME = "`defaultMode: 0400` on the volume and `fsGroup` in the pod's securityContext";
+
+function modeFault(
+  path: string,
+  { mode }: Stats,
+  { forbids, mode: advised }: Protection,
+  by: "kubernetes" | "root" | undefined,
+): string | undefined {
   if (process.platform === "win32" || (mode & FORBIDDEN_BITS[forbids]) === 0) return undefined;
   const act = forbids === "read" ? "read or change" : "change";
-  return `has mode ${(mode & 0o777).toString(8)}, which lets others ${act} it: chmod ${advised.toString(8)} ${path}`;
+  const found = `has mode ${(mode & 0o777).toString(8)}, which lets others ${act} it`;
+  if (by === "kubernetes") return `${found}: set ${OF_VOLUME}`;
+  const remedy = `${found}: chmod ${advised.toString(8)} ${path}`;
+  return by === "root" ? `${remedy}, or in Kubernetes set ${OF_VOLUME}` : remedy;
 }

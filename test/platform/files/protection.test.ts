@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { protectionFault } from "../../../src/platform/files/protection.ts";
+import { mountedSecret } from "../../support/mounted-secret.ts";
+import { scratch } from "../../support/service.ts";
 
 let path = "";
 beforeEach(() => {
@@ -47,6 +49,17 @@ test("what is behind a link is judged, not the link's own mode", async () => {
   expect(await protectionFault(link, secret)).toBeUndefined();
   chmodSync(path, 0o644);
   expect(await protectionFault(link, secret)).toContain("mode 644");
+});
+
+test("a Secret that Kubernetes has mounted gets advice for its volume", async () => {
+  const volume = mountedSecret(scratch(), { "keys.json": "{}" });
+  const keys = join(volume, "keys.json");
+  expect(await protectionFault(keys, secret)).toBe(
+    "has mode 644, which lets others read or change it: " +
+      "set `defaultMode: 0400` on the volume and `fsGroup` in the pod's securityContext",
+  );
+  chmodSync(keys, 0o440);
+  expect(await protectionFault(keys, secret)).toBeUndefined();
 });
 
 test("what is not there is an error of the file system", async () => {
