@@ -40,3 +40,22 @@ export function authorityOf({ headers }: Request): string | undefined {
   const { ":authority": authority, host = authority } = headers;
   return typeof host === "string" ? host : undefined;
 }
+
+/** How often a page is reported at most, in ms. */
+const REPORT_INTERVAL_MS = 60_000;
+
+/** Reports requests of pages that this listener did not serve, preflights included, at most once a minute. They are handled as before. */
+export function reportForeignPages(report: (origin: string) => void, next: Handler): Handler {
+  let reportedMs = Number.NEGATIVE_INFINITY;
+  return (request, response) => {
+    const { origin } = request.headers;
+    if (typeof origin === "string" && URL.parse(origin)?.host !== authorityOf(request)) {
+      const nowMs = performance.now();
+      if (nowMs - reportedMs >= REPORT_INTERVAL_MS) {
+        reportedMs = nowMs;
+        report(origin);
+      }
+    }
+    return next(request, response);
+  };
+}

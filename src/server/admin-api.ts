@@ -23,7 +23,7 @@ import { createRateLimit, NO_LIMIT } from "../api/limits/rate-limit.ts";
 import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";
 import type { Config } from "../config/config.ts";
 import { type Handler, type Request, type Responder, respond } from "../listener/exchange.ts";
-import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
+import { acceptsHost, authorityOf, reportForeignPages, withHosts } from "../listener/hosts.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
 import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
 import { liveData } from "../pages/console/live.ts";
@@ -93,7 +93,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     notFound: oauthOr("E404_NOT_FOUND", unknownMethod),
     badRequest: oauthOr("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
-    around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
+    around: (api, refuse) => withOwnHosts(config, deps, withPageAdvice(deps, api), refuse(misdirected)),
   });
 }
 
@@ -154,6 +154,12 @@ function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handl
     log.warn({ event: "host_refused", api: "admin", host: authorityOf(request) }, "the host is none of this listener");
     refuse(request, response);
   });
+}
+
+/** Logs that a page in a browser calls the admin API: a browser lets no page read the response, and a page must not have the token. */
+function withPageAdvice({ log }: Deps, api: Handler): Handler {
+  const advice = "the admin API is for servers: call it from the server of this page, and the public API from the page";
+  return reportForeignPages((origin) => log.warn({ event: "page_calls_admin_api", origin, advice }, advice), api);
 }
 
 /** A Connect error, so that Connect clients display what has to be configured. */

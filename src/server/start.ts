@@ -1,6 +1,7 @@
 import type { Config } from "../config/config.ts";
 import { warmUp } from "../listener/warm-up.ts";
 import { createAudit } from "../observability/audit.ts";
+import { withCookieAdvice } from "../observability/cookie-advice.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { exposeState } from "../observability/state-metrics.ts";
@@ -66,7 +67,8 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
   const stopFollowing = followSecrets(ring, access, eventKeys, feed, log);
-  const audit = createAudit(log, metrics, (place) => store.shiftMs(place));
+  const lines = createAudit(log, metrics, (place) => store.shiftMs(place));
+  const audit = withCookieAdvice(lines, config.cookie, log);
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 
