@@ -21,7 +21,7 @@ const WALLS: Record<string, readonly string[]> = {
   signals: ["session"],
   "signals/status-list": ["session", "listener/exchange.ts"],
   tokens: ["session", "platform/files", "verifier/known-signatures.ts", "verifier/public-key.ts", "verifier/dpop"],
-  store: ["session", "signals", "platform/clock", "config/redis-url.ts"],
+  store: ["session", "signals", "platform/clock", "platform/files", "config/redis-url.ts"],
   api: [
     "session",
     "signals",

@@ -12,16 +12,16 @@ export function addRedisAclCommand(program: Command, context: Context): void {
         .choices(["aclfile", "setuser"])
         .default("aclfile"),
     )
-    .option("--user <name>", "its name (otherwise the user in REDIS_URL, or session-service)")
+    .option("--user <name>", "its name (otherwise the configured user, or session-service)")
     .option("--password-file <path>", "a file with its password; - is standard input")
     .option("--cluster", "for a cluster, although REDIS_URL names none")
     .option("--wait-replicas", "for REDIS_WAIT_REPLICAS, although it is not set")
     .option("--db <number>", "for another database than REDIS_URL names", db)
     .addHelpText(
       "after",
-      `\nThe output holds the SHA-256 of the password, not the password. It is that of REDIS_URL, if that names the
-same user; otherwise a random one is made, and printed once on standard error. Load the line on every node,
-replicas too:
+      `\nThe output holds the SHA-256 of the password, not the password. It is that of REDIS_URL or REDIS_PASSWORD_FILE, if
+the configured user is the same; otherwise a random one is made, and printed once on standard error. Load the line on
+every node, replicas too:
 
   session-service redis-acl >> /etc/redis/users.acl && redis-cli ACL LOAD
   session-service redis-acl --format setuser | redis-cli
@@ -69,9 +69,11 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
     note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
 }
 
-/** Returns the password in REDIS_URL if the user in that URL is `user`. */
-const configured = (redis: RedisTarget | undefined, user: string) =>
-  redis?.username === user ? redis.password : undefined;
+/** Returns the password that is configured for a user, if there is one. */
+function configured(redis: RedisTarget | undefined, user: string): string | undefined {
+  if (redis?.username !== user) return undefined;
+  return redis.passwordFile === undefined ? redis.password : readText(redis.passwordFile).trim();
+}
 
 function fromFile(path: string): string {
   const password = readText(path).replace(/\r?\n$/, "");

@@ -13,6 +13,8 @@ import { invalid, type Parsed, valid } from "./values.ts";
 
 type RedisNode = { readonly host: string; readonly port: number };
 
+export type TlsFiles = { readonly ca?: string; readonly cert?: string; readonly key?: string };
+
 export type RedisTarget = {
   readonly kind: "single" | "cluster" | "sentinel";
   /** The node, some nodes of the cluster, or the sentinels. */
@@ -26,8 +28,11 @@ export type RedisTarget = {
   /** The credentials for the sentinels, if they require any. */
   readonly sentinelUsername?: string | undefined;
   readonly sentinelPassword?: string | undefined;
-  /** The authorities (PEM) with which the certificates of Redis are verified; undefined means those of Node. */
-  readonly ca?: string | undefined;
+  /** The file with the password, in place of `password`. It is read at every connection. */
+  readonly passwordFile?: string | undefined;
+  readonly sentinelPasswordFile?: string | undefined;
+  /** Files in PEM. Without one of authorities, those of Node are trusted. */
+  readonly tlsFiles?: TlsFiles;
 };
 
 /** The message never contains the URL, which may include a password. */

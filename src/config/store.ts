@@ -1,34 +1,97 @@
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { AddFault, Read } from "./reader.ts";
-import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
-import { readSecret } from "./secrets.ts";
-import { duration, integer, invalid, type Parsed, SECOND_MS, text, valid } from "./values.ts";
+import { parseRedisUrl, type RedisTarget, type TlsFiles } from "./redis-url.ts";
+import { readSecret, readSecretFile } from "./secrets.ts";
+import { duration, integer, invalid, type Parsed, readableFile, SECOND_MS, text, valid } from "./values.ts";
 
 function certificates(path: string): Parsed<string> {
   try {
-    const pem = readFileSync(path, "utf8");
-    new X509Certificate(pem);
-    return valid(pem);
+    new X509Certificate(readFileSync(path));
+    return valid(path);
   } catch {
     return invalid("names a file that cannot be read, or is no PEM certificate");
   }
 }
 
+/** Checks a file with a password, and returns its path: the store reads the file whenever it needs the password. */
+function passwordFile(path: string): Parsed<string> {
+  const password = readSecretFile(path, text(MAX_PASSWORD_LENGTH));
+  return password.ok ? valid(path) : password;
+}
+
+/** Passwords of rented Redis servers may be signed tokens with some thousand characters. */
+const MAX_PASSWORD_LENGTH = 32_768;
+
 function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
   const target = readSecret(read, addFault, "REDIS_URL", parseRedisUrl);
-  const ca = read("REDIS_TLS_CA_FILE", certificates, undefined);
+  const account = readAccount(read, addFault, target);
+  const sentinels = readSentinels(read, addFault, target);
+  const tlsFiles = readTlsFiles(read, addFault, target);
+  return target === undefined ? undefined : { ...target, ...account, ...sentinels, tlsFiles };
+}
+
+function readAccount(read: Read, addFault: AddFault, target: RedisTarget | undefined) {
+  const username = read("REDIS_USERNAME", text(255), undefined);
+  const file = read("REDIS_PASSWORD_FILE", passwordFile, undefined);
+  if (target === undefined) {
+    if (username !== undefined) addFault("REDIS_USERNAME needs REDIS_URL");
+    if (file !== undefined) addFault("REDIS_PASSWORD_FILE needs REDIS_URL");
+    return {};
+  }
+  if (username !== undefined && target.username !== undefined) {
+    addFault("REDIS_USERNAME and a user in REDIS_URL exclude each other");
+  }
+  if (file !== undefined && target.password !== undefined) {
+    addFault("REDIS_PASSWORD_FILE and a password in REDIS_URL exclude each other");
+  }
+  if (username !== undefined && file === undefined && target.password === undefined) {
+    addFault("REDIS_USERNAME needs REDIS_PASSWORD_FILE, or a password in REDIS_URL");
+  }
+  return { username: username ?? target.username, passwordFile: file };
+}
+
+function readSentinels(read: Read, addFault: AddFault, target: RedisTarget | undefined) {
   const sentinelUsername = read("REDIS_SENTINEL_USERNAME", text(255), undefined);
-  const sentinelPassword = readSecret(read, addFault, "REDIS_SENTINEL_PASSWORD", text(1024));
-  if (ca !== undefined && target?.tls !== true) addFault("REDIS_TLS_CA_FILE needs a REDIS_URL with rediss://");
-  if (sentinelPassword !== undefined && target?.kind !== "sentinel") {
-    addFault("REDIS_SENTINEL_PASSWORD needs a REDIS_URL with redis+sentinel:// or rediss+sentinel://");
+  const sentinelPassword = read("REDIS_SENTINEL_PASSWORD", text(1024), undefined);
+  const sentinelPasswordFile = read("REDIS_SENTINEL_PASSWORD_FILE", passwordFile, undefined);
+  const passwords = { REDIS_SENTINEL_PASSWORD: sentinelPassword, REDIS_SENTINEL_PASSWORD_FILE: sentinelPasswordFile };
+  const set = Object.entries(passwords).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  if (target?.kind !== "sentinel") {
+    for (const name of set) addFault(`${name} needs a REDIS_URL with redis+sentinel:// or rediss+sentinel://`);
   }
-  if (sentinelUsername !== undefined && sentinelPassword === undefined) {
-    addFault("REDIS_SENTINEL_USERNAME needs REDIS_SENTINEL_PASSWORD");
+  if (set.length > 1) addFault("REDIS_SENTINEL_PASSWORD and REDIS_SENTINEL_PASSWORD_FILE exclude each other");
+  if (sentinelUsername !== undefined && set.length === 0) {
+    addFault("REDIS_SENTINEL_USERNAME needs REDIS_SENTINEL_PASSWORD or REDIS_SENTINEL_PASSWORD_FILE");
   }
-  return target === undefined ? undefined : { ...target, ca, sentinelUsername, sentinelPassword };
+  return { sentinelUsername, sentinelPassword, sentinelPasswordFile };
+}
+
+function readTlsFiles(read: Read, addFault: AddFault, target: RedisTarget | undefined): TlsFiles {
+  const files = {
+    ca: read("REDIS_TLS_CA_FILE", certificates, undefined),
+    cert: read("REDIS_TLS_CERT_FILE", certificates, undefined),
+    key: read("REDIS_TLS_KEY_FILE", readableFile, undefined),
+  };
+  const given = Object.entries(files).filter(([, path]) => path !== undefined);
+  if (target?.tls !== true) {
+    for (const [name] of given) addFault(`REDIS_TLS_${name.toUpperCase()}_FILE needs a REDIS_URL with rediss://`);
+  }
+  if ((files.cert === undefined) !== (files.key === undefined)) {
+    addFault("REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE must be set together");
+  } else if (files.cert !== undefined && files.key !== undefined && !isKeyOf(files.key, files.cert)) {
+    addFault("REDIS_TLS_KEY_FILE is not the key of the certificate in REDIS_TLS_CERT_FILE");
+  }
+  return Object.fromEntries(given);
+}
+
+function isKeyOf(keyFile: string, certFile: string): boolean {
+  try {
+    return new X509Certificate(readFileSync(certFile)).checkPrivateKey(createPrivateKey(readFileSync(keyFile)));
+  } catch {
+    return false;
+  }
 }
 
 /** Parses a number of processes, or `auto`: one for each core that the process may use. */

@@ -7,6 +7,8 @@ import { scratch } from "../support/service.ts";
 
 const CA_FILE = join(scratch(), "ca.pem");
 writeFileSync(CA_FILE, selfSigned().cert);
+const PASSWORD_FILE = join(scratch(), "password");
+writeFileSync(PASSWORD_FILE, "hunter2\n");
 
 function faultsOf(env: Record<string, string>): readonly string[] {
   try {
@@ -27,10 +29,14 @@ const BAD: Record<string, string> = {
   ADMIN_ALLOWED_HOSTS: "https://admin.example.com",
   REDIS_URL: "http://127.0.0.1",
   REDIS_URL_FILE: "/nonexistent/redis-url",
-  REDIS_TLS_CA_FILE: "/nonexistent/ca.pem",
+  REDIS_USERNAME: "u".repeat(300),
+  REDIS_PASSWORD_FILE: "/nonexistent/password",
   REDIS_SENTINEL_USERNAME: "u".repeat(300),
   REDIS_SENTINEL_PASSWORD: "p".repeat(2000),
   REDIS_SENTINEL_PASSWORD_FILE: "/nonexistent/password",
+  REDIS_TLS_CA_FILE: "/nonexistent/ca.pem",
+  REDIS_TLS_CERT_FILE: "/nonexistent/cert.pem",
+  REDIS_TLS_KEY_FILE: "/nonexistent/key.pem",
   REDIS_WAIT_REPLICAS: "many",
   WORKERS: "all",
   REDIS_COMMAND_TIMEOUT: "1ms",
@@ -205,6 +211,17 @@ describe("settings that browsers or the protocol cannot live with are refused", 
     ["REDIS_TLS_CA_FILE needs a REDIS_URL with rediss", { REDIS_URL: "redis://a", REDIS_TLS_CA_FILE: CA_FILE }],
     ["REDIS_TLS_CA_FILE needs a REDIS_URL with rediss", { REDIS_TLS_CA_FILE: CA_FILE }],
     ["REDIS_TLS_CA_FILE names a file", { REDIS_URL: "rediss://a", REDIS_TLS_CA_FILE: import.meta.filename }],
+    ["REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE", { REDIS_URL: "rediss://a", REDIS_TLS_CERT_FILE: CA_FILE }],
+    [
+      "REDIS_TLS_KEY_FILE is not the key",
+      { REDIS_URL: "rediss://a", REDIS_TLS_CERT_FILE: CA_FILE, REDIS_TLS_KEY_FILE: CA_FILE },
+    ],
+    ["REDIS_PASSWORD_FILE needs REDIS_URL", { REDIS_PASSWORD_FILE: PASSWORD_FILE }],
+    ["REDIS_USERNAME needs REDIS_URL", { REDIS_USERNAME: "u" }],
+    ["REDIS_USERNAME needs REDIS_PASSWORD_FILE", { REDIS_URL: "redis://a", REDIS_USERNAME: "u" }],
+    ["REDIS_USERNAME and a user", { REDIS_URL: "redis://u:hunter2@a", REDIS_USERNAME: "v" }],
+    ["a password in REDIS_URL exclude", { REDIS_URL: "redis://:hunter2@a", REDIS_PASSWORD_FILE: PASSWORD_FILE }],
+    ["REDIS_PASSWORD_FILE names a file", { REDIS_URL: "redis://a", REDIS_PASSWORD_FILE: "/nonexistent/password" }],
     ["REDIS_SENTINEL_PASSWORD needs a REDIS_URL with", { REDIS_URL: "redis://a", REDIS_SENTINEL_PASSWORD: "hunter2" }],
     ["USERNAME needs REDIS_SENTINEL_PASSWORD", { REDIS_URL: "redis+sentinel://a/m", REDIS_SENTINEL_USERNAME: "u" }],
     ["ADMIN_PORT must differ", { PORT: "9000", ADMIN_PORT: "9000" }],

@@ -30,11 +30,8 @@ test("every setting of the service that holds a secret has the form of a file", 
 });
 
 test("a secret is read from its file, without the line break at its end", () => {
-  const { redis } = readConfig({
-    REDIS_URL_FILE: fileOf("redis+sentinel://:hunter2@a,b/m\n"),
-    REDIS_SENTINEL_PASSWORD_FILE: fileOf("hunter3\n"),
-  });
-  expect(redis).toMatchObject({ kind: "sentinel", password: "hunter2", sentinelPassword: "hunter3" });
+  const { redis } = readConfig({ REDIS_URL_FILE: fileOf("redis+sentinel://:hunter2@a,b/m\n") });
+  expect(redis).toMatchObject({ kind: "sentinel", password: "hunter2" });
   const token = "t".repeat(40);
   expect(readCommandLine({ ADMIN_TOKEN_FILE: fileOf(`${token}\n`) }).adminToken).toBe(token);
   expect(readCommandLine({ TOKEN_FILE: fileOf("token\n") }).token).toBe("token");

@@ -45,6 +45,7 @@ test("its version is that of the package", () => {
 const VALUES = [
   ...["image.repository=registry.example.com/s", `image.digest=sha256:${"0".repeat(64)}`, "secretName=secrets"],
   ...["config.ISSUER=https://app.example.com", "autoscaling.minReplicas=2", "podAnnotations.team=auth"],
+  ...["redisSecretName=redis", "config.REDIS_PASSWORD_FILE=/run/session-service/redis/password"],
   ...[
     "imagePullSecrets[0].name=registry",
     "networkPolicy.redis[0].ipBlock.cidr=10.0.0.0/8",
@@ -61,6 +62,8 @@ test("with values of one's own it is valid, under the name of the release", () =
   const [container] = deployment?.spec.template.spec.containers ?? [];
   expect(container.image).toBe(`registry.example.com/s@sha256:${"0".repeat(64)}`);
   expect(container.envFrom).toEqual([{ configMapRef: { name: "sessions" } }, { secretRef: { name: "secrets" } }]);
+  expect(container.volumeMounts[1]).toEqual({ name: "redis", mountPath: "/run/session-service/redis", readOnly: true });
+  expect(deployment?.spec.template.spec.volumes[1].secret.secretName).toBe("redis");
   expect(manifests.find(({ kind }) => kind === "HorizontalPodAutoscaler")?.spec.scaleTargetRef.name).toBe("sessions");
 });
 

@@ -43,7 +43,7 @@ export async function startRecordingProxy(target: number): Promise<RecordingProx
 }
 
 /** Parses commands in the protocol of Redis (RESP): `*<count>`, then for each word `$<length>` and the word. Each part ends with CR LF. */
-function commandReader(onCommand: (words: string[]) => void): (bytes: Buffer) => void {
+export function commandReader(onCommand: (words: string[]) => void): (bytes: Buffer) => void {
   let pending = Buffer.alloc(0);
   return (bytes) => {
     pending = Buffer.concat([pending, bytes]);

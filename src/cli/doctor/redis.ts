@@ -25,8 +25,13 @@ function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Err
   const names = nodes.map(({ host, port }) => `${host}:${port}`).join(", ");
   if (/^(WRONGPASS|NOAUTH|ERR AUTH)/.test(message)) {
     fault(
-      `${names} refuses the credentials of REDIS_URL`,
-      "correct the user and the password; `session-service redis-acl` prints the user to load",
+      `${names} refuses the user or the password`,
+      "correct those of REDIS_URL, or REDIS_USERNAME and REDIS_PASSWORD_FILE; `session-service redis-acl` prints the user to load",
+    );
+  } else if (/alert|CERTIFICATE_REQUIRED/i.test(message)) {
+    fault(
+      `${names} refuses the certificate of the service, or its absence (${message})`,
+      "set REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE to a certificate that it accepts",
     );
   } else if (/certificate|self.signed|altname/i.test(message)) {
     fault(

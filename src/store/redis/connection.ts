@@ -12,9 +12,10 @@
  */
 import { Cluster, Command, Redis, type RedisOptions } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
+import { type Access, createAccess } from "./access.ts";
+import type { Log } from "./failure.ts";
 import { TAGS } from "./partitions.ts";
 import { giveUpWhenSilent } from "./silence.ts";
-import { acceptEndpoint, tlsOptions } from "./tls.ts";
 
 export type Client = Redis | Cluster;
 
@@ -52,24 +53,50 @@ function guard(client: Redis, commandTimeoutMs: number): void {
   client.on("close", () => (isLeaving = false));
 }
 
-export function connect(target: RedisTarget, commandTimeoutMs: number): Client {
-  const client = createClient(target, commandTimeoutMs);
-  if (client instanceof Redis) guard(client, commandTimeoutMs);
-  else {
-    client.on("+node", (node: Redis) => {
-      guard(node, commandTimeoutMs);
-      acceptEndpoint(node, target);
-      node.connect().catch(() => {});
-    });
-  }
-  return client.on("end", revive);
-}
+/** Opens the connections of one store, which share their credentials and files. */
+export type Connections = {
+  /** Connects to Redis. A client of a cluster connects to every node. */
+  connect(): Client;
+  /** Connects to one node of a cluster, and again whenever that connection is lost. */
+  connectNode(node: Redis): Redis;
+  /** Creates a connection for a subscription. Redis sends on it only when there is a message, so its silence is no failure. */
+  connectSubscriber(client: Redis): Redis;
+  /** Stops following the files. The connections stay open. */
+  close(): void;
+};
 
-/** Connects to one node of a cluster, and again whenever that connection is lost. @param commandTimeoutMs ms */
-export function connectNode(node: Redis, commandTimeoutMs: number): Redis {
-  const own = node.duplicate({ lazyConnect: false, readOnly: false, retryStrategy: backoff } as RedisOptions);
-  guard(own, commandTimeoutMs);
-  return own.on("end", revive);
+/** @param commandTimeoutMs ms @throws if a file of the target cannot be used */
+export function createConnections(target: RedisTarget, commandTimeoutMs: number, log: Log = () => {}): Connections {
+  const access = createAccess(target, commandTimeoutMs, log);
+  const use = (client: Redis) => {
+    guard(client, commandTimeoutMs);
+    access.grant(client);
+  };
+  return {
+    connect() {
+      const client = createClient(target, access, commandTimeoutMs);
+      if (client instanceof Redis) use(client);
+      else {
+        access.grantSubscriber(client);
+        client.on("+node", (node: Redis) => {
+          use(node);
+          node.connect().catch(() => {});
+        });
+      }
+      return client.on("end", revive);
+    },
+    connectNode(node) {
+      const own = node.duplicate({ lazyConnect: false, readOnly: false, retryStrategy: backoff } as RedisOptions);
+      use(own);
+      return own.on("end", revive);
+    },
+    connectSubscriber(client) {
+      const own = client.duplicate();
+      access.grant(own);
+      return own.on("end", revive);
+    },
+    close: access.close,
+  };
 }
 
 /** Returns the name under which a cluster's client knows a node. */
@@ -95,13 +122,10 @@ function slotOf(tag: string): number {
   return slot;
 }
 
-function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
+function createClient(target: RedisTarget, access: Access, commandTimeoutMs: number): Client {
   const { host, port } = target.nodes[0];
-  const tls = tlsOptions(target);
   const common = {
-    ...(target.username === undefined ? {} : { username: target.username }),
-    ...(target.password === undefined ? {} : { password: target.password }),
-    ...(tls === undefined ? {} : { tls }),
+    ...access.options(),
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
@@ -121,9 +145,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
       sentinels: target.nodes.map((node) => ({ ...node })),
       name: target.master ?? "",
       enableTLSForSentinelMode: target.tls,
-      ...(tls === undefined ? {} : { sentinelTLS: tls }),
-      ...(target.sentinelUsername === undefined ? {} : { sentinelUsername: target.sentinelUsername }),
-      ...(target.sentinelPassword === undefined ? {} : { sentinelPassword: target.sentinelPassword }),
+      ...access.sentinelOptions(),
       sentinelCommandTimeout: commandTimeoutMs,
       sentinelRetryStrategy: backoff,
       failoverDetector: true,
@@ -145,9 +167,4 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     retryDelayOnTryAgain: commandTimeoutMs / 4,
     redisOptions: common,
   });
-}
-
-/** Creates a connection for a subscription. Redis sends on it only when there is a message, so its silence is no failure. */
-export function connectSubscriber(client: Redis): Redis {
-  return client.duplicate().on("end", revive);
 }

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
-import { type Client, connect, disconnect } from "./connection.ts";
+import { type Client, createConnections, disconnect } from "./connection.ts";
 import { isDenied, reportedBy } from "./failure.ts";
 import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts, readLua } from "./scripts.ts";
@@ -31,7 +31,8 @@ type Examination =
 
 export async function examineRedis(target: RedisTarget, waitReplicas: number, now: () => number): Promise<Examination> {
   const sender = createSender(COMMAND_TIMEOUT_MS);
-  const client = connect(target, COMMAND_TIMEOUT_MS);
+  const connections = createConnections(target, COMMAND_TIMEOUT_MS);
+  const client = connections.connect();
   try {
     const refused = await connected(client);
     if (refused !== undefined) return { ok: false, reason: refused };
@@ -40,6 +41,7 @@ export async function examineRedis(target: RedisTarget, waitReplicas: number, no
     return { ok: true, nodes: await Promise.all(nodes.map((node) => factsOf(node, sender, needed, now))) };
   } finally {
     disconnect(client);
+    connections.close();
     sender.close();
   }
 }

@@ -7,7 +7,7 @@ import { steadyClock } from "../../platform/clock/steady.ts";
 import { turns } from "../../platform/clock/turns.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { Clocks, type NodeClock, type Window } from "./clocks.ts";
-import { type Client, connect, disconnect } from "./connection.ts";
+import { type Client, disconnect } from "./connection.ts";
 import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusedCredentials } from "./fitness.ts";
 import { neededCommands } from "./permissions.ts";
@@ -60,11 +60,11 @@ export class Link {
   #closed = false;
   readonly #problems: ReturnType<typeof createProblemLog>;
 
-  constructor(options: LinkOptions) {
+  constructor(options: LinkOptions, client: Client) {
     this.#options = options;
     this.#scripts = options.scripts ?? loadScripts();
     this.#problems = createProblemLog(options.log);
-    this.client = connect(options.target, options.commandTimeoutMs);
+    this.client = client;
     this.#sender = createSender(options.commandTimeoutMs);
     this.#clustered = options.target.kind === "cluster";
     this.#steady = options.steady ?? steadyClock;

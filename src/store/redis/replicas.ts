@@ -5,14 +5,13 @@
  * and the map of the slots that the client of the store knows.
  */
 import { Cluster, Redis } from "ioredis";
-import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
-import { type Client, connect, connectNode, disconnect, masterOf, mastersOf, nodeKey } from "./connection.ts";
+import { type Client, type Connections, disconnect, masterOf, mastersOf, nodeKey } from "./connection.ts";
 import { translate } from "./failure.ts";
 import { createSender } from "./send.ts";
 import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 
-type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeoutMs: number };
+type Deps = { readonly waitReplicas: number; readonly commandTimeoutMs: number };
 
 /**
  * Waits until enough replicas have received a write to the partition with this tag.
@@ -34,7 +33,7 @@ const MAX_REDIRECTIONS = 4;
 
 type Channel = { readonly redis: Redis; readonly wait: SharedWait };
 
-export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
+export function createAcknowledger(deps: Deps, connections: Connections, client: Client): Acknowledge {
   if (deps.waitReplicas === 0)
     return Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
   const sender = createSender(deps.commandTimeoutMs);
@@ -48,7 +47,7 @@ export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
     redis.on("ready", look);
     return { redis, wait: createSharedWait({ ...deps, redis, send: sender.send }) };
   };
-  const channels = client instanceof Cluster ? ofNodes(client, channel, deps) : ofMaster(channel, deps);
+  const channels = client instanceof Cluster ? ofNodes(client, channel, connections) : ofMaster(channel, connections);
   const check = () => {
     const key = channels.unconnected();
     if (key !== undefined) throw new StoreUnavailable(`Redis: no connection to wait for the replicas of ${key}`);
@@ -88,8 +87,8 @@ type Channels = {
   close(): void;
 };
 
-function ofMaster(channel: (redis: Redis) => Channel, { target, commandTimeoutMs }: Deps): Channels {
-  const client = connect(target, commandTimeoutMs);
+function ofMaster(channel: (redis: Redis) => Channel, { connect }: Connections): Channels {
+  const client = connect();
   if (!(client instanceof Redis)) throw new TypeError("a cluster has several masters");
   const only = channel(client);
   return {
@@ -100,7 +99,7 @@ function ofMaster(channel: (redis: Redis) => Channel, { target, commandTimeoutMs
   };
 }
 
-function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { commandTimeoutMs }: Deps): Channels {
+function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { connectNode }: Connections): Channels {
   const channels = new Map<string, Channel>();
   const follow = () => {
     const nodes = new Map(cluster.nodes("all").map((node) => [nodeKey(node), node]));
@@ -110,7 +109,7 @@ function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { command
       disconnect(redis);
     }
     for (const [key, node] of nodes) {
-      if (!channels.has(key)) channels.set(key, channel(connectNode(node, commandTimeoutMs)));
+      if (!channels.has(key)) channels.set(key, channel(connectNode(node)));
     }
   };
   cluster.on("+node", follow).on("-node", follow);

@@ -3,9 +3,10 @@
  * or busy, that time counts as one turn, and the replies that arrived in the meantime are read before a command times out. One timer
  * serves all commands, because a timer for each would cost more.
  */
-import { Command, Redis } from "ioredis";
+import { type Cluster, Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../platform/clock/turns.ts";
-import type { Client } from "./connection.ts";
+
+type Client = Redis | Cluster;
 
 /** An argument of a command. A list stands for its elements. */
 type Argument = string | number | Buffer | readonly (string | number | Buffer)[];

@@ -4,6 +4,7 @@
  */
 import { toStoreTime, wallMs } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
+import { type Connections, createConnections } from "./connection.ts";
 import { createCreation } from "./create.ts";
 import { createSubjectEnds } from "./end-all.ts";
 import { createEndings } from "./endings.ts";
@@ -28,9 +29,10 @@ export type RedisStoreOptions = LinkOptions & {
 
 /** Connects to Redis, and waits for it as long as for one command. @throws StoreRefused if Redis responds but must not be used */
 export async function createRedisStore(options: RedisStoreOptions): Promise<StoreWithSignals> {
-  const link = new Link(options);
-  const acknowledge = createAcknowledger(options, link.client);
-  const store = composeStore(options, link, acknowledge);
+  const connections = createConnections(options.target, options.commandTimeoutMs, options.log);
+  const link = new Link(options, connections.connect());
+  const acknowledge = createAcknowledger(options, connections, link.client);
+  const store = composeStore(options, connections, link, acknowledge);
   try {
     await link.start(acknowledge.ready);
     return store;
@@ -40,10 +42,15 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
   }
 }
 
-function composeStore(options: RedisStoreOptions, link: Link, acknowledge: Acknowledge): StoreWithSignals {
+function composeStore(
+  options: RedisStoreOptions,
+  connections: Connections,
+  link: Link,
+  acknowledge: Acknowledge,
+): StoreWithSignals {
   const { markerLifeMs, reuseIntervalMs, signalsRetentionMs = DEFAULT_RETENTION_MS } = options;
   const clustered = options.target.kind === "cluster";
-  const subscription = subscribe(link.client);
+  const subscription = subscribe(link.client, connections);
   const expiry = new Expiry(link, markerLifeMs);
   const ends = createSubjectEnds(link, acknowledge, markerLifeMs);
   const endings = createEndings(link, acknowledge, clustered, markerLifeMs, ends);
@@ -73,6 +80,7 @@ function composeStore(options: RedisStoreOptions, link: Link, acknowledge: Ackno
       subscription.close();
       acknowledge.close();
       link.close();
+      connections.close();
     },
   };
 }

@@ -1,11 +1,14 @@
 import { Redis } from "ioredis";
 import { createWakers, type Wakers } from "../wakers.ts";
-import { type Client, connectSubscriber, disconnect } from "./connection.ts";
+import { type Client, type Connections, disconnect } from "./connection.ts";
 import { parseEntries } from "./log-entry.ts";
 import { CHANNEL } from "./permissions.ts";
 
 /** Receives what the scripts publish when they append to the revocation log. It subscribes only while there are listeners. */
-export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void } {
+export function subscribe(
+  client: Client,
+  { connectSubscriber }: Pick<Connections, "connectSubscriber">,
+): Pick<Wakers, "add"> & { close(): void } {
   let subscriber: Client | undefined;
   // The client of a cluster opens a separate connection for subscriptions, and moves it when its node disappears.
   const open = () => {

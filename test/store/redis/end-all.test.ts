@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { createConnections } from "../../../src/store/redis/connection.ts";
 import { createSubjectEnds, type SubjectEnds } from "../../../src/store/redis/end-all.ts";
 import { Link } from "../../../src/store/redis/link.ts";
 import { tagOfSubject } from "../../../src/store/redis/partitions.ts";
@@ -44,8 +45,13 @@ async function logged(store: SessionStore, sids: readonly SessionId[]): Promise<
  * had been lost.
  */
 async function ends(redis: RedisServer, after: (verb: string) => Promise<void>): Promise<SubjectEnds> {
-  const link = new Link(redisOptions(redis.url, PATIENT));
-  onTestFinished(() => link.close());
+  const options = redisOptions(redis.url, PATIENT);
+  const connections = createConnections(options.target, options.commandTimeoutMs);
+  const link = new Link(options, connections.connect());
+  onTestFinished(() => {
+    link.close();
+    connections.close();
+  });
   await link.start(Promise.resolve());
   const run: Link["run"] = async (verb, tags, args) => {
     const reply = await link.run(verb, tags, args);

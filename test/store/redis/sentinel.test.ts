@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import type { TlsFiles } from "../../../src/config/redis-url.ts";
 import { StoreUnavailable } from "../../../src/session/ports.ts";
 import { storeMs } from "../../../src/session/time.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
@@ -73,38 +74,40 @@ async function aTlsRedis(...args: readonly string[]) {
   const given = Object.entries(tls).flatMap(([name, value]) => [`--${name}`, value]);
   const server = await startRedis("--tls-port", `${tlsPort}`, ...given, ...args);
   cleanUp.push(() => server.stop());
-  return { tlsPort, ca: cert, config: Object.entries(tls).map((line) => line.join(" ")) };
+  return { tlsPort, tlsFiles: { ca: files.cert }, config: Object.entries(tls).map((line) => line.join(" ")) };
 }
 
 test("Redis over TLS is checked against the authorities that were given, and refused without them", async () => {
-  const { tlsPort, ca } = await aTlsRedis();
+  const { tlsPort, tlsFiles } = await aTlsRedis();
   const url = `rediss://localhost:${tlsPort}`;
-  const trusting = await createRedisStore(redisOptions(url, { target: { ...target(url), ca } }));
+  const trusting = await createRedisStore(redisOptions(url, { target: { ...target(url), tlsFiles } }));
   cleanUp.push(() => trusting.close());
   await until(() => trusting.ping());
-  const other = await createRedisStore(redisOptions(url, { target: { ...target(url), ca: selfSigned().cert } }));
+  const otherFile = join(scratch(), "other.pem");
+  writeFileSync(otherFile, selfSigned().cert);
+  const other = await createRedisStore(redisOptions(url, { target: { ...target(url), tlsFiles: { ca: otherFile } } }));
   cleanUp.push(() => other.close());
   await expect(other.ping()).rejects.toThrow(StoreUnavailable);
 });
 
 test("Sentinels over TLS and with a password of their own are asked for the master", async () => {
-  const { tlsPort, ca, config } = await aTlsRedis("--requirepass", "of-redis", "--masterauth", "of-redis");
+  const { tlsPort, tlsFiles, config } = await aTlsRedis("--requirepass", "of-redis", "--masterauth", "of-redis");
   const sentinelPort = await freePort();
   const more = [...config, `tls-port ${sentinelPort}`, "user default on >of-sentinels ~* &* +@all"].join("\n");
   const auth = "sentinel auth-pass main of-redis";
   const sentinel = await startSentinel({ port: tlsPort }, more, auth);
   cleanUp.push(() => sentinel.stop());
   const url = `rediss+sentinel://:of-redis@localhost:${sentinelPort}/main`;
-  const open = async (more: { ca?: string; sentinelUsername?: string; sentinelPassword?: string }) => {
+  const open = async (more: { tlsFiles?: TlsFiles; sentinelUsername?: string; sentinelPassword?: string }) => {
     const store = await createRedisStore(redisOptions(url, { target: { ...target(url), ...more } }));
     cleanUp.push(() => store.close());
     return store;
   };
-  const store = await open({ ca, sentinelUsername: "default", sentinelPassword: "of-sentinels" });
+  const store = await open({ tlsFiles, sentinelUsername: "default", sentinelPassword: "of-sentinels" });
   await until(() => store.ping());
-  const nameless = await open({ ca, sentinelPassword: "of-sentinels" });
+  const nameless = await open({ tlsFiles, sentinelPassword: "of-sentinels" });
   await until(() => nameless.ping());
-  for (const wrong of [{ ca }, { ca, sentinelPassword: "another" }, { sentinelPassword: "of-sentinels" }]) {
+  for (const wrong of [{ tlsFiles }, { tlsFiles, sentinelPassword: "another" }, { sentinelPassword: "of-sentinels" }]) {
     await expect((await open(wrong)).ping()).rejects.toThrow(StoreUnavailable);
   }
 });

@@ -11,14 +11,16 @@ import { redisOptions, target } from "../../support/store/backends.ts";
 import { login } from "../../support/store/redis.ts";
 import { until } from "../../support/until.ts";
 
-const { cert, key } = selfSigned({ namesAddress: false });
 let cluster: RedisCluster;
+let ca: string;
 
 beforeAll(async () => {
   const directory = scratch();
   const [certFile, keyFile] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  const { cert, key } = selfSigned({ namesAddress: false });
   writeFileSync(certFile, cert);
   writeFileSync(keyFile, key);
+  ca = certFile;
   const tls = ["--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile];
   const names = ["--cluster-announce-hostname", "localhost"];
   cluster = await startRedisCluster("--tls-cluster", "yes", ...tls, "--tls-auth-clients", "no", ...names);
@@ -27,7 +29,7 @@ afterAll(() => cluster.stop());
 
 async function open(host: string) {
   const url = `rediss+cluster://${host}:${cluster.nodes[0]?.tlsPort}`;
-  const store = await createRedisStore(redisOptions(url, { target: { ...target(url), ca: cert } }));
+  const store = await createRedisStore(redisOptions(url, { target: { ...target(url), tlsFiles: { ca } } }));
   onTestFinished(() => store.close());
   return store;
 }

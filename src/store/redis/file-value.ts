@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+
+/** A value that is made of files. */
+export type FileValue<T> = {
+  /** Reads the files. @throws if a file cannot be read, or holds nothing that can be used */
+  read(): T;
+  /** Reads the files. While one is missing or broken, returns the last value that could be used. */
+  current(): T;
+};
+
+/**
+ * The files are small and read rarely, when a connection is opened, so they are read synchronously. The value is made again only if a file
+ * has changed.
+ *
+ * @param make makes the value of the contents of the files, in the order of their paths
+ * @throws as `read`
+ */
+export function valueOfFiles<T>(paths: readonly string[], make: (texts: readonly string[]) => T): FileValue<T> {
+  const readTexts = () => paths.map((path) => readFileSync(path, "utf8"));
+  let texts = readTexts();
+  let value = make(texts);
+  const read = () => {
+    const found = readTexts();
+    if (found.some((text, index) => text !== texts[index])) {
+      value = make(found);
+      texts = found;
+    }
+    return value;
+  };
+  return {
+    read,
+    current() {
+      try {
+        return read();
+      } catch {
+        return value;
+      }
+    },
+  };
+}
