@@ -79,6 +79,8 @@ test.for(Object.entries(WORLDS))("no refresh fails when the password changes, on
       DATA_DIR: withKeys(),
       ADMIN_TOKENS,
       REUSE_INTERVAL: "0",
+      // A busy machine may delay a reply. A password that is refused fails a request at once.
+      REDIS_COMMAND_TIMEOUT: "5s",
       REDIS_USERNAME: USER,
       ...env,
       ...files,
