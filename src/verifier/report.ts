@@ -11,10 +11,29 @@ export type VerifierEvent =
 
 export type Report = (event: VerifierEvent) => void;
 
+/** Of a chain of errors, so many are part of the text. */
+const MAX_CAUSES = 5;
+
+/** Returns the messages of an error and its causes: "fetch failed" alone does not say which address refused the connection. */
+function textOf(error: Error): string {
+  const messages: string[] = [];
+  for (let each: unknown = error; each instanceof Error && messages.length < MAX_CAUSES; each = each.cause) {
+    messages.push(each.message || each.name);
+  }
+  return messages.join(": ");
+}
+
+/** Lets an error appear in JSON as its text. The members of an Error are not enumerable, so that a log in JSON would have `{}`. */
+function showInJson(error: unknown): void {
+  if (!(error instanceof Error) || "toJSON" in error) return;
+  Reflect.defineProperty(error, "toJSON", { value: () => textOf(error), configurable: true });
+}
+
 /** Wraps a report so that it never throws or rejects: a failing log must not stop the process. */
 export function toSafeReport(report: Report | undefined): Report {
   return (event) => {
     try {
+      if ("error" in event) showInJson(event.error);
       // The type allows async functions too.
       Promise.resolve(report?.(event)).catch(() => {});
     } catch {

@@ -128,6 +128,17 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("unavailable");
   });
 
+  test("that cannot be read are reported with a reason, also in JSON", async () => {
+    const issuer = await startIssuer();
+    const cause = new Error("connect ECONNREFUSED 127.0.0.1:1");
+    const { verdictOf, events } = follow(issuer, {
+      fetch: () => Promise.reject(new TypeError("fetch failed", { cause })),
+    });
+    expect(await verdictOf(issuer.issue().token)).toBe("unavailable");
+    const logged = JSON.parse(JSON.stringify(events.find(({ event }) => event === "keys_unreadable")));
+    expect(logged).toEqual({ event: "keys_unreadable", error: "fetch failed: connect ECONNREFUSED 127.0.0.1:1" });
+  });
+
   test("that cannot be read from the start are reported once, and again after they could be", async () => {
     const issuer = await startIssuer();
     issuer.state.jwksStatus = 500;

@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -58,6 +59,19 @@ type Event struct {
 	Name string
 	Kids []string
 	Err  error
+}
+
+// MarshalJSON writes Err as its text. Errors have no exported fields, so that a log in JSON would have {}.
+func (e Event) MarshalJSON() ([]byte, error) {
+	event := struct {
+		Name string
+		Kids []string `json:",omitempty"`
+		Err  string   `json:",omitempty"`
+	}{Name: e.Name, Kids: e.Kids}
+	if e.Err != nil {
+		event.Err = e.Err.Error()
+	}
+	return json.Marshal(event)
 }
 
 type settings struct {
