@@ -7,8 +7,11 @@ export type MediaTypes = readonly string[];
 
 const FORM = "application/x-www-form-urlencoded";
 
-/** The schema of binary content, which allows anything. Some generators fail if content has no schema. */
-const BINARY = { schema: {} };
+/** Binary content. Generators know `format: binary`, and send JSON or nothing for content without a type. */
+const BINARY = { schema: { type: "string", format: "binary" } };
+
+/** The content of google.api.HttpBody: any bytes. Their media type is not known before. */
+export const RAW: JsonObject = { "application/octet-stream": BINARY };
 
 function isBinary(mediaType: string): boolean {
   return mediaType.includes("protobuf");

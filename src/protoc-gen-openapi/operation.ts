@@ -2,7 +2,7 @@ import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import type { Route } from "connect-http-routes/descriptors";
 import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "connect-http-routes/descriptors";
 import { commentOf, summaryOf } from "./comments.ts";
-import { contentOf, type MediaTypes, requestStreamOf, responseStreamOf } from "./content.ts";
+import { contentOf, type MediaTypes, RAW, requestStreamOf, responseStreamOf } from "./content.ts";
 import type { JsonObject } from "./json.ts";
 import { pathParameter, queryParameters } from "./parameters.ts";
 import type { PathParameter } from "./paths.ts";
@@ -42,9 +42,6 @@ export function describeOperation(
   };
 }
 
-/** The content of google.api.HttpBody. Some generators fail if content has no schema. */
-const ANYTHING = { "*/*": { schema: {} } };
-
 /** Methods whose request body has no defined meaning (RFC 9110 section 9.3). */
 const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);
 
@@ -61,7 +58,7 @@ function requestBody(
 ): JsonObject | undefined {
   if (route.body === "") return undefined;
   const { input } = method;
-  if (isHttpBody(field === undefined ? input : messageType(field))) return { content: ANYTHING };
+  if (isHttpBody(field === undefined ? input : messageType(field))) return { content: RAW };
   const content = (schema: Schema): JsonObject =>
     method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming"
       ? requestStreamOf(schema, mediaTypes)
@@ -83,7 +80,7 @@ function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes
   const type = field === undefined ? method.output : messageType(field);
   const streaming = method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming";
   const description = (field ? commentOf(field) : summaryOf(method.output).summary) ?? "Success.";
-  if (isHttpBody(type)) return { description, content: ANYTHING };
+  if (isHttpBody(type)) return { description, content: RAW };
   const schema = field === undefined ? schemas.message(method.output) : fieldSchema(field, schemas);
   if (!streaming) return { description, content: contentOf(schema, mediaTypes) };
   return {

@@ -5,6 +5,7 @@ import { operation } from "./document.ts";
 
 describe("bodies", () => {
   const json = (schema: object) => ({ "application/json": { schema } });
+  const BINARY = { "application/octet-stream": { schema: { type: "string", format: "binary" } } };
   const M = { $ref: "#/components/schemas/t.v1.M" };
 
   test("`*` is the message, less what the path binds; it is not required, an empty body is an empty message", () => {
@@ -55,15 +56,15 @@ describe("bodies", () => {
     ).toEqual(json({ anyOf: [{ type: "string", format: "date-time" }, { type: "null" }] }));
   });
 
-  test("HttpBody is any content at all", () => {
+  test("HttpBody is binary", () => {
     const document = describeText(`service S {
       rpc Put(google.api.HttpBody) returns (google.api.HttpBody) { option (google.api.http) = { put: "/a" body: "*" }; }
       rpc Part(M) returns (stream M) { option (google.api.http) = { put: "/b" body: "f" response_body: "f" }; } }
       message M { google.api.HttpBody f = 1; }`);
     for (const id of ["S_Put", "S_Part"]) {
       const found = operation(document, id).operation;
-      expect(found.requestBody?.content).toEqual({ "*/*": { schema: {} } });
-      expect(found.responses["200"]?.content).toEqual({ "*/*": { schema: {} } });
+      expect(found.requestBody?.content).toEqual(BINARY);
+      expect(found.responses["200"]?.content).toEqual(BINARY);
     }
   });
 

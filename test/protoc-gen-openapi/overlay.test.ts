@@ -30,7 +30,11 @@ test("media types that the runtime serves beside JSON are listed, if they are gi
   const schema = { $ref: "#/components/schemas/t.v1.M" };
   const json = { "application/json": { schema } };
   const get = operation(document, "S_Get").operation;
-  const withYaml = { ...json, "application/x-protobuf": { schema: {} }, "application/yaml": { schema } };
+  const withYaml = {
+    ...json,
+    "application/x-protobuf": { schema: { type: "string", format: "binary" } },
+    "application/yaml": { schema },
+  };
   expect(get.requestBody?.content).toEqual({ ...withYaml, "application/x-www-form-urlencoded": { schema } });
   expect(get.responses["200"]?.content).toEqual(withYaml);
   expect(operation(document, "S_Get_2").operation.requestBody?.content).toEqual(withYaml);

@@ -34,7 +34,7 @@ const ENVIRONMENT = `
   declare const process: { readonly env: Readonly<Record<string, string>> };
   const { PUBLIC_URL = "", ADMIN_URL = "", ADMIN_TOKEN = "", subject = "" } = process.env;`;
 
-const PROGRAMS: Readonly<Record<keyof typeof GENERATORS, string>> = {
+const PROGRAMS: Readonly<Record<"openapi-ts" | "orval", string>> = {
   "openapi-ts": `
     import { createClient, createConfig } from "./public/client";
     import * as api from "./public";

@@ -1,13 +1,15 @@
 /** Clients that public generators make from an OpenAPI document, and programs that use them. */
 import { execFile } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { rolldown } from "rolldown";
 import { expect } from "vitest";
 
 const run = promisify(execFile);
-const TOOLS = "test/tools/node_modules";
+const TOOLS = resolve("test/tools/node_modules");
+/** The packages that programs import. */
+const IMPORTED = { "openapi-fetch": join(TOOLS, "openapi-fetch") };
 
 /** Each function runs a generator, which writes a client to `to`: as a module, or as a folder of modules. */
 export const GENERATORS = {
@@ -19,6 +21,9 @@ export const GENERATORS = {
     writeFileSync(config, `export default ${JSON.stringify({ api: { input, output } })}`);
     return run(process.execPath, [tool("orval/dist/bin/orval.mjs"), "--config", config]);
   },
+  /** Writes types alone, which openapi-fetch uses. */
+  "openapi-typescript": (input: string, to: string) =>
+    run(process.execPath, [tool("openapi-typescript/bin/cli.js"), input, "-o", `${to}.d.ts`]),
 };
 
 function tool(path: string): string {
@@ -31,6 +36,7 @@ const TSCONFIG = {
   compilerOptions: {
     ...{ strict: true, noEmit: true, target: "es2024", module: "esnext", moduleResolution: "bundler", types: [] },
     lib: ["es2024", "dom", "dom.iterable"],
+    paths: Object.fromEntries(Object.entries(IMPORTED).map(([name, path]) => [name, [path]])),
   },
 };
 
@@ -47,6 +53,6 @@ export async function runProgram(directory: string, text: string, env: Record<st
   }));
   expect(found.stdout).toBe("");
   const bundle = join(directory, "program.mjs");
-  await (await rolldown({ input: program })).write({ file: bundle });
+  await (await rolldown({ input: program, resolve: { alias: IMPORTED } })).write({ file: bundle });
   return JSON.parse((await run(process.execPath, [bundle], { env })).stdout);
 }

@@ -19,7 +19,7 @@ const KNOWN: Readonly<Record<string, JsonValue>> = {
   Struct: { a: [1, "b", null] },
   Value: { a: true },
   ListValue: [1, "b"],
-  "google.api.HttpBody": { contentType: "text/plain", data: "YQ==" },
+  "google.api.HttpBody": { contentType: "application/octet-stream", data: "YQ==" },
 };
 
 /**
