@@ -56,7 +56,7 @@ export function tracingServerInterceptor(options: ServerTracingOptions = {}): In
       { kind: SpanKind.SERVER, attributes: attributesOf(request) },
       parent,
     );
-    const fail = (error: ConnectError) => recordFailure(span, error, SERVER_FAULTS.has(error.code));
+    const fail = (error: ConnectError) => recordFailure(span, request, error, SERVER_FAULTS.has(error.code));
     return call(next, request, trace.setSpan(parent, span), span, fail);
   };
 }
@@ -78,7 +78,7 @@ export function tracingClientInterceptor(options: TracingOptions = {}): Intercep
     const span = tracer().startSpan(nameOf(request), { kind: SpanKind.CLIENT, attributes }, active);
     const own = trace.setSpan(active, span);
     propagation.inject(own, request.header, HEADER_SETTER);
-    return call(next, request, own, span, (error) => recordFailure(span, error, true));
+    return call(next, request, own, span, (error) => recordFailure(span, request, error, true));
   };
 }
 
@@ -106,11 +106,13 @@ async function call(
   try {
     const response = await context.with(own, next, undefined, request);
     if (!response.stream) {
+      recordSuccess(span, request);
       span.end();
       return response;
     }
     const onEnd = (error: ConnectError | undefined) => {
-      if (error !== undefined) fail(error);
+      if (error === undefined) recordSuccess(span, request);
+      else fail(error);
       span.end();
     };
     return { ...response, message: observed(response.message, request.signal, own, onEnd) };
@@ -123,11 +125,12 @@ async function call(
 
 const nameOf = ({ method }: Request) => `${method.parent.typeName}/${method.name}`;
 
+const isGrpc = (request: Request) => request.header.get("content-type")?.startsWith("application/grpc") === true;
+
 /** Returns attributes by the semantic conventions for RPC. Headers and messages are left out, because they may contain secrets. */
 function attributesOf(request: Request): Record<string, string> {
-  const isGrpc = request.header.get("content-type")?.startsWith("application/grpc") === true;
   return {
-    "rpc.system.name": isGrpc ? "grpc" : "connectrpc",
+    "rpc.system.name": isGrpc(request) ? "grpc" : "connectrpc",
     "rpc.method": nameOf(request),
   };
 }
@@ -138,10 +141,24 @@ function serverOf(url: string): Record<string, string | number> {
   return { "server.address": hostname, "server.port": Number(port) || (protocol === "https:" ? 443 : 80) };
 }
 
+const STATUS_CODE = "rpc.response.status_code";
+
+/** gRPC has a status for success, too. Connect has none: the conventions want the attribute for its failures alone. */
+function recordSuccess(span: Span, request: Request): void {
+  if (isGrpc(request)) span.setAttribute(STATUS_CODE, "OK");
+}
+
+/** Returns a code as the protocol of the call names it, which is what the semantic conventions want. */
+function statusOf(code: Code, request: Request): string {
+  const name = codeToString(code);
+  if (!isGrpc(request)) return name;
+  return code === Code.Canceled ? "CANCELLED" : name.toUpperCase();
+}
+
 /** Records a failure by its code alone, because messages of errors may contain data that a caller sent. */
-function recordFailure(span: Span, error: ConnectError, isFault: boolean): void {
-  const code = codeToString(error.code);
-  span.setAttribute("rpc.response.status_code", code);
+function recordFailure(span: Span, request: Request, error: ConnectError, isFault: boolean): void {
+  const code = statusOf(error.code, request);
+  span.setAttribute(STATUS_CODE, code);
   if (!isFault) return;
   span.setAttribute("error.type", code);
   span.setStatus({ code: SpanStatusCode.ERROR });

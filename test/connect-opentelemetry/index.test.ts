@@ -77,6 +77,9 @@ const both = () =>
   });
 
 describe.each(PROTOCOLS)("over %s", (_, createTransport, system) => {
+  const isGrpc = system === "grpc";
+  const named = (connect: string, grpc: string) => (isGrpc ? grpc : connect);
+  const ok = isGrpc ? { "rpc.response.status_code": "OK" } : {};
   const open = (interceptors: Interceptor[] = [tracingClientInterceptor()]) =>
     createClient(RelayService, createTransport({ baseUrl: listener.origin, httpVersion: "2", interceptors }));
 
@@ -88,7 +91,7 @@ describe.each(PROTOCOLS)("over %s", (_, createTransport, system) => {
     const { traceId, spanId } = client.spanContext();
     expect(server.parentSpanContext).toMatchObject({ traceId, spanId, isRemote: true });
     expect(current).toBe(server.spanContext().spanId);
-    const rpc = { "rpc.system.name": system, "rpc.method": "relay.v1.RelayService/Get" };
+    const rpc = { "rpc.system.name": system, "rpc.method": "relay.v1.RelayService/Get", ...ok };
     expect(server.attributes).toEqual(rpc);
     expect(client.attributes).toEqual({ ...rpc, "server.address": "127.0.0.1", "server.port": listener.port });
     expect([client.status.code, server.status.code]).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
@@ -97,8 +100,9 @@ describe.each(PROTOCOLS)("over %s", (_, createTransport, system) => {
   test("a failure of the caller is an error of the client alone", async () => {
     await expect(open().get({ name: "absent" })).rejects.toThrow(ConnectError);
     const { client, server } = await both();
-    expect(server.attributes["rpc.response.status_code"]).toBe("not_found");
-    expect(client.attributes).toMatchObject({ "rpc.response.status_code": "not_found", "error.type": "not_found" });
+    const code = named("not_found", "NOT_FOUND");
+    expect(server.attributes["rpc.response.status_code"]).toBe(code);
+    expect(client.attributes).toMatchObject({ "rpc.response.status_code": code, "error.type": code });
     expect([client.status.code, server.status.code]).toEqual([SpanStatusCode.ERROR, SpanStatusCode.UNSET]);
     expect(JSON.stringify([client.attributes, client.events, client.status])).not.toContain("secret");
   });
@@ -106,7 +110,7 @@ describe.each(PROTOCOLS)("over %s", (_, createTransport, system) => {
   test("a fault of the server is an error of both, and its text is in neither", async () => {
     await expect(open().get({ name: "broken" })).rejects.toThrow(ConnectError);
     const { client, server } = await both();
-    expect(server.attributes).toMatchObject({ "error.type": "internal" });
+    expect(server.attributes).toMatchObject({ "error.type": named("internal", "INTERNAL") });
     expect([client.status.code, server.status.code]).toEqual([SpanStatusCode.ERROR, SpanStatusCode.ERROR]);
     expect(JSON.stringify([server.attributes, server.events, server.status])).not.toContain("secret");
   });
@@ -121,6 +125,7 @@ describe.each(PROTOCOLS)("over %s", (_, createTransport, system) => {
     expect(current).toBe(server.spanContext().spanId);
     expect(server.parentSpanContext?.spanId).toBe(client.spanContext().spanId);
     expect(client.status.code).toBe(SpanStatusCode.UNSET);
+    expect([client.attributes, server.attributes]).toMatchObject([ok, ok]);
   });
 
   test("a stream that its client leaves ends both spans, as canceled", async () => {
@@ -130,8 +135,8 @@ describe.each(PROTOCOLS)("over %s", (_, createTransport, system) => {
     leaving.abort();
     await messages.next().catch(() => {});
     const { client, server } = await both();
-    expect(client.attributes["rpc.response.status_code"]).toBe("canceled");
-    expect(server.attributes["rpc.response.status_code"]).toBe("canceled");
+    expect(client.attributes["rpc.response.status_code"]).toBe(named("canceled", "CANCELLED"));
+    expect(server.attributes["rpc.response.status_code"]).toBe(named("canceled", "CANCELLED"));
     expect(server.status.code).toBe(SpanStatusCode.UNSET);
   });
 
