@@ -197,9 +197,12 @@ export function createRenewal(
       if (known.token?.text === text && !known.token.replacement) await renew(true);
       return known.token?.text === text ? undefined : known.token?.text;
     },
-    begin(): void {
+    /** @param received the session after a sign-in, if a server has rendered it */
+    begin(received?: ReceivedToken): void {
+      const token = received && holdToken(received, realm);
+      if (token && token.claims.sid === known.token?.claims.sid) return;
       say({ type: "began" });
-      learn(begin(known));
+      learn(token ? receive(begin(known), token) : begin(known));
     },
     async signOut(): Promise<void> {
       const { version, token } = known;

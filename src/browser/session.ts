@@ -24,15 +24,16 @@ export type SessionOptions = {
    * The session with which a server rendered the page, from `initialOf` of `@session-service/server`. The page begins as `active`, without
    * a refresh, unless the hint cookie names another session.
    */
-  readonly initial?:
-    | {
-        readonly claims: Claims;
-        /** The token. Without it, the first call that needs a token causes a refresh. */
-        readonly text?: string;
-        /** The age of the token when the page was rendered, in ms. */
-        readonly ageMs: number;
-      }
-    | undefined;
+  readonly initial?: Initial | undefined;
+};
+
+/** A session as a server has rendered it. */
+export type Initial = {
+  readonly claims: Claims;
+  /** The token. Without it, the first call that needs a token causes a refresh. */
+  readonly text?: string;
+  /** The age of the token when the page was rendered, in ms. */
+  readonly ageMs: number;
 };
 
 export type Session = {
@@ -72,9 +73,11 @@ export type Session = {
   subscribe(listener: () => void): () => void;
   /**
    * Checks again, in all tabs, who is signed in. Call it after a sign-in or a step-up; without `hintCookie`, on each page after a login.
+   * @param initial what a server has rendered after the sign-in. This tab then takes it, without a request; nothing happens if the tab has
+   * this session already
    * @throws SessionError
    */
-  begin(): Promise<void>;
+  begin(initial?: Initial): Promise<void>;
   /**
    * Signs the user out, in all tabs.
    * @throws SessionError `unavailable` if the service cannot be reached: the session then continues
@@ -105,19 +108,11 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   /** Opens channels and listeners at the first use. */
   function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
-    renewal ??= createRenewal(
-      realm,
-      baseUrl,
-      options.hintCookie,
-      disposed,
-      display,
-      initial && {
-        ...initial,
-        atMs: realm.Date.now() - initial.ageMs,
-      },
-    );
+    renewal ??= createRenewal(realm, baseUrl, options.hintCookie, disposed, display, initial && arrived(initial));
     return renewal;
   }
+
+  const arrived = (given: Initial) => ({ ...given, atMs: realm.Date.now() - given.ageMs });
 
   const accessToken = async () => use().accessToken(options.minValidityMs ?? MIN_VALIDITY_MS);
 
@@ -133,7 +128,8 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
 
   const replace = async (text: string, signal: AbortSignal) => abortable(signal, use().replace(text));
 
-  if (initial) use();
+  // On a server it has no use, and would read the clock, which prerendering does not allow.
+  if (initial && realm.document) use();
   return {
     accessToken,
     fetch: authorizedFetch(tokenFor, replace, realm),
@@ -147,9 +143,9 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
       if (display.snapshot.state === "unknown") accessToken().catch(() => {});
       return stop;
     },
-    async begin() {
-      use().begin();
-      await accessToken();
+    async begin(given) {
+      use().begin(given && arrived(given));
+      if (!given) await accessToken();
     },
     end: async () => use().signOut(),
     dispose: () => disposal.abort(),

@@ -1,12 +1,16 @@
 /** A React application around the kit: rendered on a server by the test, hydrated in the browser. */
 import { createElement, type ReactNode, StrictMode } from "react";
 import { useSession } from "../../../src/browser/react.ts";
-import type { Session } from "../../../src/browser/session.ts";
+import type { Initial, Session } from "../../../src/browser/session.ts";
 
-type Props = { readonly session: Session; readonly rendered?: (state: string) => void };
+type Props = {
+  readonly session: Session;
+  readonly initial?: Initial | undefined;
+  readonly rendered?: (state: string) => void;
+};
 
-function Account({ session, rendered }: Props): ReactNode {
-  const { state, claims } = useSession(session);
+function Account({ session, initial, rendered }: Props): ReactNode {
+  const { state, claims } = useSession(session, initial);
   rendered?.(state);
   return createElement("p", { className: "account" }, `${state} ${claims?.sub ?? ""}`);
 }

@@ -1,7 +1,7 @@
 /** Runs in the page: hydrates the application, and records the warnings and errors of React. */
 import { createElement } from "react";
 import { hydrateRoot } from "react-dom/client";
-import { createSession } from "../../../src/browser/index.ts";
+import { createSession, type Initial } from "../../../src/browser/index.ts";
 import { Application } from "./application.ts";
 
 declare const document: { getElementById(id: string): Element };
@@ -25,8 +25,8 @@ const counted = {
   },
 };
 
-const application = (count: number) =>
-  createElement(Application, { session: counted, count, rendered: (state) => notes.states.push(state) });
+const application = (count: number, initial?: Initial) =>
+  createElement(Application, { session: counted, initial, count, rendered: (state) => notes.states.push(state) });
 
 // React reports problems by `console.error`: a mismatch during hydration, snapshots that are not cached, and updates of unmounted
 // components.
@@ -36,4 +36,5 @@ const root = hydrateRoot(document.getElementById("root"), application(1), {
   onUncaughtError: (error) => notes.problems.push(String(error)),
 });
 
-Object.assign(globalThis, { session, notes, show: (count: number) => root.render(application(count)), ready: true });
+const show = (count: number, initial?: Initial) => root.render(application(count, initial));
+Object.assign(globalThis, { session, notes, show, ready: true });

@@ -95,3 +95,23 @@ test("a component that is unmounted listens no more, and the session goes on", a
   await tab.evaluate("void show(1)");
   await shows(tab, ["ended "]);
 });
+
+test("a sign-in by a server action shows in all tabs with the page that the server renders, without a refresh of this tab", async () => {
+  await signIn(engine, origin);
+  const tab = await openPage(engine, origin, "/react");
+  const other = await openPage(engine, origin, "/react");
+  await shows(tab, ["active alice"]);
+  await shows(other, ["active alice"]);
+  await signIn(engine, origin, "bob");
+  const { sid, now } = await tab.evaluate<{ sid: string; now: number }>(
+    "({ sid: document.cookie.match(/signed_in=([^;]+)/)[1], now: Math.floor(Date.now() / 1000) })",
+  );
+  const initial = { claims: { sub: "bob", sid, jti: "j", iat: now, exp: now + 900 }, ageMs: 0 };
+  origin.refreshes = 0;
+  await tab.evaluate(`void show(2, ${JSON.stringify(initial)})`);
+  await shows(tab, ["active bob", "active bob"]);
+  await shows(other, ["active bob"]);
+  // The other tab has asked the service, because the server has rendered no token for it.
+  expect(origin.refreshes).toBeLessThanOrEqual(1);
+  expect((await notes(tab)).problems).toEqual([]);
+});

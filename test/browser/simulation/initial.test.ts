@@ -77,6 +77,27 @@ describe("a page that a server has rendered for somebody", () => {
     expect(here.open().session.initial).toEqual({ state: "unknown" });
   });
 
+  test("learns of a sign-in with what the server renders then, and so do the other tabs", async () => {
+    const here = world();
+    const tabs = [here.open({ initial: { claims, ageMs: 0 } }), here.open({ initial: { claims, ageMs: 0 } })] as const;
+    here.subject = "bob";
+    const bob = { ...claims, sub: "bob", sid: here.signInByPage(), jti: "t9" };
+    await tabs[0].session.begin({ claims: bob, ageMs: 0 });
+    expect(tabs[0].session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" }, changed: true });
+    expect(here.attempts).toBe(0);
+    await here.run(10_000);
+    expect(tabs[1].session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" }, changed: true });
+    expect(here.refreshes).toBeLessThanOrEqual(1);
+  });
+
+  test("does nothing when the server renders the same session again", async () => {
+    const here = world();
+    const { session } = here.open({ initial: { claims, ageMs: 0 } });
+    const { snapshot } = session;
+    await session.begin({ claims: { ...claims, jti: "t9", iat: IAT + 1 }, ageMs: 0 });
+    expect([session.snapshot === snapshot, here.attempts]).toEqual([true, 0]);
+  });
+
   test("signs out", async () => {
     const here = world();
     const { session } = here.open({ initial: { claims, ageMs: 0 } });
