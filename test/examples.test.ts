@@ -48,14 +48,26 @@ declare const createServerSessions: typeof import("@session-service/server").cre
 declare const app: {
   use(middleware: unknown): void;
   addHook(name: string, hook: unknown): void;
-  get(path: string, handler: (request: object, response: { json(body: unknown): void }) => void): void;
+  get(path: string, handler: (request: object, response: ResponseLike) => unknown): void;
 };
+interface ResponseLike { json(body: unknown): void; code(status: number): ResponseLike; send(): unknown }
+declare const initial: import("@session-service/browser").Initial | undefined;
+declare const getSessions: () => import("@session-service/server").ServerSessions;
+declare const currentUser: () => Promise<import("@session-service/server").User>;
+declare const SessionError: typeof import("@session-service/server").SessionError;
 type User = import("@session-service/server").User;
 declare module "react-router" {
   export function createContext<T>(): { readonly value: T };
 }
 declare module "next/server" {
   export const NextResponse: { next(init: { readonly request: { readonly headers: Headers } }): Response };
+}
+declare module "next/headers" {
+  export const headers: () => Promise<Headers>;
+  export const cookies: () => Promise<{ set(name: string, value: string, attributes: object): void }>;
+}
+declare module "next/navigation" {
+  export const redirect: (path: string) => never;
 }
 `;
 

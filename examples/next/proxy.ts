@@ -3,16 +3,18 @@ import { sessionProxy } from "@session-service/server/next";
 import { type NextRequest, NextResponse } from "next/server";
 import { getSessions, SERVICE } from "./lib/sessions";
 
+const OPEN = new Set(["/", "/icon.svg"]);
+const guarded = sessionProxy(getSessions, NextResponse, {
+  // Everything else is only for users who are signed in. The route handlers below /api verify bearer tokens themselves.
+  isPublic: (path) => OPEN.has(path) || path.startsWith("/api/"),
+});
+
 export async function proxy(request: NextRequest): Promise<Response> {
   const { pathname } = request.nextUrl;
   // The browser kit calls the service on the origin of the page.
   if (pathname.startsWith("/v1/auth/")) return NextResponse.rewrite(new URL(pathname, SERVICE));
-  return sessionProxy(getSessions(), NextResponse, { isPublic })(request);
+  return guarded(request);
 }
-
-/** Everything else is only for users who are signed in. The route handlers below /api verify bearer tokens themselves. */
-const isPublic = (path: string) => OPEN.has(path) || path.startsWith("/login/") || path.startsWith("/api/");
-const OPEN = new Set(["/", "/logout", "/icon.svg"]);
 
 // The proxy does not run for static files.
 export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico).*)"] };

@@ -1,7 +1,7 @@
 /** The adapter for Astro. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
 import { knownAddress } from "./request-headers.ts";
-import type { ServerSessions } from "./sessions.ts";
+import type { SessionsSource } from "./sessions.ts";
 import type { User } from "./user.ts";
 
 /** The parts of `APIContext` that are used. */
@@ -24,7 +24,7 @@ type Context = {
  * export const onRequest = sessionMiddleware(sessions, { isPublic: (path) => path === "/" });
  * ```
  */
-export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
+export function sessionMiddleware(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
   return async (context: Context, next: () => Promise<Response>): Promise<Response> => {
     // A prerendered page is the same for all users, and was rendered without a request.

@@ -1,11 +1,6 @@
 /** Reads and builds `Cookie` and `Set-Cookie` header fields (RFC 6265bis). */
-import { cookieValues, trimmed } from "../platform/net/cookie-values.ts";
-
-/** Returns the parts before and after a separator, without SP and HTAB around them. */
-function splitPair(pair: string): readonly [name: string, value: string] {
-  const equals = pair.indexOf("=");
-  return equals < 0 ? ["", trimmed(pair)] : [trimmed(pair, 0, equals), trimmed(pair, equals + 1)];
-}
+import { cookieValues } from "../platform/net/cookie-values.ts";
+import { splitPair } from "./set-cookie.ts";
 
 /** Returns the distinct values of a cookie. There are several if the cookie was set for several paths or domains. */
 export function distinctValues(header: string | null, name: string): readonly string[] {

@@ -1,7 +1,7 @@
 /** The adapter for Express, and for other frameworks that take `(request, response, next)` of `node:http`. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, users, writePassage } from "./node-request.ts";
-import type { ServerSessions } from "./sessions.ts";
+import type { SessionsSource } from "./sessions.ts";
 import type { User } from "./user.ts";
 
 type Request = NodeRequestLike & { readonly originalUrl?: string };
@@ -17,7 +17,7 @@ export { getUser } from "./node-request.ts";
  * app.use(sessionMiddleware(sessions, { isPublic: (path) => path === "/" }));
  * ```
  */
-export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
+export function sessionMiddleware(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
   return async (request: Request, response: NodeResponseLike, next: (error?: unknown) => void): Promise<void> => {
     let user: User | undefined;

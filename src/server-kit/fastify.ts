@@ -1,7 +1,7 @@
 /** The adapter for Fastify. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { keepRenewal, type NodeRequestLike, type NodeResponseLike, pageRequestOf, users } from "./node-request.ts";
-import type { ServerSessions } from "./sessions.ts";
+import type { SessionsSource } from "./sessions.ts";
 
 type Request = { readonly raw: NodeRequestLike };
 /** The methods of a Fastify reply that the hook calls. */
@@ -24,7 +24,7 @@ export { getUser } from "./node-request.ts";
  * app.addHook("onRequest", sessionHook(sessions, { isPublic: (path) => path === "/" }));
  * ```
  */
-export function sessionHook(sessions: ServerSessions, options?: GateOptions) {
+export function sessionHook(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
   return async (request: Request, reply: Reply): Promise<unknown> => {
     const { authentication, response } = await gate(pageRequestOf(request.raw), request.raw.socket.remoteAddress);

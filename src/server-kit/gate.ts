@@ -2,12 +2,17 @@
 import { createGuard, type GuardOptions } from "./guard.ts";
 import { loginLocation } from "./login.ts";
 import { requestTarget } from "./paths.ts";
+import { type Refusal, refusalOf, respondTo } from "./refusals.ts";
+import type { RefusalStatus } from "./report.ts";
 import { isSafe, isSameOrigin } from "./same-origin.ts";
-import type { Authentication, PageRequest, ServerSessions } from "./sessions.ts";
+import type { Authentication, PageRequest, SessionsSource } from "./sessions.ts";
 
 export type GateOptions = GuardOptions & {
-  /** The path of the login page. Navigations to protected paths are redirected there if nobody is signed in. Default: `/login`. */
-  readonly login?: string;
+  /**
+   * The path of the login page. Navigations to protected paths are redirected there if nobody is signed in. With `false` there is none, as
+   * for an API without pages: its requests get 401, and 503 if the kit cannot determine who is signed in. Default: `/login`.
+   */
+  readonly login?: string | false;
   /** The name of the query parameter with the path to which the login page returns. Read it with `returnPath`. Default: `next`. */
   readonly returnParameter?: string;
   /**
@@ -15,6 +20,8 @@ export type GateOptions = GuardOptions & {
    * the application must (`isSameOrigin`). Default: none.
    */
   readonly origins?: readonly string[] | false;
+  /** Returns the response to a request that is refused. The kit adds its headers. Default: an error as the service has it, in JSON. */
+  readonly refuse?: (refusal: Refusal, request: PageRequest) => Response;
 };
 
 export type Passage = {
@@ -25,38 +32,50 @@ export type Passage = {
 
 /**
  * Checks a request: a request that may change something must not come from a page of a foreign origin, its path must have a meaning, and a
- * protected path needs a user who is signed in. If the kit cannot determine who is signed in, the request passes, and the application shows
- * that the state is `unavailable`.
+ * protected path needs a user who is signed in. If the kit cannot determine who is signed in, the request passes where there is a login
+ * page, and the application shows that the state is `unavailable`.
+ * @param source the kit, or a function that returns it, which is called with the first request
  * @param isPage whether the browser displays the response as a page, so that a redirect makes sense
  */
 export function createGate(
-  sessions: ServerSessions,
+  source: SessionsSource,
   options: GateOptions = {},
   isPage: (request: PageRequest) => boolean = isNavigation,
 ) {
-  const { login = "/login", returnParameter = "next", origins = [] } = options;
-  const accessTo = createGuard(options, login);
+  const { login = "/login", returnParameter = "next", origins = [], refuse = respondTo } = options;
+  const accessTo = createGuard(options, login || undefined);
   /** @param routed the path by which the framework looks for the page, if it says so */
   return async (request: PageRequest, address?: string, routed?: string): Promise<Passage> => {
-    if (origins && mayChange(request) && !isSameOrigin(request, origins))
-      return refuse(request, 403, "cross-site request");
-    const access = accessTo(requestTarget(request.url).path, routed);
-    if (access === "unreadable") return refuse(request, 400, "the path cannot be decoded");
+    const sessions = typeof source === "function" ? source() : source;
+    const { path } = requestTarget(request.url);
+    const refused = (status: RefusalStatus, authentication = nobody(request), reading?: string): Passage => {
+      const found = {
+        status,
+        method: request.method,
+        path: path.slice(0, 200),
+        ...(reading && { reading: reading.slice(0, 200) }),
+      };
+      sessions.report({ event: "request_refused", ...found });
+      const response = withResponseHeaders(refuse(refusalOf(status), request), authentication);
+      return { authentication, response };
+    };
+    if (origins && mayChange(request) && !isSameOrigin(request, origins)) return refused(403);
+    const found = accessTo(path, routed);
+    if (found.access === "unreadable") return refused(400);
     const authentication = await sessions.authenticate(request, address);
-    if (access === "public" || authentication.user.state !== "ended") return { authentication };
-    const headers = new Headers(authentication.responseHeaders);
-    const location = isPage(request) ? loginLocation(request.url, login, returnParameter) : undefined;
-    if (location === undefined) return { authentication, response: new Response(null, { status: 401, headers }) };
-    headers.set("location", location);
-    return { authentication, response: new Response(null, { status: 303, headers }) };
+    const { state } = authentication.user;
+    if (found.access === "public" || state === "active") return { authentication };
+    if (state === "unavailable") return login ? { authentication } : refused(503, authentication, found.reading);
+    const location = login && isPage(request) ? loginLocation(request.url, login, returnParameter) : undefined;
+    if (!location) return refused(401, authentication, found.reading);
+    const response = new Response(null, { status: 303, headers: { location } });
+    return { authentication, response: withResponseHeaders(response, authentication) };
   };
 }
 
-/** Refuses a request before its cookies are read. */
-function refuse({ headers }: PageRequest, status: number, text: string): Passage {
-  const user = { state: "unavailable" } as const;
-  const authentication = { user, setCookies: [], responseHeaders: new Headers(), forward: headers };
-  return { authentication, response: new Response(text, { status }) };
+/** Returns the result for a request that is refused before its cookies are read. */
+function nobody({ headers }: PageRequest): Authentication {
+  return { user: { state: "unavailable" }, setCookies: [], responseHeaders: new Headers(), forward: headers };
 }
 
 /**

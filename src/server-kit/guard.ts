@@ -15,25 +15,34 @@ export type GuardOptions = {
   readonly isProtected?: (path: string) => boolean;
 };
 
-/** A path that is `unreadable` cannot be decoded, or is made to have more readings than any address of a page. */
-type Access = "public" | "protected" | "unreadable";
+type Access =
+  | { readonly access: "public" }
+  /** `reading` is the one because of which the path is protected. */
+  | { readonly access: "protected"; readonly reading: string }
+  /** The path cannot be decoded, or is made to have more readings than any address of a page. */
+  | { readonly access: "unreadable" };
 
 /**
  * Creates the function that decides about the paths of requests.
- * @param login the path of the login page, which is always public
+ * @param login the path of the login page, which is always public; undefined if there is none
  * @throws TypeError if `isProtected` is given without `isPublic`, as before version 0.3: everything is protected, so it has no effect
  */
-export function createGuard(options: GuardOptions, login: string) {
+export function createGuard(options: GuardOptions, login?: string) {
   const { isPublic = () => false, isProtected = () => false } = options;
   if (options.isProtected && !options.isPublic)
     throw new TypeError("isProtected needs isPublic: every path is protected that isPublic does not name");
-  const isOpen = (path: string) => isLogin(path, login) || (isPublic(path) && !isProtected(path));
+  const isOpen = (path: string) =>
+    (login !== undefined && isLogin(path, login)) || (isPublic(path) && !isProtected(path));
   /** @param routed the path by which the framework looks for the page, if it says so */
   return (sent: string, routed = sent): Access => {
-    if (!isDecodable(sent)) return "unreadable";
-    const readings = [...new Set([sent, routed])].map(pathReadings);
-    if (readings.includes(undefined)) return "unreadable";
-    return readings.every((all) => all?.every(isOpen)) ? "public" : "protected";
+    if (!isDecodable(sent)) return { access: "unreadable" };
+    for (const path of new Set([sent, routed])) {
+      const readings = pathReadings(path);
+      if (readings === undefined) return { access: "unreadable" };
+      const reading = readings.find((one) => !isOpen(one));
+      if (reading !== undefined) return { access: "protected", reading };
+    }
+    return { access: "public" };
   };
 }
 

@@ -1,6 +1,6 @@
 /** The adapter for Hono. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
-import type { ServerSessions } from "./sessions.ts";
+import type { SessionsSource } from "./sessions.ts";
 import type { User } from "./user.ts";
 
 /** The parts of Hono's context that are used. */
@@ -19,7 +19,7 @@ type Context = {
  * app.use(sessionMiddleware(sessions, { isPublic: (path) => path === "/" }));
  * ```
  */
-export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
+export function sessionMiddleware(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
   return async (context: Context, next: () => Promise<void>): Promise<Response | undefined> => {
     const { authentication, response } = await gate(context.req.raw);

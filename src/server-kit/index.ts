@@ -2,6 +2,9 @@
 export { addResponseHeaders, createGate, type GateOptions, type Passage } from "./gate.ts";
 export { type Initial, initialOf } from "./initial.ts";
 export { loginLocation, returnPath } from "./login.ts";
+export { perProcess } from "./per-process.ts";
+export type { Refusal } from "./refusals.ts";
+export type { Report, ServerSessionsEvent } from "./report.ts";
 export { type ActiveUser, requireUser, SessionError } from "./require-user.ts";
 export { isSafe, isSameOrigin } from "./same-origin.ts";
 export {
@@ -10,5 +13,6 @@ export {
   type PageRequest,
   type ServerSessions,
   type ServerSessionsOptions,
+  type SessionsSource,
 } from "./sessions.ts";
 export type { Claims, TokenVerifier, User } from "./user.ts";

@@ -1,7 +1,9 @@
-/** The adapter for Next.js with its app router. Server components, route handlers and actions call `sessions.current(await headers())`. */
+/** The adapter for Next.js with its app router. */
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
 import { isSafe } from "./same-origin.ts";
-import type { PageRequest, ServerSessions } from "./sessions.ts";
+import type { PageRequest, SessionsSource } from "./sessions.ts";
+
+export { nextSession } from "./next-actions.ts";
 
 /** The parts of `NextResponse` of `next/server` that are used. */
 type NextResponseLike = {
@@ -23,7 +25,7 @@ const isPage = (request: PageRequest): boolean =>
  * export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|v1/auth/).*)"] };
  * ```
  */
-export function sessionProxy(sessions: ServerSessions, nextResponse: NextResponseLike, options?: GateOptions) {
+export function sessionProxy(sessions: SessionsSource, nextResponse: NextResponseLike, options?: GateOptions) {
   const gate = createGate(sessions, options, isPage);
   return async (request: PageRequest): Promise<Response> => {
     const { authentication, response } = await gate(request);

@@ -1,7 +1,7 @@
 /** The adapter for Nuxt, and for all other frameworks that use h3. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
-import type { ServerSessions } from "./sessions.ts";
+import type { SessionsSource } from "./sessions.ts";
 import type { User } from "./user.ts";
 
 /** The parts of `H3Event` that are used. */
@@ -19,7 +19,7 @@ type Event = {
  * export default sessionHandler(sessions, { isPublic: (path) => path === "/" });
  * ```
  */
-export function sessionHandler(sessions: ServerSessions, options?: GateOptions) {
+export function sessionHandler(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
   const handler = async ({ node: { req, res }, context }: Event): Promise<Response | undefined> => {
     const passage = await gate(pageRequestOf(req), req.socket.remoteAddress);

@@ -1,6 +1,6 @@
 /** The adapter for React Router in framework mode. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
-import type { ServerSessions } from "./sessions.ts";
+import type { SessionsSource } from "./sessions.ts";
 import type { User } from "./user.ts";
 
 /** The used arguments of a middleware. */
@@ -25,7 +25,7 @@ type Arguments<Key> = {
  * export const middleware = [sessionMiddleware(sessions, userContext, { isPublic: (path) => path === "/" })];
  * ```
  */
-export function sessionMiddleware<Key>(sessions: ServerSessions, userContext: Key, options?: GateOptions) {
+export function sessionMiddleware<Key>(sessions: SessionsSource, userContext: Key, options?: GateOptions) {
   const gate = createGate(sessions, options);
   const dataGate = createGate(sessions, options, () => true);
   return async ({ request, url, context }: Arguments<Key>, next: () => Promise<Response>): Promise<Response> => {

@@ -1,8 +1,10 @@
 /** Lets a page ask for its user itself, beside its data. The gate is the first lock of a protected page, and this is the second. */
+import { NO_ADAPTER } from "./report.ts";
 import type { User } from "./user.ts";
 
 export type ActiveUser = Extract<User, { readonly state: "active" }>;
 
+const MESSAGES = { ended: "nobody is signed in", unavailable: "the session service cannot be reached" } as const;
 const STATUS = { ended: 401, unavailable: 503 } as const;
 
 /** There is no user to work for. Nobody is signed in (`ended`), or the kit cannot determine who is (`unavailable`). */
@@ -16,8 +18,9 @@ export class SessionError extends Error {
   /** `session_ended` or `session_unavailable`. Of an error of a server component, Next.js sends this text alone to `error.tsx`. */
   readonly digest: string;
 
-  constructor(state: "ended" | "unavailable") {
-    super(state === "ended" ? "nobody is signed in" : "the session service cannot be reached");
+  /** @param message the default names the state */
+  constructor(state: "ended" | "unavailable", message: string = MESSAGES[state]) {
+    super(message);
     this.state = state;
     this.status = this.statusCode = STATUS[state];
     this.digest = `session_${state}`;
@@ -38,7 +41,8 @@ export class SessionError extends Error {
  */
 export function requireUser(user: User, refuse?: (error: SessionError) => never): ActiveUser {
   if (user.state === "active") return user;
-  const error = new SessionError(user.state);
+  const isMissing = user.state === "unavailable" && user.reason === "adapter_missing";
+  const error = new SessionError(user.state, isMissing ? NO_ADAPTER : undefined);
   if (refuse) return refuse(error);
   throw error;
 }

@@ -1,7 +1,9 @@
 /** The session of a browser, for servers that render pages. */
 import { distinctValues, presentedBy, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
+import { type Report, toSafeReport } from "./report.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
+import { setCookiesOf } from "./set-cookie.ts";
 import { createUserReader, ENDED, type TokenVerifier, UNAVAILABLE, type User } from "./user.ts";
 
 export type ServerSessionsOptions = {
@@ -22,6 +24,8 @@ export type ServerSessionsOptions = {
   readonly fetch?: typeof fetch;
   /** Returns the wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;
+  /** Is called with what the kit reports, such as each refused request. Default: what an application does wrong is on the console. */
+  readonly report?: Report;
 };
 
 /** The parts of a `Request` that the kit reads. */
@@ -44,11 +48,19 @@ export interface ServerSessions {
    * @param address the network address of the request's sender
    */
   authenticate(request: PageRequest, address?: string): Promise<Authentication>;
-  /** Returns who is signed in, by the headers `forward` that `authenticate` returned. It calls no service, so any code may use it. */
+  /**
+   * Returns who is signed in, by the headers `forward` that `authenticate` returned. It calls no service, so any code may use it. If these
+   * are other headers, a user whose access token is absent is `unavailable` with the reason `adapter_missing`.
+   */
   current(headers: Pick<Headers, "get">): Promise<User>;
   /** Signs the user out. If the result is `unavailable`, the session continues. */
   signOut(request: PageRequest, address?: string): Promise<Authentication>;
+  /** Passes an event to the option `report`. */
+  readonly report: Report;
 }
+
+/** The kit, or a function that returns it. Adapters call the function with the first request, so that a build creates no kit. */
+export type SessionsSource = ServerSessions | (() => ServerSessions);
 
 /** The header that passes the result of `authenticate` to `current`. A browser cannot set it, because `forward` replaces it. */
 const STATE_HEADER = "x-session-state";
@@ -77,6 +89,9 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   };
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
+  const report = toSafeReport(options.report);
+  /** Whether it was reported that `current` has got the headers of a request that no adapter has seen. */
+  let isAdapterMissing = false;
   const { userOf, presentedUser } = createUserReader({ verifier, accessCookie, refreshCookie });
 
   return {
@@ -94,26 +109,32 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
         if (presented.mustRenew) return outcome(request, unknown);
         // The refresh cookie is kept, because this response may arrive after that of a new login.
         const stale = distinctValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
-        return outcome(request, ENDED, refreshed.headers, [...refreshed.headers.getSetCookie(), ...stale]);
+        return outcome(request, ENDED, refreshed.headers, [...setCookiesOf(refreshed.headers), ...stale]);
       }
       // The service has just issued this token. If the user has not signed out since, a verifier that refuses it is configured wrongly.
       const renewed = await userOf(refreshed.accessToken, (reason) => reason === "revoked");
-      const cookies = refreshed.headers.getSetCookie();
+      const cookies = setCookiesOf(refreshed.headers);
       return outcome(request, renewed, refreshed.headers, cookies, isFirst ? cookies : []);
     },
 
     async current(headers) {
+      const found = headers.get(STATE_HEADER);
+      if (found === null && !isAdapterMissing) {
+        isAdapterMissing = true;
+        report({ event: "adapter_missing" });
+      }
       const user = await presentedUser(headers);
       if (user.state !== "ended") return user;
-      const found = headers.get(STATE_HEADER);
       if (found !== null) return found === "ended" ? ENDED : UNAVAILABLE;
-      return presentedBy(headers, refreshCookie) ? UNAVAILABLE : ENDED;
+      return presentedBy(headers, refreshCookie) ? { ...UNAVAILABLE, reason: "adapter_missing" } : ENDED;
     },
 
     async signOut(request, address) {
       const result = await call(deps, "/v1/auth/logout", headersForService(request.headers, address));
       return result?.response.ok ? outcome(request, ENDED, result.response.headers) : outcome(request, UNAVAILABLE);
     },
+
+    report,
   };
 }
 
@@ -135,7 +156,7 @@ function outcome(
   { headers }: PageRequest,
   user: User,
   from = new Headers(),
-  known: readonly string[] = from.getSetCookie(),
+  known: readonly string[] = setCookiesOf(from),
   setCookies = known,
 ): Authentication {
   const forward = new Headers(headers);

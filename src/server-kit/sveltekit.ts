@@ -1,7 +1,7 @@
 /** The adapter for SvelteKit. */
 import { createGate, type GateOptions, withResponseHeaders } from "./gate.ts";
 import { knownAddress } from "./request-headers.ts";
-import type { ServerSessions } from "./sessions.ts";
+import type { SessionsSource } from "./sessions.ts";
 import type { User } from "./user.ts";
 
 /** The parts of the input of a SvelteKit `handle` that are used. */
@@ -32,7 +32,7 @@ type EventLike = {
  * export const handle = sessionHandle(sessions, { isPublic: (path) => path === "/" });
  * ```
  */
-export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {
+export function sessionHandle(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
   const dataGate = createGate(sessions, options, () => true);
   const ownGate = createGate(sessions, { ...options, origins: false });

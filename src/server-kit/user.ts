@@ -25,10 +25,14 @@ export interface TokenVerifier {
 export type User =
   | { readonly state: "active"; readonly claims: Claims; readonly accessToken: string }
   | { readonly state: "ended" }
-  | { readonly state: "unavailable" };
+  | {
+      readonly state: "unavailable";
+      /** The application asked for the user of a request that no adapter has seen: in Next.js, `matcher` in `proxy.ts` leaves its path out. */
+      readonly reason?: "adapter_missing";
+    };
 
 export const ENDED: User = { state: "ended" };
-export const UNAVAILABLE: User = { state: "unavailable" };
+export const UNAVAILABLE: Extract<User, { readonly state: "unavailable" }> = { state: "unavailable" };
 
 type ReaderDeps = { readonly verifier: TokenVerifier; readonly accessCookie: string; readonly refreshCookie: string };
 

@@ -2,6 +2,8 @@
  * The rules for each application of `examples` that renders on a server. Each is built and started by its framework, and used in
  * browsers.
  */
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -34,6 +36,8 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
     let context: BrowserContext;
     let page: Page;
     let problems: string[];
+    /** How many connections to the service the build has made. */
+    let connections = 0;
 
     beforeAll(async () => {
       const port = await freePort();
@@ -44,13 +48,17 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       };
       service = await startService({ ...COOKIES, ...own });
       counter = await startRelay(service.publicUrl);
-      built = await buildApplication(framework);
       const env = {
         SESSION_SERVICE_URL: counter.url,
         SESSION_ADMIN_URL: service.adminUrl,
         SESSION_ADMIN_TOKEN_FILE: join(service.dataDir, "admin-token"),
         ISSUER: "https://auth.example",
       };
+      const nowhere = createServer(() => connections++).listen(0, "127.0.0.1");
+      await once(nowhere, "listening");
+      const unused = `http://127.0.0.1:${(nowhere.address() as AddressInfo).port}`;
+      built = await buildApplication(framework, { ...env, SESSION_SERVICE_URL: unused, SESSION_ADMIN_URL: unused });
+      nowhere.close();
       application = await startApplication(built, env, port);
       browser = await launchChromium();
     }, SETUP_TIMEOUT_MS);
@@ -88,6 +96,16 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
 
     const forgetAccessToken = () => context.clearCookies({ name: "access_token" });
     const cookieHeader = async () => (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
+
+    test("a build connects to no service", () => {
+      expect(connections).toBe(0);
+    });
+
+    test("the process follows one feed", async () => {
+      await signIn();
+      const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+      expect(metrics).toMatch(/^session_feed_watchers 1$/m);
+    });
 
     test("a visitor is led to the login and back, and a server action knows the user", async () => {
       await page.goto(application.url);
@@ -214,7 +232,7 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       expect(await page.locator("#state").textContent()).toBe("active");
     });
 
-    unseen(() => ({ service, url: application.url }));
+    unseen(framework === "next" ? "api" : "login", () => ({ service, url: application.url }));
     inFirefox(() => application.url);
     navigations(() => ({ built, browser }));
     own(() => ({ service, built, url: application.url }));

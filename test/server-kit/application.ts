@@ -28,8 +28,14 @@ export type FrameworkName = keyof typeof FRAMEWORK;
 
 export type Built = { readonly framework: FrameworkName; readonly path: string; remove(): void };
 
-/** Builds an application below `test/frameworks`, where its bundler finds the framework. */
-export async function buildApplication(framework: FrameworkName): Promise<Built> {
+/**
+ * Builds an application below `test/frameworks`, where its bundler finds the framework.
+ * @param env variables for the build
+ */
+export async function buildApplication(
+  framework: FrameworkName,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Built> {
   const packages = join(process.cwd(), `dist/${framework}`);
   buildPackages(["server-kit", "verifier", "browser"], packages);
   mkdirSync(join(FRAMEWORKS, "out"), { recursive: true });
@@ -43,7 +49,7 @@ export async function buildApplication(framework: FrameworkName): Promise<Built>
   ] as const) {
     cpSync(join(packages, folder), join(path, "node_modules/@session-service", name), { recursive: true });
   }
-  await run(process.execPath, [...FRAMEWORK[framework].build], { cwd: path, env: { ...process.env, ...ENV } });
+  await run(process.execPath, [...FRAMEWORK[framework].build], { cwd: path, env: { ...process.env, ...ENV, ...env } });
   return { framework, path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 

@@ -1,5 +1,6 @@
 /** Pages rendered on a server, by the real service. */
 import { describe, expect, test } from "vitest";
+import type { ServerSessionsEvent } from "../../src/server-kit/index.ts";
 import { aService } from "../support/every-protocol.ts";
 import { until } from "../support/until.ts";
 import { ALWAYS_DUE, aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
@@ -145,14 +146,19 @@ test("a render that learns of the end does not undo a login that was faster", as
 
 test("what renders behind believes the token and not what a browser writes into a header", async () => {
   const jar = await signIn(service);
-  const { sessions } = server();
+  const events: ServerSessionsEvent[] = [];
+  const { sessions } = server({ report: (event: ServerSessionsEvent) => events.push(event) });
   const forged = { "x-session-state": "active" };
   const { forward } = await sessions.authenticate(new Jar().request("/", forged));
   expect(await sessions.current(forward)).toEqual({ state: "ended" });
   expect((await sessions.current(new Headers(forged))).state).not.toBe("active");
   jar.cookies.delete("access_token");
+  expect(events).toEqual([]);
   // `current` does not call the service. Without an access token it does not know whether the session is live.
-  expect(await sessions.current(jar.request().headers)).toEqual({ state: "unavailable" });
+  const missing = { state: "unavailable", reason: "adapter_missing" };
+  expect(await sessions.current(jar.request().headers)).toEqual(missing);
+  expect(await sessions.current(jar.request().headers)).toEqual(missing);
+  expect(events).toEqual([{ event: "adapter_missing" }]);
 });
 
 test("of two access tokens, one of which a sibling domain may have set, none counts", async () => {

@@ -9,15 +9,18 @@ import { signIn } from "./world.ts";
 
 const RUNS = Number(process.env.SPELLINGS ?? 500);
 
-/** @param running the application and the service that it uses */
-export function unseen(running: () => { readonly service: Service; readonly url: string }): void {
+/**
+ * @param open the first segment of public paths
+ * @param running the application and the service that it uses
+ */
+export function unseen(open: string, running: () => { readonly service: Service; readonly url: string }): void {
   test("no request of a stranger gets to a protected page, however its path is written", async () => {
     const { service, url } = running();
     const port = Number(new URL(url).port);
     const { header: cookie } = await signIn(service);
     const reached = new Set<string>();
     const unguarded = new Set<string>();
-    const property = fc.asyncProperty(spellings("login"), async (path) => {
+    const property = fc.asyncProperty(spellings(open), async (path) => {
       if (!(await getRaw(port, path, { cookie })).body.includes(SECRET)) return;
       reached.add(path);
       if ((await getRaw(port, path)).body.includes(SECRET)) unguarded.add(path);

@@ -1,25 +1,23 @@
 /** Requires access tokens in route handlers of Next.js, and in any other function that takes a `Request` and returns a `Response`. */
 import { readFileSync } from "node:fs";
-import { authorize, type Claims, createVerifier, type Verifier } from "@session-service/verifier";
+import { perProcess } from "@session-service/server";
+import { authorize, type Claims, createVerifier } from "@session-service/verifier";
 
 export const ADMIN_URL = process.env.SESSION_ADMIN_URL ?? "http://127.0.0.1:8081";
 export const adminToken = (): string =>
   // The comment in the call keeps the bundler from including the token file of the machine that builds.
   readFileSync(/* turbopackIgnore: true */ process.env.SESSION_ADMIN_TOKEN_FILE ?? "data/admin-token", "utf8").trim();
 
-/** The process keeps one verifier, because a development server loads this module again and again. */
-const kept = globalThis as typeof globalThis & { sessionVerifier?: Verifier };
-
-export function getVerifier(): Verifier {
-  kept.sessionVerifier ??= createVerifier({
+/** The process keeps one verifier, although Next.js loads this module several times: for the proxy, for pages and for route handlers. */
+export const getVerifier = perProcess("verifier", () =>
+  createVerifier({
     adminUrl: ADMIN_URL,
     adminToken,
     issuer: process.env.ISSUER ?? "http://127.0.0.1:8080",
     audience: process.env.AUDIENCE ?? process.env.ISSUER ?? "http://127.0.0.1:8080",
     report: (event) => console.error(event),
-  });
-  return kept.sessionVerifier;
-}
+  }),
+);
 
 type Handler<Rest extends unknown[]> = (
   request: Request,

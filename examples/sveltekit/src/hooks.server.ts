@@ -6,12 +6,10 @@ import { getSessions } from "./lib/sessions.server";
 const OPEN = new Set(["/", "/logout"]);
 /** Everything else is only for users who are signed in. */
 const isPublic = (path: string) => OPEN.has(path) || path.startsWith("/login/");
-let handleSession: ReturnType<typeof sessionHandle> | undefined;
+const handleSession = sessionHandle(getSessions, { isPublic });
 
 export const handle: Handle = (input) => {
   // The browser kit calls the service on the origin of the page.
   if (input.event.route.id === "/v1/auth/[...path]") return Promise.resolve(input.resolve(input.event));
-  // The hook is created with the first request, because a build loads this module too and must not connect to the service.
-  handleSession ??= sessionHandle(getSessions(), { isPublic });
   return handleSession(input);
 };

@@ -1,7 +1,7 @@
 import { initialOf } from "@session-service/server";
 import { notesOf } from "../../lib/notes";
 import { currentUser, requireCurrentUser, SERVICE } from "../../lib/sessions";
-import { addNote } from "./actions";
+import { addNote, leave } from "./actions";
 import { SignedIn } from "./signed-in";
 
 type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
@@ -42,7 +42,7 @@ export default async function Account() {
           <li key={sessionId}>{current ? "This device" : userAgent}</li>
         ))}
       </ul>
-      <form action="/logout" method="post">
+      <form action={leave}>
         <button type="submit">Sign out</button>
       </form>
     </main>

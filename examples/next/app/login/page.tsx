@@ -1,4 +1,5 @@
 import { returnPath } from "@session-service/server";
+import { signIn } from "./actions";
 
 type Props = { readonly searchParams: Promise<{ readonly next?: string; readonly failed?: string }> };
 
@@ -8,7 +9,7 @@ export default async function Login({ searchParams }: Props) {
     <main>
       <h1>Sign in</h1>
       {failed !== undefined && <p role="alert">That did not work. Try again.</p>}
-      <form action="/login/submit" method="post">
+      <form action={signIn}>
         <input type="hidden" name="next" value={returnPath(next, "/login")} />
         <label>
           Email <input name="email" type="email" autoComplete="username" required />

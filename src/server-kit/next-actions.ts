@@ -1,0 +1,71 @@
+/** The session in pages, route handlers and server actions of Next.js. */
+import { type ActiveUser, requireUser } from "./require-user.ts";
+import type { SessionsSource } from "./sessions.ts";
+import { readSetCookie, type SetCookie } from "./set-cookie.ts";
+import type { User } from "./user.ts";
+
+/** The functions of Next.js that are used: `headers` and `cookies` of `next/headers`, and `redirect` of `next/navigation`. */
+type NextFunctions = {
+  readonly headers: () => Promise<Iterable<readonly [string, string]>>;
+  readonly cookies: () => Promise<{ set(name: string, value: string, attributes: SetCookie["attributes"]): unknown }>;
+  readonly redirect: (path: string) => never;
+};
+
+/**
+ * Creates the functions of the session for everything that `sessionProxy` has let pass.
+ * @param source the kit, or a function that returns it, which is called when it is needed
+ * @param options the path of the login page, as `sessionProxy` has it. Default: `/login`
+ * @example
+ * ```ts
+ * import { nextSession } from "@session-service/server/next";
+ * import { cookies, headers } from "next/headers";
+ * import { redirect } from "next/navigation";
+ *
+ * export const { currentUser, requireCurrentUser, setCookies, signOut } = nextSession(getSessions, { cookies, headers, redirect });
+ * ```
+ */
+export function nextSession(
+  source: SessionsSource,
+  { headers, cookies, redirect }: NextFunctions,
+  { login = "/login" }: { readonly login?: string } = {},
+) {
+  const sessions = () => (typeof source === "function" ? source() : source);
+  const ownHeaders = async () => new Headers([...(await headers())].map(([name, value]) => [name, value]));
+
+  /** Returns who is signed in. It calls no service. */
+  async function currentUser(): Promise<User> {
+    // A build renders pages as far as their headers are needed, and must not get as far as to create the kit.
+    const own = await ownHeaders();
+    return sessions().current(own);
+  }
+
+  /**
+   * Returns the user for a page, a route handler or an action, which asks for it beside its data. Redirects to the login if nobody is signed
+   * in.
+   * @throws SessionError if the state cannot be determined. `error.tsx` recognizes it by `error.digest === "session_unavailable"`
+   */
+  const requireCurrentUser = async (): Promise<ActiveUser> =>
+    requireUser(await currentUser(), (error) => {
+      if (error.state === "ended") redirect(login);
+      throw error;
+    });
+
+  /** Sets the cookies of `Set-Cookie` lines, such as those of `CreateSession`, in a server action or a route handler. */
+  async function setCookies(lines: readonly string[]): Promise<void> {
+    const store = await cookies();
+    for (const line of lines) {
+      const { name, value, attributes } = readSetCookie(line);
+      store.set(name, value, attributes);
+    }
+  }
+
+  /** Signs the user out, in a server action or a route handler. If the result is `unavailable`, the session continues. */
+  async function signOut(): Promise<User> {
+    const own = await ownHeaders();
+    const result = await sessions().signOut({ method: "POST", url: "/", headers: own });
+    await setCookies(result.setCookies);
+    return result.user;
+  }
+
+  return { currentUser, requireCurrentUser, setCookies, signOut };
+}
