@@ -31,6 +31,8 @@ export type RedisTarget = {
   /** The file with the password, in place of `password`. It is read at every connection. */
   readonly passwordFile?: string | undefined;
   readonly sentinelPasswordFile?: string | undefined;
+  /** The file with the whole URL. Its password is read at every connection. */
+  readonly urlFile?: string | undefined;
   /** Files in PEM. Without one of authorities, those of Node are trusted. */
   readonly tlsFiles?: TlsFiles;
 };
@@ -47,6 +49,25 @@ export function parseRedisUrl(text: string): Parsed<RedisTarget> {
     if (error instanceof UrlFault) return invalid(error.message);
     throw error;
   }
+}
+
+/**
+ * Returns a function that reads the password from the content of a file with a URL, as it was at the start and after changes.
+ *
+ * @throws Error if the content is no URL with a password, or names another server or user than at the first call
+ */
+export function passwordOfUrl(): (text: string) => string {
+  let first: string | undefined;
+  return (text) => {
+    const parsed = parseRedisUrl(text.trim());
+    if (!parsed.ok) throw new Error(`the URL ${parsed.reason}`);
+    const { password, ...server } = parsed.value;
+    first ??= JSON.stringify(server);
+    if (JSON.stringify(server) !== first)
+      throw new Error("it names another server or user: restart the service to use it");
+    if (password === undefined) throw new Error("the URL has no password");
+    return password;
+  };
 }
 
 function parse(text: string): RedisTarget {

@@ -9,9 +9,16 @@ import { invalid, type Parse, type Parsed } from "./values.ts";
 /** The largest file that is read as a setting, in bytes. */
 const MAX_BYTES = 65_536;
 
-export function readSecret<T>(read: Read, addFault: AddFault, name: string, parse: Parse<T>): T | undefined {
+/** @param parseFile reads the setting from the file at a path */
+export function readSecret<T>(
+  read: Read,
+  addFault: AddFault,
+  name: string,
+  parse: Parse<T>,
+  parseFile: Parse<T> = (path) => readSecretFile(path, parse),
+): T | undefined {
   const given = read(name, parse, undefined);
-  const filed = read(`${name}_FILE`, (path) => readSecretFile(path, parse), undefined);
+  const filed = read(`${name}_FILE`, parseFile, undefined);
   if (given !== undefined && filed !== undefined) addFault(`${name} and ${name}_FILE exclude each other`);
   return given ?? filed;
 }

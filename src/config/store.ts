@@ -24,8 +24,14 @@ function passwordFile(path: string): Parsed<string> {
 /** Passwords of rented Redis servers may be signed tokens with some thousand characters. */
 const MAX_PASSWORD_LENGTH = 32_768;
 
+/** Reads a URL from a file. The store follows its password, but not the server that it names. */
+function urlInFile(path: string): Parsed<RedisTarget> {
+  const parsed = readSecretFile(path, parseRedisUrl);
+  return parsed.ok && parsed.value.password !== undefined ? valid({ ...parsed.value, urlFile: path }) : parsed;
+}
+
 function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
-  const target = readSecret(read, addFault, "REDIS_URL", parseRedisUrl);
+  const target = readSecret(read, addFault, "REDIS_URL", parseRedisUrl, urlInFile);
   const account = readAccount(read, addFault, target);
   const sentinels = readSentinels(read, addFault, target);
   const tlsFiles = readTlsFiles(read, addFault, target);

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { type ExpiringProxy, startExpiringProxy } from "../support/expiring-proxy.ts";
 import { startLoad } from "../support/load.ts";
 import { type RedisServer, startRedis, startRedisCluster, startReplica, startSentinel } from "../support/redis.ts";
-import { scratch, startService, withKeys } from "../support/service.ts";
+import { scratch, startService, waitFor, withKeys } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
@@ -20,7 +20,12 @@ const { times, everyMs, users, way } = process.env.PROOF === "long" ? LONG : SHO
 const ADMIN_TOKENS = "admin".repeat(8);
 const USER = "service";
 
-type World = { readonly env: Readonly<Record<string, string>>; readonly servers: readonly Expiring[] };
+type World = {
+  readonly env: Readonly<Record<string, string>>;
+  readonly servers: readonly Expiring[];
+  /** Returns the URL with a password, if the file has the whole URL. */
+  readonly url?: (password: string) => string;
+};
 type Expiring = { readonly admin: Redis; readonly proxy: ExpiringProxy };
 
 async function expiring(server: RedisServer): Promise<Expiring> {
@@ -48,6 +53,14 @@ const WORLDS = {
       servers: [server],
     };
   },
+  async "a server whose URL is in a file"() {
+    const server = await expiring(stopLater(await startRedis()));
+    return {
+      env: {},
+      servers: [server],
+      url: (password) => `redis://${USER}:${password}@127.0.0.1:${server.proxy.port}`,
+    };
+  },
   async "a cluster"() {
     const { nodes } = stopLater(await startRedisCluster());
     const servers = await Promise.all(nodes.map(expiring));
@@ -60,53 +73,60 @@ const WORLDS = {
     const REDIS_URL = `redis+sentinel://127.0.0.1:${sentinel.proxy.port}/main`;
     return { env: { REDIS_URL, REDIS_SENTINEL_USERNAME: USER }, servers: [server, sentinel] };
   },
-} satisfies Record<string, () => Promise<World>>;
+} as const satisfies Record<string, () => Promise<World>>;
 
-test.for(Object.entries(WORLDS))("no refresh fails when the password changes, on %s", async ([, open]) => {
-  const { env, servers } = await open();
-  const file = join(scratch(), "password");
-  const write = (version: number) => {
-    writeFileSync(`${file}.new`, `${password(version)}\n`);
-    renameSync(`${file}.new`, file);
-  };
-  write(0);
-  const files = {
-    REDIS_PASSWORD_FILE: file,
-    ...("REDIS_SENTINEL_USERNAME" in env && { REDIS_SENTINEL_PASSWORD_FILE: file }),
-  };
-  const service = stopLater(
-    await startService({
-      DATA_DIR: withKeys(),
-      ADMIN_TOKENS,
-      REUSE_INTERVAL: "0",
-      // A busy machine may delay a reply. A password that is refused fails a request at once.
-      REDIS_COMMAND_TIMEOUT: "5s",
-      REDIS_USERNAME: USER,
-      ...env,
-      ...files,
-    }),
-  );
-  const sessions = await Promise.all(Array.from({ length: users }, () => logIn(service)));
-  const load = startLoad(
-    service.publicUrl,
-    way,
-    sessions.map(({ refreshToken }) => `refresh_token=${refreshToken}`),
-  );
-  const used = () => servers.flatMap(({ proxy }) => proxy.passwords());
-  for (let version = 1; version <= times; version++) {
-    for (const { admin } of servers) await setPassword(admin, `>${password(version)}`);
-    write(version);
-    await until(() => expect(new Set(used())).toEqual(new Set([password(version)])));
-    for (const { admin } of servers) await setPassword(admin, `<${password(version - 1)}`);
-    for (const { proxy } of servers) expect(proxy.expireAllBut(password(version))).toBe(0);
-    await sleep(everyMs);
-  }
-  await load.stop();
-  if (process.env.PROOF === "long") console.log(`${load.requests()} refreshes, ${load.failures.length} failures`);
-  expect(load.failures, service.stderr()).toEqual([]);
-  expect(load.requests()).toBeGreaterThan(times);
-  // New connections use the password, too.
-  for (const { proxy } of servers) proxy.expireAllBut("");
-  await until(async () => expect((await fetch(new URL("/readyz", service.publicUrl))).status).toBe(200));
-  await until(() => expect(new Set(used())).toEqual(new Set([password(times)])));
-});
+test.for(Object.entries<() => Promise<World>>(WORLDS))(
+  "no refresh fails when the password changes, on %s",
+  async ([, open]) => {
+    const { env, servers, url = (password: string) => password } = await open();
+    const isUrl = !("REDIS_URL" in env);
+    const file = join(scratch(), "password");
+    const write = (version: number) => {
+      writeFileSync(`${file}.new`, `${url(password(version))}\n`);
+      renameSync(`${file}.new`, file);
+    };
+    write(0);
+    const files = {
+      ...(isUrl ? { REDIS_URL_FILE: file } : { REDIS_PASSWORD_FILE: file, REDIS_USERNAME: USER }),
+      ...("REDIS_SENTINEL_USERNAME" in env && { REDIS_SENTINEL_PASSWORD_FILE: file }),
+    };
+    const service = stopLater(
+      await startService({
+        DATA_DIR: withKeys(),
+        ADMIN_TOKENS,
+        REUSE_INTERVAL: "0",
+        // A busy machine may delay a reply. A password that is refused fails a request at once.
+        REDIS_COMMAND_TIMEOUT: "5s",
+        ...env,
+        ...files,
+      }),
+    );
+    const sessions = await Promise.all(Array.from({ length: users }, () => logIn(service)));
+    const load = startLoad(
+      service.publicUrl,
+      way,
+      sessions.map(({ refreshToken }) => `refresh_token=${refreshToken}`),
+    );
+    const used = () => servers.flatMap(({ proxy }) => proxy.passwords());
+    for (let version = 1; version <= times; version++) {
+      for (const { admin } of servers) await setPassword(admin, `>${password(version)}`);
+      write(version);
+      await until(() => expect(new Set(used())).toEqual(new Set([password(version)])));
+      for (const { admin } of servers) await setPassword(admin, `<${password(version - 1)}`);
+      for (const { proxy } of servers) expect(proxy.expireAllBut(password(version))).toBe(0);
+      await sleep(everyMs);
+    }
+    await load.stop();
+    if (process.env.PROOF === "long") console.log(`${load.requests()} refreshes, ${load.failures.length} failures`);
+    expect(load.failures, service.stderr()).toEqual([]);
+    expect(load.requests()).toBeGreaterThan(times);
+    // New connections use the password, too.
+    for (const { proxy } of servers) proxy.expireAllBut("");
+    await until(async () => expect((await fetch(new URL("/readyz", service.publicUrl))).status).toBe(200));
+    await until(() => expect(new Set(used())).toEqual(new Set([password(times)])));
+    if (!isUrl) return;
+    writeFileSync(file, "redis://:other@127.0.0.1:1\n");
+    await waitFor(service, () => service.stderr().includes("it names another server or user: restart") || undefined);
+    expect(service.stderr()).not.toMatch(/other@|password-\d/);
+  },
+);

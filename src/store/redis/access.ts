@@ -1,6 +1,6 @@
 /** What Redis asks of every connection: credentials and TLS. Their files may change while connections are open. */
 import type { Cluster, Redis, RedisOptions } from "ioredis";
-import type { RedisTarget } from "../../config/redis-url.ts";
+import { passwordOfUrl, type RedisTarget } from "../../config/redis-url.ts";
 import { createCredentials } from "./credentials.ts";
 import type { Log } from "./failure.ts";
 import { createSender } from "./send.ts";
@@ -22,7 +22,10 @@ export type Access = {
 /** @throws if a file of the target cannot be used */
 export function createAccess(target: RedisTarget, commandTimeoutMs: number, log: Log): Access {
   const tls = createTlsAccess(target);
-  const credentials = createCredentials(target);
+  const { urlFile } = target;
+  const credentials = createCredentials(
+    urlFile === undefined ? target : { ...target, passwordFile: urlFile, passwordIn: passwordOfUrl() },
+  );
   const ofSentinels = createCredentials({
     username: target.sentinelUsername,
     password: target.sentinelPassword,

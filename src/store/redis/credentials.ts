@@ -14,6 +14,8 @@ type Account = {
   readonly password: string | undefined;
   /** The file with the password, in place of `password`. */
   readonly passwordFile?: string | undefined;
+  /** Reads the password from the content of the file. Default: the content is the password. @throws if there is none */
+  readonly passwordIn?: (text: string) => string;
 };
 
 type Credentials = {
@@ -26,7 +28,7 @@ type Credentials = {
 };
 
 /** @throws if the file cannot be read */
-export function createCredentials({ username, password, passwordFile }: Account): Credentials {
+export function createCredentials({ username, password, passwordFile, passwordIn = trimmed }: Account): Credentials {
   const file = passwordFile === undefined ? undefined : valueOfFiles([passwordFile], ([text = ""]) => passwordIn(text));
   const credentials: Credentials = {
     username,
@@ -51,7 +53,7 @@ export function createCredentials({ username, password, passwordFile }: Account)
 }
 
 /** Returns the password in the contents of a file, without white space around it. @throws if there is none */
-function passwordIn(text: string): string {
+function trimmed(text: string): string {
   const password = text.trim();
   if (password === "") throw new Error("the file holds no password");
   return password;
