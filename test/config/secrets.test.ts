@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { adminApiOf } from "../../src/cli/admin-api/client.ts";
 import { readCommandLine } from "../../src/config/command-line.ts";
 import { ConfigError, configVariables, readConfig } from "../../src/config/config.ts";
 import { scratch } from "../support/service.ts";
@@ -51,4 +52,13 @@ test.each([
 test("a secret that is given twice is a fault", () => {
   const env = { REDIS_URL: "redis://a", REDIS_URL_FILE: fileOf("redis://b") };
   expect(faultsOf(() => readConfig(env))).toEqual(["REDIS_URL and REDIS_URL_FILE exclude each other"]);
+});
+
+test.each(["ADMIN_TOKEN_FILE", "--token-file"])("a command that runs for long follows the token in %s", (how) => {
+  const path = fileOf(`${"a".repeat(40)}\n`);
+  const [env, options] = how.startsWith("--") ? [{}, { tokenFile: path }] : [{ ADMIN_TOKEN_FILE: path }, {}];
+  const { adminToken } = adminApiOf(env, options);
+  expect(adminToken?.()).toBe("a".repeat(40));
+  writeFileSync(path, `${"b".repeat(40)}\n`);
+  expect(adminToken?.()).toBe("b".repeat(40));
 });

@@ -32,9 +32,8 @@ function connectionOf(env: Environment, options: ConnectionOptions) {
   const url = given?.value ?? config.adminUrl ?? config.local.adminUrl;
   if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
   const first = readCredential(url, options, config);
-  const isFile = options.tokenFile !== undefined && options.tokenFile !== "-";
-  // A token file is read again at each call, because tokens are rotated.
-  const credential = isFile ? () => readCredential(url, options, config) : () => first;
+  // A file with a token is read again at each call, because tokens are rotated. Standard input can be read only once.
+  const credential = options.tokenFile === "-" ? () => first : () => readCredential(url, options, readCommandLine(env));
   return { url, credential, nodeOptions: tlsOptions(options) };
 }
 
@@ -53,7 +52,7 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
     baseUrl: url,
     httpVersion: "1.1",
     nodeOptions,
-    interceptors: first === undefined ? [] : [bearer(first.token)],
+    interceptors: first === undefined ? [] : [bearer(() => credential()?.token ?? first.token)],
   });
   const transport: Transport = {
     ...connect,
@@ -67,10 +66,10 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
 }
 
 const bearer =
-  (token: string): Interceptor =>
+  (token: () => string): Interceptor =>
   (next) =>
   (request) => {
-    request.header.set("authorization", `Bearer ${token}`);
+    request.header.set("authorization", `Bearer ${token()}`);
     return next(request);
   };
 
