@@ -1,4 +1,12 @@
-import { fromJson, type JsonValue, type Registry } from "@bufbuild/protobuf";
+import {
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  type MessageShape,
+  type Registry,
+} from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -45,30 +53,75 @@ export function errorOfResponse(
 
 /** Returns the error of a google.rpc.Status in JSON; undefined if the value is not one. */
 export function errorOfStatus(json: JsonValue, registry: Registry | undefined): ConnectError | undefined {
-  if (typeof json !== "object" || json === null || Array.isArray(json)) return undefined;
+  if (!isObject(json)) return undefined;
   const { code, message, details } = json;
   if (typeof code !== "number" || Code[code] === undefined) return undefined;
-  const error = new ConnectError(typeof message === "string" ? message : "", code);
-  if (Array.isArray(details)) error.details = details.flatMap((detail) => detailOf(detail, registry));
-  return error;
+  const text = typeof message === "string" ? message : "";
+  return new RestError(text, code, Array.isArray(details) ? details.filter(isObject) : [], registry);
 }
+
+const isObject = (json: JsonValue): json is JsonObject =>
+  typeof json === "object" && json !== null && !Array.isArray(json);
 
 type Detail = ConnectError["details"][number];
 
-function detailOf(json: JsonValue, registry: Registry | undefined): Detail[] {
-  if (typeof json !== "object" || json === null || Array.isArray(json)) return [];
-  const { "@type": url, value } = json;
-  if (typeof url !== "string") return [];
-  const type = url.slice(url.lastIndexOf("/") + 1);
-  const debug = json;
-  if (registry?.getMessage(type) !== undefined) {
-    try {
-      return [{ type, value: fromJson(AnySchema, json, { registry }).value, debug }];
-    } catch {
-      // The JSON does not fit the type: the server has another version of it, or has sent base64. Then only the bytes are read, below.
+/** An error of the service. Its details have arrived as JSON, whose bytes only those can make who know their types. */
+export class RestError extends ConnectError {
+  /** The JSON of the details whose types `registry` lacks. */
+  readonly #unknown = new Map<Detail, JsonObject>();
+
+  constructor(message: string, code: Code, details: readonly JsonObject[], registry: Registry | undefined) {
+    super(message, code);
+    for (const json of details) {
+      const { "@type": url } = json;
+      if (typeof url !== "string") continue;
+      const known = registry && bytesOf(json, registry);
+      const value = known ?? sentBytesOf(json) ?? new Uint8Array();
+      const detail = { type: url.slice(url.lastIndexOf("/") + 1), value, debug: json };
+      this.details.push(detail);
+      if (known === undefined) this.#unknown.set(detail, json);
     }
   }
-  // If the server does not know this type, it sends the bytes of the value in base64.
-  const bytes = Object.keys(json).length === 2 && typeof value === "string" ? base64Decode(value) : new Uint8Array();
-  return [{ type, value: bytes, debug }];
+
+  /** The JSON of the details whose bytes are not known, because the client's `registry` lacks their types. In `details` they are empty. */
+  get undecoded(): readonly JsonObject[] {
+    return [...this.#unknown.values()].filter((json) => sentBytesOf(json) === undefined);
+  }
+
+  /** Returns the details of a type, or of those of a registry, whatever types the client knows; none that does not fit its type. */
+  override findDetails<Desc extends DescMessage>(desc: Desc): MessageShape<Desc>[];
+  override findDetails(registry: Registry): Message[];
+  override findDetails(wanted: DescMessage | Registry): Message[] {
+    // A whole registry would enlarge bundles. To read an Any, its type is enough.
+    const alone = { getMessage: (name: string) => (name === (wanted as DescMessage).typeName ? wanted : undefined) };
+    const registry = wanted.kind === "message" ? (alone as Registry) : wanted;
+    const known = new ConnectError("", this.code);
+    known.details = this.details.flatMap((detail) => {
+      const json = this.#unknown.get(detail);
+      if (json === undefined || "desc" in detail) return [detail];
+      const value = bytesOf(json, registry) ?? sentBytesOf(json);
+      return value === undefined ? [] : [{ ...detail, value }];
+    });
+    return known.findDetails(registry);
+  }
+}
+
+/** Returns the bytes of a google.protobuf.Any in JSON; undefined if its type is unknown, or the JSON is that of another version of it. */
+function bytesOf(json: JsonObject, registry: Registry): Uint8Array | undefined {
+  try {
+    return fromJson(AnySchema, json, { registry }).value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the bytes that a server sends in base64 if it does not know the type. */
+function sentBytesOf({ "@type": _, ...others }: JsonObject): Uint8Array | undefined {
+  const { value, ...more } = others;
+  if (typeof value !== "string" || Object.keys(more).length > 0) return undefined;
+  try {
+    return base64Decode(value);
+  } catch {
+    return undefined;
+  }
 }
