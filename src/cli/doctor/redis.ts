@@ -96,17 +96,19 @@ const memoryOf = (field: Field) =>
   field("maxmemory") === "0" ? "no memory limit" : `${field("used_memory_human")} of ${field("maxmemory_human")} used`;
 
 /** @param isFull whether an earlier check has found that the memory is full */
-function checkMemory(report: Report, at: string, field: Field, isFull: boolean): void {
+function checkMemory({ fault, warning }: Report, at: string, field: Field, isFull: boolean): void {
   const policy = field("maxmemory_policy");
-  if (policy !== "noeviction") {
-    report.fault(
+  if (policy === "") {
+    warning(`${at} does not report its maxmemory-policy`, "make sure that it is noeviction");
+  } else if (policy !== "noeviction") {
+    fault(
       `${at} has maxmemory-policy ${policy}, which drops sessions and logouts when memory runs short`,
       "CONFIG SET maxmemory-policy noeviction, and in its configuration file",
     );
   }
   const [used, max] = [Number(field("used_memory")), Number(field("maxmemory"))];
   if (max > 0 && used > 0.9 * max && !isFull) {
-    report.warning(
+    warning(
       `${at} uses ${Math.floor((100 * used) / max)} % of its memory limit: at 100 % refreshes get 503`,
       `raise maxmemory (${CAPACITY})`,
     );

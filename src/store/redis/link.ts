@@ -9,7 +9,7 @@ import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { Clocks, type NodeClock, type Window } from "./clocks.ts";
 import { type Client, disconnect } from "./connection.ts";
 import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./failure.ts";
-import { checkFitness, refusedCredentials } from "./fitness.ts";
+import { checkFitness, refusalOf } from "./fitness.ts";
 import { neededCommands } from "./permissions.ts";
 import { type Argument, scriptCall } from "./script-call.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
@@ -83,8 +83,8 @@ export class Link {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const cancelPatience = turns.after(this.#options.commandTimeoutMs, resolve);
     let started = false;
-    const fail = (error: unknown) => {
-      const refusal = refusedCredentials(error);
+    const fail = async (error: unknown) => {
+      const refusal = started ? undefined : await refusalOf(error, this.client, this.#sender, this.#needed);
       if (refusal !== undefined && !started) reject(refusal);
       else if (!this.#closed) this.#problems.report(error);
     };

@@ -126,6 +126,38 @@ describe("the Redis user of docs/operations.md", () => {
   });
 });
 
+describe("a user who lacks several permissions", () => {
+  const refusalOf = (url: string) => open(url).then(String, String);
+
+  test("gets all of them named at the start, without INFO, too", async () => {
+    const redis = await server();
+    await allow(redis, [...LINE, "-info", "-hget", "resetchannels"]);
+    expect(await refusalOf(redis.url)).toMatch(/: ~\{\* &session-revocations \+info \+subscribe \+publish \+hget$/);
+  });
+
+  test("who may run no script gets the whole list", async () => {
+    const redis = await server();
+    await allow(redis, [...LINE, "-@all", "+ping"]);
+    const refusal = await refusalOf(redis.url);
+    for (const word of LINE.filter((each) => /^[+~&]/.test(each))) expect(refusal).toContain(word);
+  });
+
+  test("of a cluster gets them named although the cluster cannot be explored", async () => {
+    const cluster = await startRedisCluster();
+    cleanUp.push(() => cluster.stop());
+    for (const node of cluster.nodes) await allow(node, [...LINE, "-info"]);
+    expect(await refusalOf(cluster.url)).toMatch(/: \+info \+cluster\|info \+cluster\|slots$/);
+  });
+
+  test("gets the settings of Redis named that must change, too", async () => {
+    const redis = await server("--maxmemory-policy", "allkeys-lru");
+    await allow(redis, [...LINE, "-hget"]);
+    expect(await refusalOf(redis.url)).toMatch(
+      /allkeys-lru.*set it to noeviction; it denies the user .*: ~\{\* \+hget$/,
+    );
+  });
+});
+
 describe("a permission that is taken away while the service runs", () => {
   const writing = [
     "set",

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreRefused } from "../../../src/session/ports.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -20,6 +22,38 @@ describe("a Redis that forgets", () => {
 
   test("with one it does not", async () => {
     expect(await warnings(await server("--appendonly", "yes"))).toEqual([]);
+  });
+});
+
+/** Starts a proxy under which INFO has no line `maxmemory_policy`, as at some that rent out Redis. */
+async function startQuietProxy(target: number): Promise<number> {
+  const proxy = createServer((client) => {
+    const upstream = connect(target, "127.0.0.1");
+    // The length must stay, because the protocol announces it.
+    const hide = (bytes: string | Buffer) =>
+      Buffer.from(bytes.toString("latin1").replace("maxmemory_policy:", "maxmemory_______:"), "latin1");
+    client
+      .on("error", () => {})
+      .on("close", () => upstream.destroy())
+      .pipe(upstream);
+    upstream
+      .on("error", () => {})
+      .on("close", () => client.destroy())
+      .on("data", (bytes) => client.write(hide(bytes)));
+  }).listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  onTestFinished(() => void proxy.close());
+  return (proxy.address() as AddressInfo).port;
+}
+
+describe("a Redis that tells little", () => {
+  test("without its eviction policy in INFO, and without CONFIG, it is used with a warning", async () => {
+    const redis = await server("--appendonly", "yes", "--rename-command", "CONFIG", "");
+    const lines: string[] = [];
+    const log = (level: string, message: string) => void lines.push(`${level} ${message}`);
+    const store = await open(`redis://127.0.0.1:${await startQuietProxy(redis.port)}`, { log });
+    await login(store);
+    expect(lines).toEqual([expect.stringMatching(/^warn .*does not report its maxmemory-policy/)]);
   });
 });
 
