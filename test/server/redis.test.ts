@@ -191,6 +191,7 @@ describe("a Redis that must not be used", () => {
     REDIS_URL: url,
     ADMIN_TOKENS: ADMIN_TOKEN,
     ISSUER: "https://auth.example.com",
+    TRUST_PROXY: "1",
   });
 
   test.each<[what: string, user: string[], url: (url: string) => string, why: string]>([
