@@ -60,6 +60,7 @@ declare module "react-router" {
   export function createContext<T>(): { readonly value: T };
 }
 declare module "next/server" {
+  export const connection: () => Promise<void>;
   export const NextResponse: { next(init: { readonly request: { readonly headers: Headers } }): Response };
 }
 declare module "next/headers" {

@@ -4,8 +4,9 @@ import type { SessionsSource } from "./sessions.ts";
 import { readSetCookie, type SetCookie } from "./set-cookie.ts";
 import type { User } from "./user.ts";
 
-/** The functions of Next.js that are used: `headers` and `cookies` of `next/headers`, and `redirect` of `next/navigation`. */
+/** The functions of Next.js that are used, of `next/server`, `next/headers` and `next/navigation`. */
 type NextFunctions = {
+  readonly connection: () => Promise<unknown>;
   readonly headers: () => Promise<Iterable<readonly [string, string]>>;
   readonly cookies: () => Promise<{ set(name: string, value: string, attributes: SetCookie["attributes"]): unknown }>;
   readonly redirect: (path: string) => never;
@@ -20,13 +21,15 @@ type NextFunctions = {
  * import { nextSession } from "@session-service/server/next";
  * import { cookies, headers } from "next/headers";
  * import { redirect } from "next/navigation";
+ * import { connection } from "next/server";
  *
- * export const { currentUser, requireCurrentUser, setCookies, signOut } = nextSession(getSessions, { cookies, headers, redirect });
+ * const next = { connection, cookies, headers, redirect };
+ * export const { currentUser, requireCurrentUser, setCookies, signOut } = nextSession(getSessions, next);
  * ```
  */
 export function nextSession(
   source: SessionsSource,
-  { headers, cookies, redirect }: NextFunctions,
+  { connection, headers, cookies, redirect }: NextFunctions,
   { login = "/login" }: { readonly login?: string } = {},
 ) {
   const sessions = () => (typeof source === "function" ? source() : source);
@@ -34,7 +37,9 @@ export function nextSession(
 
   /** Returns who is signed in. It calls no service. */
   async function currentUser(): Promise<User> {
-    // A build renders pages as far as their headers are needed, and must not get as far as to create the kit.
+    // With Cache Components, Next.js prerenders a page as far as this, and also with its headers. What comes then reads the clock, which it
+    // reports as an error before this. Nor must a build get as far as to create the kit.
+    await connection();
     const own = await ownHeaders();
     return sessions().current(own);
   }

@@ -11,7 +11,11 @@
  */
 const ORIGIN = /^[a-z][a-z\d+.-]*:(?:\/\/[\w.:@[\]-]+(?=[/\\]|$))?/i;
 
-/** How many characters the readings of a path have at most. It bounds the work for paths that are made to have many readings. */
+/**
+ * How many readings a path has at most, and how many characters they have together. This bounds the work for paths that are made to have many
+ * readings. Paths of pages have fewer than 40.
+ */
+const MAX_READINGS = 128;
 const MAX_CHARACTERS = 1 << 15;
 
 /** Returns the path and the query of a request as they were sent. @param url a path, or an absolute URL */
@@ -60,7 +64,7 @@ export function pathReadings(path: string): readonly string[] | undefined {
       const changed = change(reading);
       if (readings.has(changed)) continue;
       characters += changed.length;
-      if (characters > MAX_CHARACTERS) return undefined;
+      if (characters > MAX_CHARACTERS || readings.size === MAX_READINGS) return undefined;
       readings.add(changed);
     }
   }

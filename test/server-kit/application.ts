@@ -28,20 +28,27 @@ export type FrameworkName = keyof typeof FRAMEWORK;
 
 export type Built = { readonly framework: FrameworkName; readonly path: string; remove(): void };
 
+/** The folders with packages that this process has built. */
+const packed = new Set<string>();
+
 /**
  * Builds an application below `test/frameworks`, where its bundler finds the framework.
  * @param env variables for the build
+ * @param source the application. Default: that of `examples`, with the pages of `fixtures`
  */
 export async function buildApplication(
   framework: FrameworkName,
   env: Readonly<Record<string, string>> = {},
+  source = `examples/${framework}`,
 ): Promise<Built> {
   const packages = join(process.cwd(), `dist/${framework}`);
-  buildPackages(["server-kit", "verifier", "browser"], packages);
+  if (!packed.has(packages)) buildPackages(["server-kit", "verifier", "browser"], packages);
+  packed.add(packages);
   mkdirSync(join(FRAMEWORKS, "out"), { recursive: true });
   const path = mkdtempSync(join(FRAMEWORKS, `out/${framework}-`));
-  cpSync(`examples/${framework}`, path, { recursive: true });
-  cpSync(join(import.meta.dirname, "fixtures", framework), path, { recursive: true });
+  cpSync(source, path, { recursive: true });
+  if (source.startsWith("examples/"))
+    cpSync(join(import.meta.dirname, "fixtures", framework), path, { recursive: true });
   for (const [folder, name] of [
     ["server-kit", "server"],
     ["verifier", "verifier"],

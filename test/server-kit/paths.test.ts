@@ -181,6 +181,19 @@ test("the work for a path that is made to have many readings is bounded", () => 
   expect(performance.now() - began).toBeLessThan(100 * slowness());
 });
 
+test.each([
+  "/Docs/Getting%20Started/C%2B%2B.html",
+  "/Caf%C3%A9/a%2Fb%2Fc;v=1/Index.HTML",
+  "/Users/A%40Example.com/%7Efiles/",
+  "/Search/100%25%20Wool%3F/",
+])("%s, as an address of a page may be, has few readings", (path) => {
+  expect(pathReadings(path)?.length).toBeLessThan(40);
+});
+
+test("a short path with too many readings is refused, too", () => {
+  expect(pathReadings("//..%3b////;x\\%2f\\;x//.DATA//%252F/%2eA")).toBeUndefined();
+});
+
 test("a long path without other readings has its one", () => {
   expect(pathReadings(`/${"a".repeat(16_000)}`)).toHaveLength(1);
 });

@@ -27,6 +27,7 @@ function inNext(cookie: string) {
     refreshCookie: "__Host-refresh",
   });
   const functions = nextSession(() => sessions, {
+    connection: async () => {},
     headers: async () => new Headers({ cookie, "x-session-state": "active" }),
     cookies: async () => new ResponseCookies(response),
     redirect: (path) => {
@@ -69,6 +70,7 @@ test("a server action of Next.js signs the user out, and removes the cookies", a
 
 test("a page of Next.js without a user leads to the login", async () => {
   const { requireCurrentUser } = nextSession(aServer(service, kept.verifier).sessions, {
+    connection: async () => {},
     headers: async () => new Headers({ "x-session-state": "ended" }),
     cookies: () => Promise.reject(new Error("no cookies are set")),
     redirect: (path) => {

@@ -3,6 +3,7 @@ import { createServerSessions, perProcess } from "@session-service/server";
 import { nextSession } from "@session-service/server/next";
 import { cookies, headers } from "next/headers";
 import { redirect } from "next/navigation";
+import { connection } from "next/server";
 import { getVerifier } from "./session";
 
 export const SERVICE = process.env.SESSION_SERVICE_URL ?? "http://127.0.0.1:8080";
@@ -17,6 +18,7 @@ export const getSessions = perProcess("sessions", () =>
 );
 
 export const { currentUser, requireCurrentUser, setCookies, signOut } = nextSession(getSessions, {
+  connection,
   cookies,
   headers,
   redirect,
