@@ -17,7 +17,7 @@ const LONG_FORMS =
 const SHARED = [
   ...[
     ...["api", "cli", "client", "config", "connect-opentelemetry", "gateway", "grpc-health", "grpc-reflection", "http"],
-    ...["listener", "mutation", "observability", "pages", "platform", "protoc-gen-http"],
+    ...["listener", "observability", "pages", "platform", "protoc-gen-http"],
     ...[
       "protoc-gen-openapi",
       "protoc-gen-rules",
