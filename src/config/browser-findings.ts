@@ -49,7 +49,8 @@ function clearTextCookie({ cookie }: Config, own?: URL) {
 function hiddenTls({ trustProxy, tlsCertFile }: Config, own?: URL) {
   if (own?.protocol !== "https:" || tlsCertFile !== undefined || trustProxy !== 0) return undefined;
   return fault(
-    "ISSUER is https, but the service has no certificate and trusts no proxy: every request of a browser is refused as cross-site",
+    "ISSUER is https, but the service has no certificate and trusts no proxy: browsers without Fetch Metadata are refused as cross-site, " +
+      "and all users share the proxy's address, its limits, and its place in the audit",
     "set TRUST_PROXY for the proxies in front, or TLS_CERT_FILE and TLS_KEY_FILE",
   );
 }
