@@ -88,7 +88,7 @@ const WALLS: Record<string, readonly string[]> = {
   ],
   "cli/doctor": [
     ...["cli/context.ts", "cli/output/text.ts", "tokens", "config", "platform/files", "store/embedded/check.ts"],
-    "store/redis/examination.ts",
+    ...["store/redis/examination.ts", "store/redis/owner.ts"],
   ],
 };
 

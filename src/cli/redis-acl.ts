@@ -60,6 +60,7 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
   const rules = aclRules({
     clustered: options.cluster ?? redis?.kind === "cluster",
     db: options.db ?? redis?.db ?? 0,
+    keyPrefix: redis?.keyPrefix,
     waitReplicas: options.waitReplicas ? 1 : config.redisWaitReplicas,
   });
   const hash = createHash("sha256").update(password).digest("hex");

@@ -23,6 +23,8 @@ export type RedisTarget = {
   readonly username: string | undefined;
   readonly password: string | undefined;
   readonly db: number;
+  /** What the names of all keys and of the channel begin with, so that several deployments can share a Redis. Default: empty. */
+  readonly keyPrefix?: string | undefined;
   /** The name under which the sentinels know the master; only for Sentinel. */
   readonly master: string | undefined;
   /** The credentials for the sentinels, if they require any. */

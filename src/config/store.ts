@@ -30,12 +30,19 @@ function urlInFile(path: string): Parsed<RedisTarget> {
   return parsed.ok && parsed.value.password !== undefined ? valid({ ...parsed.value, urlFile: path }) : parsed;
 }
 
+/** Braces would be another hash tag, and some other characters are special in ACL rules. */
+function keyPrefixOf(text: string): Parsed<string> {
+  return /^[A-Za-z0-9:._-]{1,64}$/.test(text) ? valid(text) : invalid("is not 1 to 64 of A-Z a-z 0-9 : . _ -");
+}
+
 function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
   const target = readSecret(read, addFault, "REDIS_URL", parseRedisUrl, urlInFile);
   const account = readAccount(read, addFault, target);
   const sentinels = readSentinels(read, addFault, target);
   const tlsFiles = readTlsFiles(read, addFault, target);
-  return target === undefined ? undefined : { ...target, ...account, ...sentinels, tlsFiles };
+  const keyPrefix = read("REDIS_KEY_PREFIX", keyPrefixOf, undefined);
+  if (keyPrefix !== undefined && target === undefined) addFault("REDIS_KEY_PREFIX needs REDIS_URL");
+  return target === undefined ? undefined : { ...target, ...account, ...sentinels, tlsFiles, keyPrefix };
 }
 
 function readAccount(read: Read, addFault: AddFault, target: RedisTarget | undefined) {

@@ -9,6 +9,7 @@ import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
 
 /**
  * How long an ended session is remembered after its last access token has expired, in ms: clocks of verifiers may be slow, and a
@@ -23,7 +24,7 @@ export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dat
 /** The Redis store is loaded only if it is used, so that a start with the embedded store stays fast. */
 export const loadRedisStore = () => import("../store/redis/store.ts");
 
-export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
+export async function openStore(config: Config, log: Logger, ring: Pick<KeyRing, "current">): Promise<OpenedStore> {
   const { reuseIntervalMs, signalsRetentionMs } = config;
   const markerLifeMs = config.accessTokenTtlMs + MARKER_SLACK_MS;
   if (config.redis === undefined) {
@@ -41,6 +42,7 @@ export async function openStore(config: Config, log: Logger): Promise<OpenedStor
     signalsRetentionMs,
     waitReplicas: config.redisWaitReplicas,
     commandTimeoutMs: config.redisCommandTimeoutMs,
+    owner: () => ({ issuer: config.issuer, keyIds: ring.current.states.map(({ kid }) => kid) }),
     log: (level, message) => log[level]({ event: "redis" }, message),
   });
   return { kind: "redis", store };

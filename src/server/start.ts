@@ -54,7 +54,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
   // A worker that starts beside others opens its port only after its store. Until then the other workers get all connections.
-  const early = joinsOthers ? await openStore(config, log) : undefined;
+  const early = joinsOthers ? await openStore(config, log, ring) : undefined;
   if (early !== undefined) await waitForStore(early.store, log);
   const listeners = await openListeners(config, log, metrics);
   const urls = { publicUrl: listeners.public.url, adminUrl: listeners.admin.url };
@@ -62,7 +62,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   reportSettings(config, issuer, log);
 
   const opened =
-    early ?? (await openStore(config, log).catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
+    early ?? (await openStore(config, log, ring).catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);

@@ -29,6 +29,7 @@ const BAD: Record<string, string> = {
   ADMIN_ALLOWED_HOSTS: "https://admin.example.com",
   REDIS_URL: "http://127.0.0.1",
   REDIS_URL_FILE: "/nonexistent/redis-url",
+  REDIS_KEY_PREFIX: "a{b}",
   REDIS_USERNAME: "u".repeat(300),
   REDIS_PASSWORD_FILE: "/nonexistent/password",
   REDIS_SENTINEL_USERNAME: "u".repeat(300),

@@ -189,6 +189,7 @@ describe("a Redis that must not be used", () => {
   const env = (url: string) => ({
     DATA_DIR: withKeys(),
     REDIS_URL: url,
+    REDIS_KEY_PREFIX: "other:",
     ADMIN_TOKENS: ADMIN_TOKEN,
     ISSUER: "https://auth.example.com",
     TRUST_PROXY: "1",
@@ -197,7 +198,7 @@ describe("a Redis that must not be used", () => {
   test.each<[what: string, user: string[], url: (url: string) => string, why: string]>([
     ["may evict", ["default"], (url) => url, "noeviction"],
     ["does not let its user ask", ["user", "on", ">pw", "~*", "&*", "+@all", "-info"], asUser, "+info"],
-    ["has given its user no channel", ["user", "on", ">pw", "~*", "+@all"], asUser, "&session-revocations"],
+    ["has given its user no channel", ["user", "on", ">pw", "~*", "+@all"], asUser, "&other:session-revocations"],
   ])("one that %s is refused at start, with the reason in one line", async (_, user, url, why) => {
     const unfit = await startRedis("--maxmemory-policy", why === "noeviction" ? "allkeys-lru" : "noeviction");
     await unfit.admin.call("ACL", "SETUSER", ...user);

@@ -13,6 +13,8 @@ import { bearer, logIn } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
 const WORKERS = 2;
+/** All services of this file are one deployment on one Redis. */
+const DATA_DIR = withKeys();
 
 /** Each process loads this module first. The module blocks every worker except the first one, before that worker accepts connections. */
 const FIRST_WORKER_ALONE = `data:text/javascript,${encodeURIComponent(`
@@ -34,7 +36,7 @@ async function startWorkers(): Promise<Service> {
   service = await startService({
     REDIS_URL: redis.url,
     WORKERS: String(WORKERS),
-    DATA_DIR: withKeys(),
+    DATA_DIR,
     ISSUER: "http://auth.example",
     ADMIN_TOKENS: TOKEN,
     // Each client refreshes its session without a pause.
@@ -143,7 +145,7 @@ test("an order to stop that arrives while workers start lets those that serve co
   const running = spawnService({
     REDIS_URL: redis.url,
     WORKERS: String(WORKERS),
-    DATA_DIR: withKeys(),
+    DATA_DIR,
     PORT: "0",
     ADMIN_PORT: String(port),
     ADMIN_TOKENS: TOKEN,
@@ -185,7 +187,7 @@ test("a worker that cannot start refuses the start once, with its fault", { time
     REDIS_URL: redis.url,
     WORKERS: String(WORKERS),
     PORT: String(new URL(running.publicUrl).port),
-    DATA_DIR: withKeys(),
+    DATA_DIR,
   }).catch((error: unknown) => String(error));
   expect(taken).toMatch(/cannot open the public listener .* the port is taken/);
   expect(String(taken).match(/the port is taken/g)).toHaveLength(1);

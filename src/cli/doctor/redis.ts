@@ -2,6 +2,8 @@ import type { Config } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { errorCode } from "../../platform/files/error-code.ts";
 import type { NodeFacts } from "../../store/redis/examination.ts";
+import { KEY_KINDS } from "../../tokens/ring.ts";
+import { readRing } from "../../tokens/ring-file.ts";
 import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/operations.md). */
@@ -17,7 +19,18 @@ export async function checkRedis(report: Report, config: Config, clock: () => nu
   if (examination.ok) {
     for (const node of examination.nodes) checkNode(report, node, config, target);
     checkClocks(report, examination.nodes);
+    await checkOwner(report, config, target, examination.owner);
   } else reportUnreachable(report, target, examination.reason);
+}
+
+/** Finds keys of another deployment, which the start refuses. */
+async function checkOwner({ fault }: Report, { issuer, keysFile }: Config, target: RedisTarget, owner: string) {
+  const { otherOwner, remedyFor } = await import("../../store/redis/owner.ts");
+  const ring = await readRing(keysFile).catch(() => undefined); // Another check reports what is wrong with it.
+  if (ring === undefined) return;
+  const keyIds = KEY_KINDS.flatMap((kind) => ring[kind].map(({ kid }) => kid));
+  const other = otherOwner(owner, { issuer, keyIds });
+  if (other !== undefined) fault(`the sessions in Redis belong to ${other}`, remedyFor(target));
 }
 
 function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Error): void {

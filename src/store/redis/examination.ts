@@ -4,6 +4,7 @@ import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { type Client, createConnections, disconnect } from "./connection.ts";
 import { isDenied, reportedBy } from "./failure.ts";
+import { readOwner } from "./owner.ts";
 import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts, readLua } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
@@ -25,8 +26,9 @@ export type NodeFacts = {
   readonly error: Error | undefined;
 };
 
+/** `owner` is the name of the deployment that owns the keys (owner.ts); empty if there is none. */
 type Examination =
-  | { readonly ok: true; readonly nodes: readonly NodeFacts[] }
+  | { readonly ok: true; readonly nodes: readonly NodeFacts[]; readonly owner: string }
   | { readonly ok: false; readonly reason: Error };
 
 export async function examineRedis(target: RedisTarget, waitReplicas: number, now: () => number): Promise<Examination> {
@@ -38,7 +40,11 @@ export async function examineRedis(target: RedisTarget, waitReplicas: number, no
     if (refused !== undefined) return { ok: false, reason: refused };
     const needed = neededCommands(loadScripts(), target, waitReplicas);
     const nodes = client instanceof Cluster ? client.nodes("all") : [client];
-    return { ok: true, nodes: await Promise.all(nodes.map((node) => factsOf(node, sender, needed, now))) };
+    const [owner, ...facts] = await Promise.all([
+      readOwner(client, sender, target).catch(() => ""), // The permissions of each node tell why it cannot be read.
+      ...nodes.map((node) => factsOf(node, sender, needed, now)),
+    ]);
+    return { ok: true, nodes: facts, owner };
   } finally {
     disconnect(client);
     connections.close();

@@ -10,6 +10,7 @@ import { Clocks, type NodeClock, type Window } from "./clocks.ts";
 import { type Client, disconnect } from "./connection.ts";
 import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusalOf } from "./fitness.ts";
+import { createClaim, type Owner } from "./owner.ts";
 import { neededCommands } from "./permissions.ts";
 import { type Argument, scriptCall } from "./script-call.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
@@ -22,6 +23,8 @@ export type LinkOptions = {
   readonly waitReplicas: number;
   /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
+  /** Returns the name of the deployment. Absent, as in tests, if it shares the keys with every other one. */
+  readonly owner?: () => Owner;
   readonly log?: Log;
   /** The scripts with another clock, for tests that move the time. */
   readonly scripts?: Scripts;
@@ -51,6 +54,7 @@ export class Link {
   readonly #steady: () => number;
   readonly #resendMs: number;
   readonly #clocks: Clocks;
+  readonly #claim: () => Promise<void>;
   #recheck: NodeJS.Timeout | undefined;
   /** Why no script may run: Redis is not checked yet, the check failed, or the store is closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
@@ -75,6 +79,7 @@ export class Link {
       steady: this.#steady,
       ask: (tag, args) => this.#sync(tag, args),
     });
+    this.#claim = createClaim(client, this.#sender, options);
     this.#needed = neededCommands(this.#scripts, options.target, options.waitReplicas);
   }
 
@@ -195,7 +200,9 @@ export class Link {
    * Redis then refuses (TRYAGAIN) to run a script, instead of running it on a node that has only some of the partition's keys.
    */
   #keysOf(tags: readonly string[]): readonly string[] {
-    return this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
+    const { keyPrefix } = this.#options.target;
+    const keys = keyPrefix === undefined ? tags : tags.map((tag) => keyPrefix + tag);
+    return this.#clustered ? keys.flatMap((key) => [key, `${key}-`]) : keys;
   }
 
   /** Checks whether Redis responds. @throws StoreUnavailable; StoreRefused if it must not be used */
@@ -222,6 +229,7 @@ export class Link {
     const number = ++this.#asked;
     try {
       const fitness = await checkFitness(this.client, this.#sender, this.#needed, this.#problems.warnOnce);
+      if (fitness.ok) await this.#claim();
       this.#learn(number, undefined);
       if (!fitness.ok) throw fitness.reason;
     } catch (error) {

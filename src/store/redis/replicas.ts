@@ -4,14 +4,20 @@
  * WAIT blocks its connection, so each master has a separate connection for it (shared-wait.ts). On a cluster, this module uses the nodes
  * and the map of the slots that the client of the store knows.
  */
+
 import { Cluster, Redis } from "ioredis";
+import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { type Client, type Connections, disconnect, masterOf, mastersOf, nodeKey } from "./connection.ts";
 import { translate } from "./failure.ts";
 import { createSender } from "./send.ts";
 import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 
-type Deps = { readonly waitReplicas: number; readonly commandTimeoutMs: number };
+type Deps = {
+  readonly target: Pick<RedisTarget, "keyPrefix">;
+  readonly waitReplicas: number;
+  readonly commandTimeoutMs: number;
+};
 
 /**
  * Waits until enough replicas have received a write to the partition with this tag.
@@ -37,6 +43,7 @@ export function createAcknowledger(deps: Deps, connections: Connections, client:
   if (deps.waitReplicas === 0)
     return Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
   const sender = createSender(deps.commandTimeoutMs);
+  const { keyPrefix: prefix = "" } = deps.target;
   const ready = Promise.withResolvers<void>();
   const look = () => {
     if (channels.unconnected() === undefined) ready.resolve();
@@ -58,7 +65,7 @@ export function createAcknowledger(deps: Deps, connections: Connections, client:
       try {
         const known = channels.of(key);
         if (known === undefined) throw new StoreUnavailable("Redis: the master of a slot is not known");
-        return await known.wait(tag, evidence);
+        return await known.wait(prefix + tag, evidence);
       } catch (error) {
         const moved = movedTo(error);
         if (moved === undefined || redirections === MAX_REDIRECTIONS) throw translate(error);

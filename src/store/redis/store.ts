@@ -14,6 +14,7 @@ import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
 import { createLogReader } from "./log-reader.ts";
 import { FIRST_TAG, tagOf, tagOfSession } from "./partitions.ts";
+import { channelOf } from "./permissions.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import { createSessionSteps } from "./session-steps.ts";
 import { createSignalLog } from "./signal-log.ts";
@@ -50,7 +51,7 @@ function composeStore(
 ): StoreWithSignals {
   const { markerLifeMs, reuseIntervalMs, signalsRetentionMs = DEFAULT_RETENTION_MS } = options;
   const clustered = options.target.kind === "cluster";
-  const subscription = subscribe(link.client, connections);
+  const subscription = subscribe(link.client, connections, channelOf(options.target));
   const expiry = new Expiry(link, markerLifeMs);
   const ends = createSubjectEnds(link, acknowledge, markerLifeMs);
   const endings = createEndings(link, acknowledge, clustered, markerLifeMs, ends);

@@ -2,12 +2,15 @@ import { Redis } from "ioredis";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { type Client, type Connections, disconnect } from "./connection.ts";
 import { parseEntries } from "./log-entry.ts";
-import { CHANNEL } from "./permissions.ts";
 
-/** Receives what the scripts publish when they append to the revocation log. It subscribes only while there are listeners. */
+/**
+ * Receives what the scripts publish when they append to the revocation log. It subscribes only while there are listeners.
+ * @param name that of the channel
+ */
 export function subscribe(
   client: Client,
   { connectSubscriber }: Pick<Connections, "connectSubscriber">,
+  name: string,
 ): Pick<Wakers, "add"> & { close(): void } {
   let subscriber: Client | undefined;
   // The client of a cluster opens a separate connection for subscriptions, and moves it when its node disappears.
@@ -20,17 +23,17 @@ export function subscribe(
   };
   const listen = () => {
     // Messages that were published before the subscription are missed, so every listener is called, and reads the log.
-    subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
+    subscriber?.subscribe(name).then(() => wakers.wake([]), ignore);
   };
   const onMessage = (channel: string, message: string) => {
-    if (channel === CHANNEL) wakers.wake(parseEntries(message.split("\n")));
+    if (channel === name) wakers.wake(parseEntries(message.split("\n")));
   };
   const shut = () => {
     if (subscriber instanceof Redis) {
       disconnect(subscriber);
     } else if (subscriber !== undefined) {
       subscriber.off("message", onMessage).off("ready", listen).off("error", ignore);
-      subscriber.unsubscribe(CHANNEL).catch(ignore);
+      subscriber.unsubscribe(name).catch(ignore);
     }
     subscriber = undefined;
   };

@@ -84,7 +84,12 @@ let live: SessionId;
 beforeAll(async () => {
   const server = await startRedis();
   redis = server.admin;
-  store = await createRedisStore(redisOptions(server.url, { commandTimeoutMs: 5_000 }));
+  store = await createRedisStore(
+    redisOptions(server.url, {
+      commandTimeoutMs: 5_000,
+      owner: () => ({ issuer: "https://a.example", keyIds: ["k1"] }),
+    }),
+  );
   await store.ping();
   live = await useEveryVerb();
   await endOfMany();

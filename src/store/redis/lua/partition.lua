@@ -1,5 +1,5 @@
 -- The definitions in this file are part of every script. All keys of a partition begin with its hash tag, such as {a7}, so
--- that they lie in one slot of a cluster:
+-- that they lie in one slot of a cluster. Before it is REDIS_KEY_PREFIX, which is empty by default:
 --
 --   {a7}s<sid>      a session: a packed record, see HEAD. Expires a while after the session.
 --   {a7}u           index of the subjects that have few sessions, a HASH: subject -> the ids of its sessions (23 characters
@@ -33,6 +33,7 @@
 --                   signal that it has read ('-' if there was none), and its counters.
 --   {a7}j           a logout of everyone whose signals are still to be appended: '<created after> <created until> <ended at>
 --                   <entry>'. The entry of the order of creation is the one after which to continue.
+--   {00}q           whose deployment this is: the issuer, and the ids of the keys of the ring (owner.ts).
 --   {00}b           subscriptions, a HASH. The field with a subscription's id has its definition. The field with '=' and the id has six
 --                   lines: time of creation, state, reason, failures, last error, time of that error.
 --

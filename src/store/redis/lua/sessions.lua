@@ -118,7 +118,7 @@ local function append_to_log(partition, entries, now, marker_life)
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, now + marker_life + shift + LOG_SLACK)
   -- A lost notification does no harm, because readers also read the log at intervals.
-  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
+  redis.pcall('PUBLISH', string.sub(partition, 1, -5) .. 'session-revocations', table.concat(entries, '\n'))
 end
 
 -- Appends the signals of ended sessions to the signal log. `switch` is the value of the key {a7}g (partition.lua): for how long signals are
