@@ -1,7 +1,7 @@
 /** The supervisor with workers that are processes without a service. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Logger } from "../../src/observability/logger.ts";
 import { supervise } from "../../src/workers/supervise.ts";
 import { until } from "../support/until.ts";
@@ -102,4 +102,70 @@ test("a worker is the command of the supervisor again, with its arguments", asyn
   });
   onTestFinished(() => supervisor.stop("now"));
   expect(texts.map((text) => JSON.parse(text).args)).toEqual([["serve", "--quiet"]]);
+});
+
+const quiet = { info: () => {}, error: () => {} } as unknown as Logger;
+
+test("a first worker that ends before it is ready fails the start, and no other one is started", async () => {
+  let started = 0;
+  const failed = supervise(3, {
+    log: quiet,
+    out: () => expect.unreachable("nothing is ready"),
+    env: {},
+    serveCall: () => undefined,
+    onStart: () => {},
+    fork: () => {
+      started += 1;
+      const worker = start();
+      // A worker that is not ready exits when it is asked for metrics.
+      worker.send({ type: "metrics_wanted", id: 1 });
+      return worker;
+    },
+  });
+  await expect(failed).rejects.toThrow("a worker ended before it was ready (exit code 3)");
+  expect(started).toBe(1);
+});
+
+test("a worker that ends while the others start is replaced once all are ready", async () => {
+  const workers: ChildProcess[] = [];
+  const supervisor = await supervise(2, {
+    log: quiet,
+    out: () => {},
+    env: {},
+    serveCall: () => undefined,
+    onStart: () => {},
+    fork: () => {
+      const worker = workers.length === 1 ? start() : startReady();
+      workers.push(worker);
+      if (workers.length !== 2) return worker;
+      workers[0]?.once("exit", () => worker.send({ type: "be_ready" }));
+      workers[0]?.kill("SIGKILL");
+      return worker;
+    },
+  });
+  onTestFinished(() => supervisor.stop("now"));
+  expect(workers).toHaveLength(3);
+});
+
+test("the pause before a replacement doubles with each short run, and starts again after a long one", async () => {
+  const { workers, lines } = await startTwo();
+  const startedMs = performance.now();
+  const killNewest = async (ranMs: number) => {
+    const before = lines.length;
+    const newest = workers.at(-1);
+    await until(() => expect(newest?.connected).toBe(true));
+    const spy = vi.spyOn(performance, "now").mockReturnValue(startedMs + ranMs);
+    newest?.kill("SIGKILL");
+    try {
+      await until(() => expect(lines.length).toBeGreaterThan(before));
+    } finally {
+      spy.mockRestore();
+    }
+    const count = workers.length;
+    await until(() => expect(workers.length).toBeGreaterThan(count));
+    return lines.at(-1)?.replacedInMs;
+  };
+  expect(await killNewest(500)).toBe(100);
+  expect(await killNewest(1_000)).toBe(200);
+  expect(await killNewest(3_600_000)).toBe(100);
 });

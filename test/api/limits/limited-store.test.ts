@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { Admission, PROBES } from "../../../src/api/limits/admission.ts";
 import { limitStore } from "../../../src/api/limits/limited-store.ts";
+import type { StallGuard } from "../../../src/api/limits/stall.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreBusy, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 
 const sid = "A".repeat(23) as SessionId;
 
@@ -19,11 +21,16 @@ function aStore(maxWaiting: number) {
   const admission = new Admission({ maxWaiting, maxLoopDelayMs: 0, maxStoreDelayMs: 250 });
   let refusals = 0;
   const replies: string[] = [];
-  const state = { isStalled: false };
+  const state: { isStalled: boolean; tolerances: string[] } = { isStalled: false, tolerances: [] };
   const limited = limitStore(
     store,
     admission,
-    { mayBeTooOld: () => state.isStalled },
+    {
+      mayBeTooOld: (tolerance: Parameters<StallGuard["mayBeTooOld"]>[0]) => {
+        state.tolerances.push(tolerance);
+        return state.isStalled;
+      },
+    },
     {
       onRefused: () => {
         refusals++;
@@ -121,4 +128,36 @@ test("each command that reached the store is reported once it has ended, with wh
   pending[1]?.resolve({ sessions: [] });
   await Promise.allSettled(asked);
   expect(replies).toEqual(["find false", "list true"]);
+});
+
+test("commands that take a refresh token tolerate another delay than the rest, and those of no request any", async () => {
+  const { limited, state, pending } = aStore(100);
+  const token = { generation: 1, nonce: "n", issuedAt: storeMs(0) };
+  const key = { algorithm: "ES256", bytes: new Uint8Array(64), thumbprint: new Uint8Array(32) } as const;
+  const asked = [
+    limited.rotate(sid, token, "n"),
+    limited.registerKey(sid, token, key),
+    limited.find(sid),
+    limited.unbind(sid),
+    limited.end(sid, "logout"),
+    limited.ping(),
+    limited.expire(),
+  ];
+  expect(state.tolerances).toEqual(["rotationMs", "rotationMs", "othersMs", "othersMs", "othersMs"]);
+  for (const { resolve } of pending) resolve(undefined);
+  await Promise.all(asked);
+});
+
+test("a reply is counted as the kind of its command, and a failure of the store's own as a reply", async () => {
+  const { limited, admission, pending } = aStore(100);
+  const outcomes: string[] = [];
+  admission.finish = (_, outcome) => void outcomes.push(outcome);
+  const asked = [limited.find(sid), limited.end(sid, "logout"), limited.find(sid), limited.end(sid, "logout")];
+  pending[0]?.resolve(undefined);
+  pending[1]?.resolve(undefined);
+  pending[2]?.reject(new StoreUnavailable("no reply"));
+  pending[3]?.reject(new Error("a bug"));
+  await Promise.allSettled(asked);
+  // An ending may take long, so its reply says nothing about the delay of the store.
+  expect(outcomes).toEqual(["replied", "slow", "lost", "slow"]);
 });

@@ -291,6 +291,37 @@ function readersContract(context: () => Context): void {
       expect(await log.advance(first, id, await cursorOf(id, sid), NONE)).toEqual({ ok: false, reason: "lost" });
     });
 
+    test("a lease is held to its last millisecond, as extended, and nobody else gives it back", async () => {
+      const { subscribe, login, leaseOf, log } = tools();
+      await subscribe();
+      const { sid } = await login(subject());
+      const [one, two] = [newHolder(), newHolder()];
+      const first = await leaseOf(sid, one);
+      if (first === undefined) throw new Error("no lease");
+      await log.release([{ ...first, holder: two }]);
+      expect(await leaseOf(sid, two)).toBeUndefined();
+      await context().backend.advance(LEASE_MS - SECOND);
+      expect(await leaseOf(sid, one)).toEqual(first);
+      await context().backend.advance(LEASE_MS - SECOND);
+      expect(await leaseOf(sid, two)).toBeUndefined();
+      await context().backend.advance(SECOND);
+      expect(await leaseOf(sid, two)).toMatchObject({ holder: two, fence: first.fence + 1 });
+    });
+
+    test("a lease that is longer than any was taken before the clock was set back, and does not count", async () => {
+      const { subscribe, login, leaseOf, log, partitionOf } = tools();
+      await subscribe();
+      const { sid } = await login(subject());
+      const [one, two] = [newHolder(), newHolder()];
+      const take = async (holder: string, ms: number) => (await log.lease([partitionOf(sid)], holder, ms))[0];
+      const first = await take(one, 600 * SECOND);
+      expect(await leaseOf(sid, two)).toBeUndefined();
+      await take(one, 660 * SECOND);
+      // Leases may be as long as the one that is asked for.
+      expect(await take(two, 660 * SECOND)).toBeUndefined();
+      expect((await leaseOf(sid, two))?.fence).toBeGreaterThan(first?.fence ?? Number.POSITIVE_INFINITY);
+    });
+
     test("of instances that race for a partition, one has it", async () => {
       const { subscribe, login, partitionOf } = tools();
       await subscribe();

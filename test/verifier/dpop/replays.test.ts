@@ -23,3 +23,15 @@ test("memory is bounded: beyond it the older half is forgotten", () => {
   expect(replays.isNew("c")).toBe(false);
   expect(replays.isNew("a")).toBe(true);
 });
+
+test("each set is kept for exactly its window, counted from the proof that began it", () => {
+  let nowMs = 0;
+  const replays = createReplays({ windowMs: 100, monotonic: () => nowMs });
+  expect(replays.isNew("a")).toBe(true);
+  for (nowMs of [100, 199]) expect(replays.isNew("a")).toBe(false);
+  nowMs = 200;
+  expect(replays.isNew("a")).toBe(true);
+  // After two windows without a proof, nothing is left of the young set either.
+  nowMs = 400;
+  expect(replays.isNew("a")).toBe(true);
+});
