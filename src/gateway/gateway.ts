@@ -107,6 +107,8 @@ async function createHandler(
     heartbeatIntervalMs: args.heartbeatMs,
     trailersAsHeaders: true,
     maxTimeoutMs: args.maxTimeoutMs,
+    onInternalError: (error, rpc) =>
+      write({ event: "internal error", ...(rpc && { rpc: rpc.name }), reason: reasonsOf(error) }),
     ...(args.log !== "none" && { onResponse: (_, response) => log.note(response) }),
     forward: {
       defaultTimeoutMs: args.timeoutMs,

@@ -47,8 +47,12 @@ function statusError(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders):
 
 /** Returns the error of a response that is not gRPC, such as that of a proxy. */
 export function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
+  const { "content-type": type = "" } = header;
   const status = Number(header[":status"] ?? 200);
-  if (status === 200) return undefined;
+  if (status === 200) {
+    if (header[":status"] === undefined || type.startsWith("application/grpc")) return undefined;
+    return new ConnectError(`the response is no gRPC, its content type is "${type}"`, Code.Internal);
+  }
   // The codes follow gRPC's http-grpc-status-mapping.md.
   const codes: Readonly<Record<number, Code>> = {
     400: Code.Internal,

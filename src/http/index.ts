@@ -39,7 +39,8 @@ export type {
   FailureEncoder,
   FailureResponse,
 } from "./response/failure.ts";
-export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
+export type { ResponseInfo } from "./response/response-info.ts";
+export type { ResponseOptions } from "./response/responses.ts";
 export { statusEncoder } from "./response/status-encoder.ts";
 export { createRegistryOf, readDescriptorSet } from "./routes/descriptor-set.ts";
 export { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";

@@ -240,6 +240,7 @@ function jsonRoutes(
     routes,
     tables,
     failureEncoder: apiErrorEncoder(options.onBug),
+    onInternalError() {}, // The encoder reports bugs.
     // These headers are set together with the others of the response, which costs almost nothing. Set before the handler runs, they would
     // cost a thirtieth of the processor time of a refresh.
     onResponse: (headers, { request }) => setHeaders(headers, headersFor(request)),

@@ -2,9 +2,11 @@
  * Responses of gRPC servers whose status is not encoded as the protocol demands, and metadata named like properties of every JavaScript
  * object.
  */
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, type ConnectError, encodeBinaryHeader } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
@@ -12,6 +14,8 @@ import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { createGrpcUpstream } from "../../src/gateway/grpc-transport.ts";
 import { SessionPool } from "../../src/platform/http2/session-pool.ts";
 import { RelayService } from "../http/gen/relay/v1/relay_pb.ts";
+import { scratch } from "../support/service.ts";
+import { runGateway } from "./running.ts";
 
 type Trailers = Readonly<Record<string, string>>;
 
@@ -82,4 +86,21 @@ test("metadata may have the names of properties that every object has", async ()
       ["__proto__", "2"],
     ]),
   );
+});
+
+test("a response that is no gRPC, such as a page of a proxy, is reported with its content type", async () => {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "content-type": "text/html" });
+    response.end("<h1>Welcome</h1>");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const set = join(scratch(), "set.binpb");
+  execFileSync("node_modules/.bin/buf", ["build", "test/http/proto", "--path", "test/http/proto/relay", "-o", set]);
+  const gateway = await runGateway("--descriptors", set, "--upstream", upstream);
+  expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(503);
+  const line = await gateway.line(({ event }) => event === "upstream error");
+  expect(line.reason).toContain('its content type is "text/html"');
 });

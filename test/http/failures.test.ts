@@ -1,7 +1,7 @@
 /** What failure encoders receive and return. */
 import { createRegistry, type DescMessage, toBinary, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { BadInput, type CommonOptions, createHttpHandler, type NodeRequest, type Route } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { EverythingSchema, NestedSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
@@ -158,4 +158,59 @@ describe("a failure", () => {
     expect(new BadInput("query", "x", "bad").stack).not.toContain("\n    at ");
     expect(new Error("other").stack).toContain("\n    at ");
   });
+});
+
+describe("a failure encoder", () => {
+  test("owns the content type", async () => {
+    const response = await failingWith(() => new ConnectError("m", Code.Aborted), {
+      failureEncoder: () => ({ headers: { "content-type": "application/problem+json" }, body: { title: "m" } }),
+    });
+    expect(response.headers.get("content-type")).toEqual(["application/problem+json"]);
+    expect(response.json()).toEqual({ title: "m" });
+  });
+
+  test("does not get the content type that a handler has set for its response", async () => {
+    const routes = (router: ConnectRouter) =>
+      void router.rpc(RichService.method.misbehave, (_, { responseHeader }) => {
+        responseHeader.set("content-type", "text/csv");
+        throw new ConnectError("m", Code.Aborted);
+      });
+    await using listener = await openHttp1(createHttpHandler({ routes, tables: [RichServiceRoutes] }));
+    const response = await listener.fetchRaw({ method: "POST", target: "/v1/misbehave", body: "{}" });
+    expect(response.headers.get("content-type")).toEqual(["application/json"]);
+  });
+});
+
+describe("an internal error", () => {
+  test("is reported with its cause: an Any of an unknown type in the response", async () => {
+    const reported: [unknown, string | undefined][] = [];
+    const routes = (router: ConnectRouter) =>
+      void router.rpc(RichService.method.echo, () => ({ any: { typeUrl: "type.googleapis.com/acme.Unknown" } }));
+    const onInternalError = (error: unknown, rpc?: { readonly name: string }) => reported.push([error, rpc?.name]);
+    await using listener = await openHttp1(createHttpHandler({ routes, tables: [RichServiceRoutes], onInternalError }));
+    const response = await listener.fetchRaw({ target: "/v1/echo" });
+    expect([response.status, response.json()]).toEqual([500, expect.objectContaining({ message: "internal error" })]);
+    expect(reported).toEqual([[expect.objectContaining({ message: expect.stringContaining("acme.Unknown") }), "Echo"]]);
+  });
+
+  test("is written to the console by default, and an error for the client is not", async () => {
+    const written = vi.spyOn(console, "error").mockImplementation(() => {});
+    onTestFinished(() => written.mockRestore());
+    const cause = new Error("the cause");
+    await failingWith(() => new ConnectError("m", Code.Internal));
+    expect(written).not.toHaveBeenCalled();
+    await failingWith(() => cause);
+    expect(written.mock.calls).toEqual([["internal error of rpc rich.v1.RichService.Misbehave:", cause]]);
+  });
+});
+
+test("415 names the encodings that are accepted if the encoding is the reason (RFC 9110 section 15.5.16)", async () => {
+  const routes = (router: ConnectRouter) => void router.rpc(RichService.method.misbehave, () => ({}));
+  await using listener = await openHttp1(createHttpHandler({ routes, tables: [RichServiceRoutes] }));
+  const refused = async (headers: Record<string, string>) => {
+    const response = await listener.fetchRaw({ method: "POST", target: "/v1/misbehave", headers, body: "{}" });
+    return [response.status, response.headers.get("accept-encoding")];
+  };
+  expect(await refused({ "content-encoding": "br" })).toEqual([415, ["gzip"]]);
+  expect(await refused({ "content-type": "text/plain" })).toEqual([415, undefined]);
 });

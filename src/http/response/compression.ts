@@ -55,5 +55,5 @@ function isGzip(encoding: string): boolean {
   const name = encoding.trim().toLowerCase();
   if (name === "" || name === "identity") return false;
   if (name === "gzip" || name === "x-gzip") return true;
-  throw new FailureError(failures.unsupportedMediaType(`the content encoding ${encoding} is not supported, gzip is`));
+  throw new FailureError(failures.unsupportedEncoding(encoding));
 }

@@ -23,7 +23,8 @@ export type Failure = FailureBase &
   (
     | { readonly kind: "no_route" }
     | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
-    | { readonly kind: "unsupported_media_type" }
+    /** `acceptEncoding` is set if the encoding of the body is the reason, not its type. */
+    | { readonly kind: "unsupported_media_type"; readonly acceptEncoding?: string }
     | { readonly kind: "too_large" }
     /** The body, or a message of a request stream, has not arrived in time. */
     | { readonly kind: "body_timeout" }
@@ -39,6 +40,7 @@ export type Failure = FailureBase &
 export interface FailureResponse {
   /** The HTTP status. Default: the failure's status. */
   readonly status?: number;
+  /** Headers by lower-case name. `content-type` is that of the JSON body, by default `application/json`, such as `application/problem+json`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether `headers` already contains the metadata of the error that is to be sent. Default: false; the metadata is then sent too. */
   readonly hasMetadata?: boolean;
@@ -133,6 +135,11 @@ export const failures = {
     requestFailure(405, "method not allowed", Code.Unimplemented, { kind: "method_not_allowed", allow } as const),
   unsupportedMediaType: (message: string): Failure =>
     requestFailure(415, message, Code.InvalidArgument, { kind: "unsupported_media_type" } as const),
+  unsupportedEncoding: (encoding: string): Failure =>
+    requestFailure(415, `the content encoding ${encoding} is not supported, gzip is`, Code.InvalidArgument, {
+      kind: "unsupported_media_type",
+      acceptEncoding: "gzip",
+    } as const),
   tooLarge: (limitBytes: number): Failure =>
     requestFailure(413, `the body is larger than ${limitBytes} bytes`, Code.ResourceExhausted, {
       kind: "too_large",
@@ -172,8 +179,31 @@ export function failurePayload(response: FailureResponse, chosen: ChosenCodec | 
   }
   const message = chosen && response.message?.();
   if (chosen === undefined || message === undefined)
-    return { contentType: "application/json", content: jsonOf(response) };
+    return { contentType: response.headers?.["content-type"] ?? "application/json", content: jsonOf(response) };
   return { contentType: chosen.mediaType, content: chosen.codec.encode(message.type, message.value) };
+}
+
+/**
+ * Receives an error that clients see as "internal error": what an interceptor or an implementation has thrown that is no ConnectError, or
+ * why a response cannot be encoded. What a failure encoder gives a status below 500 is none.
+ */
+export type OnInternalError = (error: unknown, rpc: DescMethod | undefined) => void;
+
+const logInternalError: OnInternalError = (error, rpc) => {
+  console.error(`internal error${rpc === undefined ? "" : ` of ${rpc}`}:`, error);
+};
+
+/** Reports the cause of a failure if it is an internal error. */
+export function reportInternalError(
+  failure: Failure,
+  { status = failure.status }: FailureResponse,
+  { rpc }: FailureContext,
+  onInternalError: OnInternalError = logInternalError,
+): void {
+  const { kind, reason } = failure;
+  // A client that leaves aborts the call with whatever reason its runtime gives.
+  const isAbort = !(reason instanceof Error) || reason.name === "AbortError";
+  if (kind === "rpc" && !(reason instanceof ConnectError) && !isAbort && status >= 500) onInternalError(reason, rpc);
 }
 
 /** Returns the text of a failure's body. */

@@ -1,4 +1,4 @@
-import type { DescMethod, Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import type { Call } from "../call/call.ts";
@@ -17,26 +17,20 @@ import {
   failurePayload,
   isSameForAll,
   jsonOf,
+  type OnInternalError,
+  reportInternalError,
 } from "./failure.ts";
 import { acceptsGzip, codecFor } from "./negotiation.ts";
+import type { ResponseInfo } from "./response-info.ts";
 import { statusEncoder } from "./status-encoder.ts";
 import { RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
-
-/** Describes a response to the `onResponse` hook. */
-export interface ResponseInfo<Source> {
-  readonly request: Source;
-  readonly method: string;
-  readonly status: number;
-  /** The RPC of the matched route; undefined if none matched. */
-  readonly rpc: DescMethod | undefined;
-  /** Why the request failed; undefined if it succeeded. */
-  readonly failure: Failure | undefined;
-}
 
 /** Options for encoding responses. */
 export interface ResponseOptions<Source> {
   /** Encodes failures. Default: google.rpc.Status as JSON. */
   readonly failureEncoder?: FailureEncoder;
+  /** Receives the causes of internal errors. Default: `console.error`. */
+  readonly onInternalError?: OnInternalError;
   /** Called immediately before the headers of any response are sent; may change them. */
   readonly onResponse?: (headers: Headers, response: ResponseInfo<Source>) => void;
   /** Whether responses of at least `compressMinBytes` are compressed for clients that accept gzip. Default: true. */
@@ -116,6 +110,9 @@ export class Responses<Source> {
     if (response.hasMetadata !== true && error instanceof ConnectError && !error.isWireError)
       mergeNonProtocolHeaders(header, error.metadata);
     if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
+    if (failure.kind === "unsupported_media_type" && failure.acceptEncoding !== undefined) {
+      header.set("accept-encoding", failure.acceptEncoding); // RFC 9110 section 15.5.16.
+    }
     if (failure.kind === "overloaded") header.set("retry-after", "1");
     for (const name in response.headers) header.set(name, response.headers[name] ?? "");
     header.delete("content-encoding");
@@ -189,7 +186,10 @@ export class Responses<Source> {
     const { registry } = endpoint?.rpc.options.jsonOptions ?? {};
     const query = target.indexOf("?");
     const path = query < 0 ? target : target.slice(0, query);
-    return (this.#options.failureEncoder ?? statusEncoder)(failure, { rpc: endpoint?.method, path, inBand, registry });
+    const context = { rpc: endpoint?.method, path, inBand, registry };
+    const response = (this.#options.failureEncoder ?? statusEncoder)(failure, context);
+    reportInternalError(failure, response, context, this.#options.onInternalError);
+    return response;
   }
 
   #callHook(
