@@ -287,6 +287,39 @@ test.each([
   expect((await run({ rotated: served(), presented })).refreshLimit.counted).toEqual([key]);
 });
 
+test.each<[string, DeviceTools["cookies"]["read"]]>([
+  ["of another session", () => ({ ok: true, sid: sidOf("b"), thumbprint: new Uint8Array(32), issuedAtMs: NOW })],
+  ["that is forged", () => ({ ok: false, reason: "forged" })],
+])("a device cookie %s is ignored", async (_, read) => {
+  const device = tools({ cookies: { issue: () => "", read } });
+  const { stepsOf, refreshLimit } = await run({
+    rotated: served(),
+    presented: { cookies: ["one"], skipped: [] },
+    device,
+  });
+  expect(stepsOf("rotate")[0]?.[3]).toMatchObject({ cookie: undefined });
+  expect(refreshLimit.counted).toEqual([SID]);
+});
+
+test("of several device cookies the newest counts, and of equally new ones the first", async () => {
+  const thumbprints: Readonly<Record<string, number>> = { old: 1, new: 2, twin: 3 };
+  const read: DeviceTools["cookies"]["read"] = (value) => ({
+    ok: true,
+    sid: SID,
+    thumbprint: new Uint8Array([thumbprints[value] ?? 0]),
+    issuedAtMs: value === "old" ? storeMs(NOW - 1) : NOW,
+  });
+  const device = tools({ cookies: { issue: () => "", read } });
+  for (const cookies of [
+    ["old", "new", "twin"],
+    ["new", "old", "twin"],
+    ["new", "twin", "old"],
+  ]) {
+    const { stepsOf } = await run({ rotated: served(), presented: { cookies, skipped: [] }, device });
+    expect(stepsOf("rotate")[0]?.[3]).toMatchObject({ cookie: { thumbprint: new Uint8Array([2]) } });
+  }
+});
+
 test("of tokens of two sessions the newest is refreshed, and the older session ends", async () => {
   const older = sessionOf({ sid: sidOf("b"), createdAt: storeMs(NOW - 1) });
   const dead = sidOf("c");

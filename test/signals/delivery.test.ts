@@ -316,3 +316,48 @@ test("the progress of a partition is stored once at a time", async () => {
   await instance.delivery.flush();
   expect(store.subscriptions.get("one")).toMatchObject({ delivered: 2 });
 });
+
+test("a lease that was not extended is held to its last millisecond, and nothing is read under it afterwards", async () => {
+  const { world, store, instance } = worldWith();
+  // The lease is taken at 1 s, for 10 s.
+  await passTime(world, instance, 2_000, 1_000);
+  const receiptsAt = async (ms: number) => {
+    store.now = ms;
+    store.available = false;
+    await instance.round();
+    store.available = true;
+    store.append(0);
+    instance.delivery.hint(0);
+    await world.quiet();
+    return world.receipts.length;
+  };
+  expect(await receiptsAt(10_999)).toBe(1);
+  expect(await receiptsAt(11_000)).toBe(1);
+});
+
+test("the cursor of a signal that was accepted is stored within five seconds", async () => {
+  const { world, store, instance } = worldWith();
+  await instance.round();
+  store.append(0);
+  await instance.round();
+  expect(store.subscriptions.get("one")).toMatchObject({ delivered: 0 });
+  await passTime(world, instance, 5_000, 1_000);
+  expect(store.subscriptions.get("one")).toMatchObject({ delivered: 1 });
+  instance.kill();
+  const other = world.instance();
+  await passTime(world, other, 20_000, 1_000);
+  // The next instance begins behind it.
+  expect(world.receipts).toHaveLength(1);
+});
+
+test("leases are extended every three seconds, so that no other instance takes a partition", async () => {
+  const { world, store, instance } = worldWith();
+  const other = world.instance();
+  await passTime(world, instance, 1_000, 1_000);
+  for (let second = 0; second < 30; second++) {
+    store.append(second);
+    await passTime(world, instance, 1_000, 1_000);
+    await other.round();
+  }
+  expect(world.receipts).toHaveLength(30);
+});

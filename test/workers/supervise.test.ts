@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Logger } from "../../src/observability/logger.ts";
 import { supervise } from "../../src/workers/supervise.ts";
-import { until } from "../support/until.ts";
+import { inTime, until } from "../support/until.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -122,7 +122,9 @@ test("a first worker that ends before it is ready fails the start, and no other 
       return worker;
     },
   });
-  await expect(failed).rejects.toThrow("a worker ended before it was ready (exit code 3)");
+  await expect(inTime("the failure of the start", failed)).rejects.toThrow(
+    "a worker ended before it was ready (exit code 3)",
+  );
   expect(started).toBe(1);
 });
 
