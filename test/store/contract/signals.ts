@@ -305,6 +305,10 @@ function readersContract(context: () => Context): void {
       await context().backend.advance(LEASE_MS - SECOND);
       expect(await leaseOf(sid, two)).toBeUndefined();
       await context().backend.advance(SECOND);
+      // The lease has expired, and still nobody else gives it back.
+      await log.release([{ ...first, holder: two }]);
+      expect(await leaseOf(sid, one)).toEqual(first);
+      await context().backend.advance(LEASE_MS);
       expect(await leaseOf(sid, two)).toMatchObject({ holder: two, fence: first.fence + 1 });
     });
 
