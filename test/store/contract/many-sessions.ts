@@ -55,6 +55,17 @@ export function manySessionsContract(context: () => Context): void {
     for (const limit of [7, 100]) expect((await listed(user, limit)).sort()).toEqual([...live].sort());
   });
 
+  test("if the oldest one is replaced, the next ones end for the cap, oldest first", async () => {
+    const { backend, store } = context();
+    const user = subject();
+    await logins(user);
+    const [first, ...next] = (await listed(user, 100)).reverse();
+    await backend.advance(1);
+    const outcome = await store.create(newSession(user), nonce(), MANY - 2, first);
+    expect(outcome).toMatchObject({ replaced: true, evicted: next.slice(0, 2) });
+    expect(new Set((await listed(user, 100)).slice(1))).toEqual(new Set(next.slice(2)));
+  });
+
   test("beyond the cap the oldest end, and of those that have expired none counts, wherever they are", async () => {
     const { backend, store } = context();
     const user = subject();
