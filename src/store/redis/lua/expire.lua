@@ -10,7 +10,7 @@
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition, lease = KEYS[1], tonumber(ARGV[2])
 for command in string.gmatch('SET PEXPIREAT ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
-  if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
+  if not may(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
 end
 
 local owner, held = string.match(redis.call('GET', partition .. 'y') or '', '^(%S+) (%d+)$')
