@@ -16,9 +16,10 @@ import { type Nginx, startNginx } from "./nginx.ts";
 // `example.com` and `example.org`.
 const SAME = "page.same.localhost";
 const [APP, AUTH] = ["app.site.localhost", "auth.site.localhost"];
+const PREFIXED = "page.prefix.localhost";
 const [ELSEWHERE, NONE] = ["app.other.localhost", "auth.none.localhost"];
 
-let services: Record<"same" | "sibling" | "development" | "crossSite", Service>;
+let services: Record<"same" | "prefixed" | "sibling" | "development" | "crossSite", Service>;
 let application: Server;
 let applicationPort: number;
 let nginx: Nginx;
@@ -31,8 +32,13 @@ beforeAll(async () => {
   applicationPort = (application.address() as AddressInfo).port;
   // Origins contain the port, so the port must be known before the services are configured with their allowed origins.
   const port = await freePort();
-  const [same, sibling, development, crossSite] = await Promise.all([
+  const [same, prefixed, sibling, development, crossSite] = await Promise.all([
     startService({ TRUST_PROXY: "1" }),
+    startService({
+      TRUST_PROXY: "127.0.0.1",
+      COOKIE_PATH: "/session/v1/auth",
+      ISSUER: `https://${PREFIXED}:${port}/session`,
+    }),
     startService({ TRUST_PROXY: "1", ALLOWED_ORIGINS: `https://${APP}:${port}`, COOKIE_DOMAIN: "site.localhost" }),
     startService({
       HOST: "localhost",
@@ -45,9 +51,10 @@ beforeAll(async () => {
       COOKIE_SAMESITE: "None",
     }),
   ]);
-  services = { same, sibling, development, crossSite };
+  services = { same, prefixed, sibling, development, crossSite };
   const upstreams = {
     [SAME]: same.publicUrl,
+    [`${PREFIXED}/session/`]: prefixed.publicUrl,
     [APP]: sibling.publicUrl,
     [AUTH]: sibling.publicUrl,
     [ELSEWHERE]: crossSite.publicUrl,
@@ -156,6 +163,11 @@ describe.each([
   test("same origin behind nginx with TLS", async () => {
     const page = `https://${SAME}:${nginx.port}`;
     await expectToWork(engine, page, page, `${page}/login?at=same`);
+  });
+
+  test("same origin behind a path prefix, which nginx takes off", async () => {
+    const page = `https://${PREFIXED}:${nginx.port}`;
+    await expectToWork(engine, page, `${page}/session`, `${page}/login?at=prefixed`);
   });
 
   test("another port in development", async () => {

@@ -8,31 +8,33 @@ import { until } from "../support/until.ts";
 
 export type Nginx = { readonly port: number; readonly authority: string; stop(): Promise<void> };
 
-/** Returns the `location` block of docs/browser.md with another address of the service. */
-function documentedLocation(serviceUrl: string): string {
-  const [, block] = /```nginx\n([\s\S]*?)```/.exec(readFileSync("docs/browser.md", "utf8")) ?? [];
-  if (!block?.includes("http://127.0.0.1:8080;")) throw new Error("docs/browser.md has no configuration for nginx");
+/** Returns the `location` block of docs/browser.md for a path of the service, with another address of it. */
+function documentedLocation(serviceUrl: string, path: string): string {
+  const blocks = [...readFileSync("docs/browser.md", "utf8").matchAll(/```nginx\n([\s\S]*?)```/g)];
+  const block = blocks.map(([, text = ""]) => text).find((text) => text.startsWith(`location ${path}`));
+  if (!block?.includes("http://127.0.0.1:8080")) throw new Error(`docs/browser.md has no configuration of ${path}`);
   return block.replace("http://127.0.0.1:8080", serviceUrl);
 }
 
-/** @param upstreams the service of each host; all other paths go to `applicationUrl` */
+/** @param upstreams the service of each host, and its path there if it has a prefix; all other paths go to `applicationUrl` */
 export async function startNginx(
   upstreams: Readonly<Record<string, string>>,
   applicationUrl: string,
   port: number,
 ): Promise<Nginx> {
   const directory = scratch();
-  const { authority, server } = serverAuthority(Object.keys(upstreams));
+  const { authority, server } = serverAuthority(Object.keys(upstreams).map((name) => name.split("/")[0] ?? ""));
   writeFileSync(join(directory, "cert.pem"), server.cert);
   writeFileSync(join(directory, "key.pem"), server.key);
-  const servers = Object.entries(upstreams).map(
-    ([host, serviceUrl]) => `server {
+  const servers = Object.entries(upstreams).map(([name, serviceUrl]) => {
+    const [host, prefix = "/v1/auth/"] = name.split(/(?=\/)/);
+    return `server {
   listen 127.0.0.1:${port} ssl http2;
   server_name ${host};
-  ${documentedLocation(serviceUrl)}
+  ${documentedLocation(serviceUrl, prefix)}
   location / { proxy_pass ${applicationUrl}; proxy_set_header Host $http_host; }
-}`,
-  );
+}`;
+  });
   const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${directory};`);
   writeFileSync(
     join(directory, "nginx.conf"),
