@@ -9,7 +9,7 @@ const DOCUMENT = readFileSync(join(ROOT, "docs/events.md"), "utf8");
 const sources = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
   // Two kinds of sources are left out: packages that other programs import, which use the log of those programs, and commands, which write
   // to standard output.
-  .filter((name) => name.endsWith(".ts") && !/^(verifier|browser|http|gateway|cli)\//.test(name))
+  .filter((name) => name.endsWith(".ts") && !/^(verifier|browser|http|gateway|cli|server-kit)\//.test(name))
   // The line with the event `ready` is left out, because the service writes it to standard output, not to the log.
   .map((name) => readFileSync(join(ROOT, "src", name), "utf8").replaceAll('event: "ready"', ""))
   .join("\n");

@@ -14,9 +14,10 @@ const page = readFileSync(join(import.meta.dirname, "../../docs/browser.md"), "u
 type Proxy = string | { readonly target: string; readonly changeOrigin: boolean };
 
 /**
- * Starts Vite's development server with this proxy setting, and sends it the refresh request that a page would send. Returns the response.
+ * Starts Vite's development server with this proxy setting, and sends it the refresh request that a page would send, with these headers of
+ * Fetch Metadata. Returns the response.
  */
-async function refreshThrough(proxy: Proxy) {
+async function refreshThrough(proxy: Proxy, metadata: Record<string, string> = {}) {
   const root = mkdtempSync(join(tmpdir(), "vite-proxy-"));
   const vite = await createViteServer({
     root,
@@ -29,7 +30,7 @@ async function refreshThrough(proxy: Proxy) {
     const [url = ""] = vite.resolvedUrls?.local ?? [];
     const { origin } = new URL(url);
     const user = await logIn(service);
-    const headers = { ...cookie(user.refreshToken), origin, "sec-fetch-site": "same-origin" };
+    const headers = { ...cookie(user.refreshToken), origin, ...metadata };
     return await request(origin, { method: "POST", path: "/v1/auth/refresh", headers });
   } finally {
     await vite.close();
@@ -37,10 +38,12 @@ async function refreshThrough(proxy: Proxy) {
   }
 }
 
-test("the line of docs/browser.md lets the page in, where the shorthand does not", async () => {
+test("the line of docs/browser.md lets the page in, where the shorthand needs Fetch Metadata", async () => {
   const [, target = "", changeOrigin] = /\{ target: "(.*?)", changeOrigin: (\w+) \}/.exec(page) ?? [];
   expect(target).toBe("http://localhost:8080");
   const line = { target: service.publicUrl, changeOrigin: changeOrigin === "true" };
+  // Browsers send no Fetch Metadata to http://192.168.1.20:5173, for example.
   expect((await refreshThrough(line)).status).toBe(200);
   expect((await refreshThrough(service.publicUrl)).status).toBe(403);
+  expect((await refreshThrough(service.publicUrl, { "sec-fetch-site": "same-origin" })).status).toBe(200);
 });
