@@ -41,6 +41,8 @@ export type Manifest = {
 type RootManifest = {
   readonly version: string;
   readonly license: string;
+  /** The one place with the URL of the repository, from which the fields of all packages follow. */
+  readonly repository: { readonly type: "git"; readonly url: string };
   readonly workspaces: readonly string[];
   readonly dependencies: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
@@ -54,6 +56,9 @@ const DIRECTORIES = new Map(
 );
 
 export const packageNames = (): string[] => [...DIRECTORIES.keys()].sort();
+
+/** Returns the URL of the repository's web page. */
+export const repositoryUrl = (): string => root.repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 /** @throws Error for a folder that is no package */
 export function packageDirectory(folder: string): string {
@@ -70,6 +75,9 @@ const LIBRARIES = new Map(
     .map((folder) => [readManifest(folder).name, folder] as const)
     .filter(([name]) => name in root.dependencies),
 );
+
+/** Returns the names of all packages. Each follows those on which it depends. */
+export const namesInOrder = (): string[] => [...new Set([...LIBRARIES.values(), ...packageNames()])];
 
 /**
  * Returns the paths of the declarations of the libraries' entry points, by import name. Packages that import a library are compiled against
@@ -224,7 +232,7 @@ function build(folder: string, out: string): void {
   const isProgram = exported.length === 0;
   if (isProgram) bundleLibraries(directory, out);
   const published = {
-    ...publishedFields(manifest),
+    ...publishedFields(folder, manifest),
     ...(exported.length > 0 && publishEntryPoints(entries.exports)),
     ...(bin !== undefined && {
       bin: isService
@@ -238,9 +246,16 @@ function build(folder: string, out: string): void {
 }
 
 /** Returns the published fields of a manifest. Left out are `private` and `scripts`, which are only for developers in this tree. */
-function publishedFields(manifest: object): object {
+function publishedFields(folder: string, manifest: object): object {
   const { private: _, scripts: __, ...fields } = manifest as { readonly private?: boolean; readonly scripts?: object };
-  return { ...fields, version: root.version, license: root.license, type: "module", sideEffects: false };
+  const { version, license, repository } = root;
+  const directory = relative(ROOT, packageDirectory(folder));
+  return {
+    ...fields,
+    ...{ version, license, homepage: `${repositoryUrl()}/tree/main/${directory}#readme` },
+    ...{ repository: { ...repository, directory }, bugs: { url: `${repositoryUrl()}/issues` } },
+    ...{ type: "module", sideEffects: false },
+  };
 }
 
 /** Puts what a program uses of our own libraries into its package, so that one file installs it. */

@@ -1,15 +1,17 @@
 /** Reads and changes a changelog in the form of Keep a Changelog: https://keepachangelog.com/en/1.1.0/. */
 
+/** Matches the line of a link that compares versions. */
+const LINK = /^\[[^\]]+\]: \S+\n/gm;
 const UNRELEASED = "## [Unreleased]";
 
 /**
  * Gives the unreleased section a version and a date, and adds a new, empty section above it.
- * @param repository the URL of the repository, for the links that compare versions; undefined: no links
+ * @param repository the URL of the repository, for the links that compare versions
  * @throws Error if nothing is unreleased, or the version has a section already
  */
 export function cutRelease(
   changelog: string,
-  { version, date, repository }: { readonly version: string; readonly date: string; readonly repository?: string },
+  { version, date, repository }: { readonly version: string; readonly date: string; readonly repository: string },
 ): string {
   if (changelog.includes(`\n## [${version}]`)) throw new Error(`the changelog has a section ${version} already`);
   const [head, rest] = changelog.split(`${UNRELEASED}\n`);
@@ -17,8 +19,14 @@ export function cutRelease(
   const [entries = ""] = rest.split(/^## \[/m);
   if (!/^- /m.test(entries)) throw new Error("the changelog has nothing unreleased");
   const dated = `${head}${UNRELEASED}\n\n## [${version}] - ${date}\n${rest}`;
-  const text = `${dated.replace(/^\[[^\]]+\]: \S+\n/gm, "").trimEnd()}\n`;
-  return repository === undefined ? text : `${text}\n${compareLinks(text, repository)}`;
+  const text = `${dated.replace(LINK, "").trimEnd()}\n`;
+  return `${text}\n${compareLinks(text, repository)}`;
+}
+
+/** Returns what a changelog says of a version, without its heading. */
+export function sectionOf(changelog: string, version: string): string {
+  const [, section = ""] = changelog.split(`\n## [${version}]`);
+  return `${section.split("\n## ")[0]?.replace(/^.*\n/, "").replace(LINK, "").trim()}\n`;
 }
 
 /** Returns the versions of a changelog, the newest first. */

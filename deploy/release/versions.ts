@@ -50,5 +50,12 @@ export function setVersion(root: string, version: string): void {
   }
 }
 
+/** Adds a version to the table of docs/operations.md, with the schema of "this version". */
+export function addSchemaRow(page: string, version: string): string {
+  const changed = page.replace(/^\| this version \| (\d+) \|$/m, `| ${version} | $1 |\n$&`);
+  if (changed === page) throw new Error('docs/operations.md has no row "this version"');
+  return changed;
+}
+
 const nameOf = (directory: string) =>
   (JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as { readonly name: string }).name;

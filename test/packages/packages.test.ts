@@ -4,11 +4,17 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { closure, readManifest as readInstalled } from "../../deploy/container/assemble.ts";
-import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
+import {
+  buildPackages,
+  packageDirectory,
+  packageNames,
+  readManifest,
+  repositoryUrl,
+} from "../../deploy/packages/build.ts";
 import { scratch, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { testCommands } from "./command-line.ts";
@@ -57,6 +63,16 @@ describe.each(packageNames())("the package %s", (name) => {
   test("has no fault that the linters of packages know", async () => {
     expect(await lint(built(name))).toEqual([]);
     if ((await manifestOf(name)).exports !== undefined) expect(await findTypeProblems(built(name))).toEqual([]);
+  });
+
+  test("names its repository and its folder there, which npm compares with the provenance", async () => {
+    const url = repositoryUrl();
+    const directory = relative(ROOT, packageDirectory(name));
+    expect(await manifestOf(name)).toMatchObject({
+      homepage: `${url}/tree/main/${directory}#readme`,
+      repository: { type: "git", url: `git+${url}.git`, directory },
+      bugs: { url: `${url}/issues` },
+    });
   });
 
   test("has a README with its name", async () => {

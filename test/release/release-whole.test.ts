@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { cpSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
-import { packageNames, readManifest } from "../../deploy/packages/build.ts";
+import { packageNames, readManifest, repositoryUrl } from "../../deploy/packages/build.ts";
 import { scratch } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -22,17 +22,17 @@ test("a release is prepared by one command, and leaves everything for its public
   git("init", "--quiet");
   git("add", "--all");
   git("commit", "--quiet", "--message=tree");
-  git("remote", "add", "origin", "https://git.example/team/service.git");
+  git("remote", "add", "origin", `${repositoryUrl()}.git`);
 
   run(process.execPath, "deploy/release/release.ts", "99.0.0");
 
   const files = readdirSync(join(copy, "dist/release"));
   const names = packageNames().map((folder) => readManifest(folder).name.replace(/^@/, "").replace("/", "-"));
   expect(files.toSorted()).toEqual(
-    ["SHA256SUMS", "sbom.cdx.json", ...names.map((name) => `${name}-99.0.0.tgz`)].sort(),
+    ["NOTES.md", "SHA256SUMS", "sbom.cdx.json", ...names.map((name) => `${name}-99.0.0.tgz`)].sort(),
   );
   const sums = readFileSync(join(copy, "dist/release/SHA256SUMS"), "utf8").trim().split("\n");
-  expect(sums).toHaveLength(files.length - 1);
+  expect(sums).toHaveLength(files.length - 2);
   for (const line of sums) {
     const [sum, file = ""] = line.split("  ");
     expect(
@@ -49,9 +49,22 @@ test("a release is prepared by one command, and leaves everything for its public
     ),
   );
   expect(urls).not.toContain("pkg:npm/vitest");
-  expect(readFileSync(join(copy, "CHANGELOG.md"), "utf8")).toMatch(
-    /## \[Unreleased\]\n\n## \[99\.0\.0\] - \d{4}-\d\d-\d\d\n[\s\S]*\[99\.0\.0\]: https:\/\/git\.example\/team\/service\/compare\//,
-  );
+  const changelog = readFileSync(join(copy, "CHANGELOG.md"), "utf8");
+  expect(changelog).toMatch(/## \[Unreleased\]\n\n## \[99\.0\.0\] - \d{4}-\d\d-\d\d\n/);
+  expect(changelog).toContain(`\n[99.0.0]: ${repositoryUrl()}/compare/v`);
   expect(readdirSync(join(copy, "test/released"))).toContain("99.0.0");
   expect(git("status", "--porcelain")).not.toContain("dist/");
+
+  // The commit of the release passes the tests that know releases, and is what the hosted CI packs again.
+  expect(() => run(process.execPath, "deploy/release/release.ts", "--pack", "99.0.0")).toThrow("commit first");
+  git("add", "--all");
+  git("commit", "--quiet", "--message=release: 99.0.0");
+  run("npm", "run", "test:run", "--", "test/upgrade", "test/release/release.test.ts", "test/verifiers/frozen.test.ts");
+  expect(() => run(process.execPath, "deploy/release/release.ts", "--pack", "98.0.0")).toThrow(
+    "has the version 99.0.0",
+  );
+  run(process.execPath, "deploy/release/release.ts", "--pack", "99.0.0");
+  expect(readFileSync(join(copy, "dist/release/NOTES.md"), "utf8")).toContain("### ");
+  git("remote", "set-url", "origin", "https://git.example/somebody/else.git");
+  expect(() => run(process.execPath, "deploy/release/release.ts", "--pack", "99.0.0")).toThrow('correct "repository"');
 });

@@ -1,10 +1,13 @@
 /** The changes that `npm run release` makes in the tree. release-whole.test.ts tests the whole command, with `npm run test:packages`. */
-import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { packageNames, readManifest } from "../../deploy/packages/build.ts";
-import { cutRelease, versionsOf } from "../../deploy/release/changelog.ts";
-import { currentVersion, OTHER_FILES, setVersion } from "../../deploy/release/versions.ts";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { packageNames, readManifest, repositoryUrl } from "../../deploy/packages/build.ts";
+import { cutRelease, sectionOf, versionsOf } from "../../deploy/release/changelog.ts";
+import { publishFiles } from "../../deploy/release/publish.ts";
+import { addSchemaRow, currentVersion, OTHER_FILES, setVersion } from "../../deploy/release/versions.ts";
 import { scratch } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -21,31 +24,83 @@ const CHANGELOG = `# Changelog
 - The first.
 `;
 
+const REPOSITORY = "https://git.example/team/service";
+const RELEASE = { version: "0.2.0", date: "2026-12-01", repository: REPOSITORY };
+
 describe("the changelog of a release", () => {
+  const first = cutRelease(CHANGELOG, RELEASE);
+
   test("dates what is unreleased, and begins anew above it", () => {
-    expect(cutRelease(CHANGELOG, { version: "0.2.0", date: "2026-12-01" })).toBe(
-      CHANGELOG.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n"),
-    );
+    const [text] = first.split("\n[Unreleased]: ");
+    expect(text).toBe(CHANGELOG.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n"));
   });
 
   test("has links that compare each version with the one before, also after a second release", () => {
-    const repository = "https://git.example/team/service";
-    const first = cutRelease(CHANGELOG, { version: "0.2.0", date: "2026-12-01", repository });
     const more = first.replace("## [Unreleased]\n", "## [Unreleased]\n\n- More.\n");
-    const second = cutRelease(more, { version: "0.3.0", date: "2026-12-02", repository });
+    const second = cutRelease(more, { ...RELEASE, version: "0.3.0" });
     expect(versionsOf(second)).toEqual(["0.3.0", "0.2.0", "0.1.0"]);
-    expect(second.slice(second.indexOf("[Unreleased]: "))).toBe(`[Unreleased]: ${repository}/compare/v0.3.0...HEAD
-[0.3.0]: ${repository}/compare/v0.2.0...v0.3.0
-[0.2.0]: ${repository}/compare/v0.1.0...v0.2.0
-[0.1.0]: ${repository}/releases/tag/v0.1.0
+    expect(second.slice(second.indexOf("[Unreleased]: "))).toBe(`[Unreleased]: ${REPOSITORY}/compare/v0.3.0...HEAD
+[0.3.0]: ${REPOSITORY}/compare/v0.2.0...v0.3.0
+[0.2.0]: ${REPOSITORY}/compare/v0.1.0...v0.2.0
+[0.1.0]: ${REPOSITORY}/releases/tag/v0.1.0
 `);
   });
 
+  test("gives the release's page its section, without the links", () => {
+    expect(sectionOf(first, "0.2.0")).toBe("### Added\n\n- A thing.\n");
+    expect(sectionOf(first, "0.1.0")).toBe("- The first.\n");
+  });
+
   test("is refused where there is nothing to release, or twice", () => {
-    expect(() => cutRelease("# Changelog\n", { version: "0.2.0", date: "" })).toThrow("no section");
-    const cut = cutRelease(CHANGELOG, { version: "0.2.0", date: "2026-12-01" });
-    expect(() => cutRelease(cut, { version: "0.2.0", date: "2026-12-01" })).toThrow("0.2.0 already");
-    expect(() => cutRelease(cut, { version: "0.3.0", date: "2026-12-01" })).toThrow("nothing unreleased");
+    expect(() => cutRelease("# Changelog\n", RELEASE)).toThrow("no section");
+    expect(() => cutRelease(first, RELEASE)).toThrow("0.2.0 already");
+    expect(() => cutRelease(first, { ...RELEASE, version: "0.3.0" })).toThrow("nothing unreleased");
+  });
+});
+
+test("the table of schemas gets a row for the release, with the schema of this version", () => {
+  const page = "| 0.2.0 | 8 |\n| this version | 9 |\n";
+  expect(addSchemaRow(page, "0.3.0")).toBe("| 0.2.0 | 8 |\n| 0.3.0 | 9 |\n| this version | 9 |\n");
+  expect(() => addSchemaRow("", "0.3.0")).toThrow("no row");
+});
+
+describe("the publication", () => {
+  /** Makes a directory with a packed file and its sum, and an `npm` that notes how it is called. */
+  function packedRelease(published: string) {
+    const directory = scratch();
+    const write = (file: string, text: string, mode = 0o644) => {
+      mkdirSync(dirname(join(directory, file)), { recursive: true });
+      writeFileSync(join(directory, file), text, { mode });
+    };
+    write("package/package.json", '{"name":"@team/thing","version":"1.2.3"}');
+    execFileSync("tar", ["czf", "team-thing-1.2.3.tgz", "package"], { cwd: directory });
+    const sum = createHash("sha256")
+      .update(readFileSync(join(directory, "team-thing-1.2.3.tgz")))
+      .digest("hex");
+    write("SHA256SUMS", `${sum}  team-thing-1.2.3.tgz\n`);
+    write("bin/npm", `#!/bin/sh\necho "$@" >>${directory}/calls\n[ "$1" = publish ] || echo "${published}"\n`, 0o755);
+    vi.stubEnv("PATH", `${join(directory, "bin")}:${process.env.PATH}`);
+    vi.spyOn(console, "log").mockImplementation(() => {});
+    onTestFinished(() => void vi.unstubAllEnvs());
+    return { directory, calls: () => readFileSync(join(directory, "calls"), "utf8").trim().split("\n") };
+  }
+
+  test("leaves out what the registry has", () => {
+    const { directory, calls } = packedRelease("1.2.3");
+    publishFiles(directory, ["--provenance"]);
+    expect(calls()).toEqual(["view @team/thing@1.2.3 version"]);
+  });
+
+  test("passes its options on", () => {
+    const { directory, calls } = packedRelease("");
+    publishFiles(directory, ["--provenance"]);
+    expect(calls()[1]).toBe("publish ./team-thing-1.2.3.tgz --access public --provenance");
+  });
+
+  test("refuses a file whose bytes are not those of SHA256SUMS", () => {
+    const { directory } = packedRelease("");
+    appendFileSync(join(directory, "team-thing-1.2.3.tgz"), "more");
+    expect(() => publishFiles(directory, [])).toThrow("not the file of SHA256SUMS");
   });
 });
 
@@ -63,6 +118,13 @@ function copyOfVersions(): string {
   }
   return copy;
 }
+
+test("what npm does not build names the same repository", () => {
+  const named = ["verifiers/python/pyproject.toml", "deploy/helm/session-service/Chart.yaml"].map((file) =>
+    readFileSync(join(ROOT, file), "utf8").match(/https:\/\/[^\s"]+/g),
+  );
+  expect(named).toEqual([[repositoryUrl()], [repositoryUrl()]]);
+});
 
 describe("the version", () => {
   test("is the same everywhere, before and after", () => {
