@@ -179,7 +179,8 @@ test("every metric that is named exists", () => {
 
 test("every npm command that is named exists", () => {
   const scripts = Object.keys(JSON.parse(read("package.json")).scripts);
-  const sources = ["src/tokens/ring-file.ts", ".ci/run"].map(read);
+  const workflows = readdirSync(join(ROOT, ".github/workflows")).map((file) => join(".github/workflows", file));
+  const sources = ["src/tokens/ring-file.ts", ".ci/run", ".ci/packages", ...workflows].map(read);
   const named = [...PAGES.values(), ...sources].flatMap((text) =>
     [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test))\b/g)].map((m) => m[1] ?? m[2]),
   );
