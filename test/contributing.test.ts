@@ -1,0 +1,43 @@
+/** The recipes of CONTRIBUTING.md name every file in which their example occurs. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const CONTRIBUTING = readFileSync("CONTRIBUTING.md", "utf8");
+/** The sections whose first line names an example: `Like …`. */
+const RECIPES = CONTRIBUTING.split(/^#{2,3} (?=.*\n\nLike `)/m)
+  .slice(1)
+  .map((section) => ({
+    title: section.slice(0, section.indexOf("\n")),
+    names: [...(section.match(/^Like (`.*?)\./m)?.[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name),
+    files: [
+      ...section
+        .split(/^#/m, 1)
+        .join()
+        .matchAll(/^\| `([^`]+)` \|/gm),
+    ].map(([, file = ""]) => file),
+  }));
+
+/** Returns the files that contain one of the names as a word, except for the history and what is generated. */
+function filesWith(names: readonly string[]): string[] {
+  const words = names.flatMap((name) => ["-e", name]);
+  const places = ["CONTRIBUTING.md", "*CHANGELOG.md", "gen", "test/released"].map((path) => `:!${path}`);
+  const args = ["grep", "--untracked", "-lwF", ...words, "--", ".", ...places];
+  return execFileSync("git", args, { encoding: "utf8" }).trim().split("\n");
+}
+
+test("there are the recipes that people look for", () => {
+  expect(RECIPES.map(({ title }) => title)).toEqual(
+    expect.arrayContaining(["A setting", "A metric", "A rate limit", "A store"]),
+  );
+});
+
+test.each(RECIPES)("the recipe $title has every file of its example", ({ names, files }) => {
+  const found = filesWith(names);
+  // Many tests use an example only to test something else. So a recipe selects among them.
+  expect(files.filter((file) => !file.startsWith("test/")).toSorted()).toEqual(
+    found.filter((file) => !file.startsWith("test/")),
+  );
+  expect(files.filter((file) => !found.includes(file))).toEqual([]);
+  expect(files.some((file) => file.startsWith("test/"))).toBe(true);
+});
