@@ -1,7 +1,7 @@
 /** Writes the help of every command into docs/command-line.md, as part of `npm run generate`. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { createProgram, HELP_WIDTH } from "../src/cli/program.ts";
 
 const PAGE = join(import.meta.dirname, "../docs/command-line.md");
@@ -14,27 +14,70 @@ function programOf(): Command {
   return createProgram(context, HELP_WIDTH);
 }
 
-function helpOf(command: Command): string {
+/** How many commands have an option or a paragraph at least, for the page to say it once. */
+const SHARED_BY = { options: 4, paragraphs: 7 };
+
+type Named = { readonly name: string; readonly command: Command };
+
+/** Returns a command and its subcommands, each by its whole name. */
+function commandsOf(command: Command, above = ""): Named[] {
+  const name = `${above} ${command.name()}`.trim();
+  const below = command.createHelp().visibleCommands(command);
+  return [
+    { name, command },
+    ...below.filter((each) => each.name() !== "help").flatMap((each) => commandsOf(each, name)),
+  ];
+}
+
+/** Returns the values that occur in at least `count` lists. */
+function shared(lists: readonly (readonly string[])[], count: number): Set<string> {
+  const counts = new Map<string, number>();
+  for (const value of lists.flat()) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return new Set([...counts.keys()].filter((value) => (counts.get(value) ?? 0) >= count));
+}
+
+const optionsOf = (command: Command) => command.createHelp().visibleOptions(command);
+const lineOf = ({ flags, description }: Option) => `${flags}: ${description}`;
+
+/** Returns the paragraphs of a command's help, without some of its options. */
+function paragraphsOf(command: Command, without: ReadonlySet<string>): string[] {
+  const kept = optionsOf(command).filter((option) => !without.has(lineOf(option)));
+  const visibleOptions = () => kept;
   let text = "";
   const writeOut = (part: string) => {
     text += part;
   };
-  command.configureOutput({ writeOut }).outputHelp();
-  return text.trimEnd();
+  command
+    .configureHelp({ ...command.configureHelp(), visibleOptions })
+    .configureOutput({ writeOut })
+    .outputHelp();
+  return text.trimEnd().split("\n\n");
 }
 
-/** Returns a command and its subcommands, each by its whole name. */
-function sections(command: Command, above = ""): string[] {
-  const name = `${above} ${command.name()}`.trim();
-  const own = `### ${name}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
-  const below = command.createHelp().visibleCommands(command);
-  return [own, ...below.filter((each) => each.name() !== "help").flatMap((each) => sections(each, name))];
+function sections(): string[] {
+  const commands = commandsOf(programOf());
+  const options = commands.map(({ command }) => optionsOf(command).map(lineOf));
+  const common = shared(options, SHARED_BY.options);
+  const helps = commands.map(({ command }) => paragraphsOf(command, common));
+  const commonParagraphs = shared(helps, SHARED_BY.paragraphs);
+  const forMany = [...common, "", [...commonParagraphs].join("\n\n")].join("\n");
+  // A group's list of commands says what the sections of these commands say.
+  const isIndex = (paragraph: string, i: number) => i > 0 && paragraph.startsWith("Commands:");
+  return [
+    `Many commands have some of these, which \`--help\` lists and the sections below leave out:\n\n\`\`\`text\n${forMany}\n\`\`\`\n`,
+    ...commands.map(({ name }, i) => {
+      const own = (helps[i] ?? [])
+        .filter((paragraph) => !commonParagraphs.has(paragraph) && !isIndex(paragraph, i))
+        .join("\n\n");
+      return `### ${name}\n\n\`\`\`text\n${own}\n\`\`\`\n`;
+    }),
+  ];
 }
 
-/** Returns the page as it must be: the text written by hand, and the help of every command. */
+/** Returns the page as it must be: the text written by hand, and what is peculiar in the help of every command. */
 export function commandLinePage(): string {
   const [byHand = ""] = readFileSync(PAGE, "utf8").split(HEADING);
-  return `${byHand}${HEADING}\n${sections(programOf()).join("\n")}`;
+  return `${byHand}${HEADING}\n${sections().join("\n")}`;
 }
 
 if (import.meta.main) writeFileSync(PAGE, commandLinePage());
