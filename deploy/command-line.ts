@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command, Option } from "commander";
-import { createProgram, HELP_WIDTH } from "../src/cli/program.ts";
+import { createProgram, HELP_WIDTH } from "../src/service/cli/program.ts";
 
 const PAGE = join(import.meta.dirname, "../docs/command-line.md");
 /** Everything below this heading of the page is generated. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 
 const ROOT = join(import.meta.dirname, "..");
-const MAIN = join(ROOT, "src/main.ts");
+const MAIN = join(ROOT, "src/service/main.ts");
 /** How long changes of .proto files are collected, in ms, because an editor saves a file in several steps. */
 const COLLECT_MS = 50;
 

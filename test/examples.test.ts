@@ -144,7 +144,7 @@ async function writeProject(): Promise<string> {
   });
   const plugins = [
     plugin("node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es"),
-    plugin("src/protoc-gen-http/main.ts"),
+    plugin("src/protoc-gen-connect-http/main.ts"),
   ];
   const buf = join(ROOT, "node_modules/@bufbuild/buf/bin/buf");
   const template = JSON.stringify({ version: "v2", plugins });

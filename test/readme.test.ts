@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { packageDirectory, packageNames, readManifest } from "../deploy/packages/build.ts";
 import { SessionService } from "../gen/auth/v1/session_pb.ts";
 import { http } from "../gen/google/api/annotations_pb.ts";
-import { configVariables, readConfig } from "../src/config/config.ts";
-import { ERRORS } from "../src/session/errors.ts";
+import { configVariables, readConfig } from "../src/service/config/config.ts";
+import { ERRORS } from "../src/service/session/errors.ts";
 import { missingTests } from "./support/named-tests.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -83,34 +83,17 @@ test("the routes are those of the contract", () => {
   expect(rows.sort()).toEqual(routes.sort());
 });
 
-describe("the table of rooms", () => {
-  const where = tableOf(read("docs/architecture.md"), "Rooms").map(([cell]) => unquoted(cell) ?? "");
-
-  test("has every folder of the source", () => {
-    const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    expect(where).toEqual(expect.arrayContaining(folders.map(({ name }) => `src/${name}/`)));
-  });
+test("the tables of the architecture have every wing, and every room of the service", () => {
+  const page = read("docs/architecture.md");
+  const foldersOf = (parent: string) =>
+    readdirSync(join(ROOT, parent), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `${parent}/${name}/`);
+  const where = (heading: string) => tableOf(page, heading).map(([cell]) => unquoted(cell) ?? "");
+  expect(where("Wings").filter((path) => path.startsWith("src/"))).toEqual(foldersOf("src"));
+  const rooms = foldersOf("src/service").filter((path) => path !== "src/service/bin/");
+  expect(where("Rooms of the service").toSorted()).toEqual(rooms);
 });
-
-test.each(readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory()))(
-  "the table of rooms has what src/$name imports",
-  ({ name: room }) => {
-    const files = readdirSync(join(ROOT, "src", room), { recursive: true, encoding: "utf8" });
-    const rooms = files
-      .filter((file) => /\.tsx?$/.test(file))
-      .flatMap((file) =>
-        [...read(join("src", room, file)).matchAll(/(?:from |import\()"(\.[^"]+|connect-http-routes[^"]*)"/g)].map(
-          ([, specifier = ""]) =>
-            // An import that is not relative names the package of the HTTP layer, which is src/http.
-            specifier.startsWith(".") ? join("src", room, dirname(file), specifier).replace(/^src\//, "") : "http/",
-        ),
-      )
-      .map((path) => path.split("/")[0] ?? "");
-    const row = tableOf(read("docs/architecture.md"), "Rooms").find(([where]) => where === `\`src/${room}/\``);
-    const listed = (row?.[2] ?? "").split(",")[0]?.startsWith("nothing") ? [] : (row?.[2] ?? "").split(", ");
-    expect([...new Set(rooms)].filter((other) => other !== room).sort()).toEqual(listed);
-  },
-);
 
 test("the README is short, and its lines are readable", () => {
   const lines = README.split("\n");
@@ -180,7 +163,7 @@ test("every metric that is named exists", () => {
 test("every npm command that is named exists", () => {
   const scripts = Object.keys(JSON.parse(read("package.json")).scripts);
   const workflows = readdirSync(join(ROOT, ".github/workflows")).map((file) => join(".github/workflows", file));
-  const sources = ["src/tokens/ring-file.ts", ".ci/run", ".ci/packages", ...workflows].map(read);
+  const sources = ["src/service/tokens/ring-file.ts", ".ci/run", ".ci/packages", ...workflows].map(read);
   const named = [...PAGES.values(), ...sources].flatMap((text) =>
     [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test))\b/g)].map((m) => m[1] ?? m[2]),
   );

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { ERRORS } from "../src/session/errors.ts";
-import type { refresh } from "../src/session/refresh.ts";
+import { ERRORS } from "../src/service/session/errors.ts";
+import type { refresh } from "../src/service/session/refresh.ts";
 import { tableRows } from "./support/named-tests.ts";
 
 type Exit = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>["reason"];

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { configVariables } from "../src/config/config.ts";
+import { configVariables } from "../src/service/config/config.ts";
 import { tableRows } from "./support/named-tests.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -17,11 +17,11 @@ function numberOf(text: string): number {
 }
 
 /**
- * Returns the value of a constant or an option in a file. For a file in src/config/, this value is the default of the environment variable
+ * Returns the value of a constant or an option in a file. For a file in src/service/config/, this value is the default of the environment variable
  * `name`.
  */
 function definedIn(file: string, name: string): number | undefined {
-  if (file.startsWith("src/config/"))
+  if (file.startsWith("src/service/config/"))
     return read(file).includes(`"${name}"`) ? Number(configVariables().get(name)) : undefined;
   const [, product] = new RegExp(`(?:const ${name} =|\\b${name}:) ([\\d_*. ]+)[;,]`).exec(read(file)) ?? [];
   return product?.split("*").reduce((value, factor) => value * Number(factor.replaceAll("_", "")), 1);
@@ -48,7 +48,11 @@ test("the events and metrics in which a bound is seen are documented", () => {
 /** The page docs/limits.md must list every file with a constant that delays a slow reader or closes its connection. */
 test("no file has a time limit for readers that the page leaves out", () => {
   const listed = new Set(ROWS.map(({ file, constant }) => `${file} ${constant}`));
-  for (const file of ["src/listener/limits.ts", "src/session/feed.ts", "src/api/admin/watch-revocations.ts"]) {
+  for (const file of [
+    "src/platform/listener/limits.ts",
+    "src/service/session/feed.ts",
+    "src/service/api/admin/watch-revocations.ts",
+  ]) {
     const constants = [...read(file).matchAll(/const ((?:WRITE|WATCHER)_TIMEOUT_MS) =/g)].map(
       ([, name]) => `${file} ${name}`,
     );

@@ -10,30 +10,30 @@ const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.tes
 const LONG_FORMS =
   process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
 
+const inService = (room: string) => `service/${room}`;
+
 /**
  * Folders of `test/` (rooms) whose tests leave nothing behind in their process, so that many files share one. A separate process would cost
  * each file half a second of CPU time for loading the modules again.
  */
 const SHARED = [
   ...[
-    ...["api", "cli", "client", "config", "connect-opentelemetry", "gateway", "grpc-health", "grpc-reflection", "http"],
-    ...["listener", "observability", "pages", "platform", "protoc-gen-http"],
+    ...["client", "connect-grpc-health", "connect-grpc-reflection", "connect-http-gateway", "connect-http-routes"],
     ...[
-      "protoc-gen-openapi",
-      "protoc-gen-rules",
+      "connect-opentelemetry",
+      "platform",
+      "protoc-gen-connect-http",
+      "protoc-gen-http-openapi",
       "recipes",
-      "forward-auth",
-      "session",
-      "signals",
-      "store",
-      "tokens",
       "verifier",
     ],
+    ...["api", "cli", "config", "forward-auth", "observability", "pages", "protoc-gen-rules"].map(inService),
+    ...["session", "signals", "store", "tokens"].map(inService),
     "browser/simulation",
   ].map((room) => `test/${room}/**/*.test.ts`),
   // This pattern leaves out overload.test.ts. In a process that is shared with other test files, its clients are too slow while busy
   // programs run beside them.
-  "test/server/**/!(overload).test.ts",
+  "test/service/server/**/!(overload).test.ts",
 ];
 
 /** Tests of what the Redis store and the command `doctor` need from a Redis server. They run on Redis and again on Valkey. */
@@ -49,9 +49,9 @@ const ON_VALKEY = [
     "sentinel",
     "tls",
     "unfit",
-  ].map((name) => `test/store/redis/${name}*.test.ts`),
-  "test/cli/doctor/*.test.ts",
-  "test/cli/redis-acl.test.ts",
+  ].map((name) => `test/service/store/redis/${name}*.test.ts`),
+  "test/service/cli/doctor/*.test.ts",
+  "test/service/cli/redis-acl.test.ts",
 ];
 
 /**

@@ -3,15 +3,15 @@ import { HANG_MS } from "./support/patience.ts";
 
 /** Folders of `test/` (rooms) whose tests need only `npm ci`: no root, no server, no browser. */
 const ROOMS = [
-  ...["session", "tokens", "platform/clock", "platform/net", "api", "browser/simulation"],
-  ...["http/call", "http/client", "http/codec", "http/fetch", "http/response", "http/routes"],
+  ...["service/session", "service/tokens", "service/api", "platform/clock", "platform/net", "browser/simulation"],
+  ...["call", "client", "codec", "fetch", "response", "routes"].map((room) => `connect-http-routes/${room}`),
 ];
 
 /** Excludes the long searches, and tests that give files to another user, which only root can do. */
 const LEFT_OUT = [
-  "test/session/*.search.test.ts",
-  "test/session/rotation.theft.test.ts",
-  "test/tokens/key-ring.test.ts",
+  "test/service/session/*.search.test.ts",
+  "test/service/session/rotation.theft.test.ts",
+  "test/service/tokens/key-ring.test.ts",
 ];
 
 export default defineConfig({

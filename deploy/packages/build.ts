@@ -15,7 +15,7 @@ import { addCommonJs, compiledOf, declarationOf, finishDeclarations } from "./fo
 const ROOT = join(import.meta.dirname, "../..");
 const OUT = join(ROOT, "dist/packages");
 /** The service has a manifest of its own, since the root's manifest is for developers. */
-const SERVICE = join(import.meta.dirname, "service");
+const SERVICE = join(ROOT, "src/service");
 
 /** A manifest as it is in the tree, where its entry points are sources. */
 export type Manifest = {
@@ -170,11 +170,11 @@ function dependencies(directory: string, root: RootManifest, peers: Readonly<Rec
 
 /** Writes the page of the console, with its script bundled instead of as separate sources. */
 function buildConsole(directory: string): void {
-  const page = join(directory, "src/pages/console/page");
+  const page = join(directory, "src/service/pages/console/page");
   mkdirSync(page, { recursive: true });
   for (const file of ["index.html", "style.css", "icon.svg"])
-    cpSync(join(ROOT, "src/pages/console/page", file), join(page, file));
-  const script = `import { buildConsolePage } from ${JSON.stringify(join(ROOT, "src/pages/console/build.ts"))};
+    cpSync(join(ROOT, "src/service/pages/console/page", file), join(page, file));
+  const script = `import { buildConsolePage } from ${JSON.stringify(join(ROOT, "src/service/pages/console/build.ts"))};
     process.stdout.write(await buildConsolePage());`;
   writeFileSync(join(page, "main.js"), execFileSync(process.execPath, ["--input-type=module", "-e", script]));
 }
@@ -186,7 +186,10 @@ function buildConsole(directory: string): void {
 function copySwaggerUi(directory: string): void {
   const files = ["swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.css", "LICENSE", "NOTICE"];
   for (const file of files) {
-    cpSync(join(ROOT, "node_modules/swagger-ui-dist", file), join(directory, "src/pages/reference/swagger-ui", file));
+    cpSync(
+      join(ROOT, "node_modules/swagger-ui-dist", file),
+      join(directory, "src/service/pages/reference/swagger-ui", file),
+    );
   }
 }
 
@@ -245,9 +248,9 @@ function build(folder: string, out: string): void {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }
 
-/** Returns the published fields of a manifest. Left out are `private` and `scripts`, which are only for developers in this tree. */
+/** Returns the published fields of a manifest. Left out are those that are only for developers in this tree. */
 function publishedFields(folder: string, manifest: object): object {
-  const { private: _, scripts: __, ...fields } = manifest as { readonly private?: boolean; readonly scripts?: object };
+  const { private: _, scripts: __, walls: ___, ...fields } = manifest as Readonly<Record<string, unknown>>;
   const { version, license, repository } = root;
   const directory = relative(ROOT, packageDirectory(folder));
   return {

@@ -10,14 +10,15 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { type OutputAsset, type OutputChunk, rolldown } from "rolldown";
 
-/** The modules in `src` that `src/main.js` loads. */
+/** The modules in `src/service` that `main.js` loads. */
 const ENTRIES = ["server/run", "cli/run"];
 
 async function joinModules(directory: string, libraries: readonly string[]): Promise<void> {
   const modules = ["src", "gen"].flatMap((folder) =>
     readdirSync(join(directory, folder), { recursive: true, encoding: "utf8" })
       .filter(
-        (file) => file.endsWith(".js") && !file.includes("/page/") && !file.startsWith("pages/reference/swagger-ui/"),
+        (file) =>
+          file.endsWith(".js") && !file.includes("/page/") && !file.startsWith("service/pages/reference/swagger-ui/"),
       )
       .map((file) => join(directory, folder, file)),
   );
@@ -27,7 +28,7 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
   }
   const isJoined = (name: string) => libraries.some((library) => name === library || name.startsWith(`${library}/`));
   const program = await rolldown({
-    input: Object.fromEntries(ENTRIES.map((entry) => [entry, join(directory, "src", `${entry}.js`)])),
+    input: Object.fromEntries(ENTRIES.map((entry) => [entry, join(directory, "src/service", `${entry}.js`)])),
     platform: "node",
     external: (name) => staying.has(name) || (!/^[./]/.test(name) && !isJoined(name)),
   });
@@ -39,7 +40,7 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
   await program.close();
   for (const file of modules) if (!staying.has(file)) rmSync(file);
   for (const file of output) {
-    if (file.type === "chunk") writeFileSync(join(directory, "src", file.fileName), inAscii(file.code));
+    if (file.type === "chunk") writeFileSync(join(directory, "src/service", file.fileName), inAscii(file.code));
   }
   writeFileSync(join(directory, "NOTICE"), notice(output));
 }

@@ -21,7 +21,7 @@ const PACKAGES = join(ROOT, "dist/packages");
 const OUT = join(ROOT, "dist/release");
 
 /** The changelog of the service and its libraries, and the one of the HTTP layer. */
-const CHANGELOGS = ["CHANGELOG.md", "src/http/CHANGELOG.md"];
+const CHANGELOGS = ["CHANGELOG.md", "src/connect-http-routes/CHANGELOG.md"];
 
 const run = (cwd: string, command: string, ...args: string[]) =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });

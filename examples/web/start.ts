@@ -32,7 +32,7 @@ server.once("error", (error: NodeJS.ErrnoException) => {
 if (!(PORT > 0 && PORT < 65_536)) fail(`PORT must be a number from 1 to 65535, not "${process.env.PORT}".`);
 await new Promise<void>((resolve) => server.listen(PORT, "localhost", resolve));
 
-const service = spawn(process.execPath, [join(import.meta.dirname, "../../src/main.ts")], {
+const service = spawn(process.execPath, [join(import.meta.dirname, "../../src/service/main.ts")], {
   env: {
     PATH: process.env.PATH,
     PORT: "0",

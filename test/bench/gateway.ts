@@ -11,11 +11,11 @@ import { join } from "node:path";
 import { Client, credentials, Metadata, type ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import fastify from "fastify";
-import { createGrpcUpstream } from "../../src/gateway/index.ts";
-import { createHttpHandler } from "../../src/http/index.ts";
-import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
-import { startGrpcServer } from "../http/support/grpc-server.ts";
-import { relayRoutes } from "../http/support/relay-service.ts";
+import { createGrpcUpstream } from "../../src/connect-http-gateway/index.ts";
+import { createHttpHandler } from "../../src/connect-http-routes/index.ts";
+import { RelayServiceRoutes } from "../connect-http-routes/gen/relay/v1/relay_http.ts";
+import { startGrpcServer } from "../connect-http-routes/support/grpc-server.ts";
+import { relayRoutes } from "../connect-http-routes/support/relay-service.ts";
 import { median } from "../support/median.ts";
 
 const ROLES = ["in process", "gateway", "fastify + grpc-js"] as const;
@@ -44,7 +44,7 @@ async function serve(what: Role, port: number): Promise<number> {
 async function serveFastify(port: number): Promise<number> {
   const root = join(import.meta.dirname, "../..");
   const definition = loadSync("relay/v1/relay.proto", {
-    includeDirs: [join(root, "test/http/proto"), join(root, "proto")],
+    includeDirs: [join(root, "test/connect-http-routes/proto"), join(root, "proto")],
     longs: String,
   });
   const { Get } = definition["relay.v1.RelayService"] as ServiceDefinition;

@@ -6,8 +6,14 @@
 
 import { join } from "node:path";
 import FindMyWay from "find-my-way";
-import { createMatcher, type Matcher, parseTemplate, type Route, type RouteTable } from "../../src/http/index.ts";
-import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
+import {
+  createMatcher,
+  type Matcher,
+  parseTemplate,
+  type Route,
+  type RouteTable,
+} from "../../src/connect-http-routes/index.ts";
+import { RichService } from "../connect-http-routes/gen/rich/v1/rich_pb.ts";
 import { median } from "../support/median.ts";
 
 interface Row {
@@ -28,7 +34,10 @@ const LIMIT = 1.2;
 const at = process.argv.indexOf("--baseline");
 const other = at === -1 ? undefined : (process.argv[at + 1] as string);
 const baselineModule =
-  other && ((await import(join(process.cwd(), other, "src/http/index.ts"))) as { createMatcher: typeof createMatcher });
+  other &&
+  ((await import(join(process.cwd(), other, "src/connect-http-routes/index.ts"))) as {
+    createMatcher: typeof createMatcher;
+  });
 
 const kindOf = (i: number, count: number) => (i * 7919) % count;
 const list = (count: number, template: (i: number) => string) => Array.from({ length: count }, (_, i) => template(i));

@@ -8,9 +8,9 @@ import { type ClientHttp2Session, connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { createHttpHandler } from "../../src/http/index.ts";
-import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
-import { relayRoutes } from "../http/support/relay-service.ts";
+import { createHttpHandler } from "../../src/connect-http-routes/index.ts";
+import { RelayServiceRoutes } from "../connect-http-routes/gen/relay/v1/relay_http.ts";
+import { relayRoutes } from "../connect-http-routes/support/relay-service.ts";
 
 const STREAMS_PER_SESSION = 100;
 /** Limit of the memory of one stream, in bytes. */

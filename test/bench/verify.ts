@@ -9,11 +9,11 @@ import type { AddressInfo } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { createRouterTransport } from "@connectrpc/connect";
 import { SessionAdminService, WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { later, storeMs } from "../../src/session/time.ts";
-import { createAccessTokens } from "../../src/tokens/access-token.ts";
-import { generateRing } from "../../src/tokens/generate-key.ts";
-import { readyKeys } from "../../src/tokens/keys.ts";
-import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
+import { later, storeMs } from "../../src/service/session/time.ts";
+import { createAccessTokens } from "../../src/service/tokens/access-token.ts";
+import { generateRing } from "../../src/service/tokens/generate-key.ts";
+import { readyKeys } from "../../src/service/tokens/keys.ts";
+import { createRandom, systemEntropy } from "../../src/service/tokens/random.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { median } from "../support/median.ts";
 

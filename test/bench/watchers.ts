@@ -138,7 +138,7 @@ async function startInstances(root: string) {
     ...{ PORT: "0", ADMIN_PORT: "0", ADMIN_TOKENS: ADMIN_TOKEN, ISSUER, ...store },
     ...{ LOG_LEVEL: "error", DRAIN_DELAY: "0", OVERLOAD_MAX_LOOP_DELAY: "10s", MAX_CONNECTIONS_PER_ADDRESS: "20000" },
   };
-  const one = () => start("server", ["src/main.ts"], { cwd: root, env });
+  const one = () => start("server", ["src/service/main.ts"], { cwd: root, env });
   const instances = await Promise.all(Array.from({ length: count }, one));
   const stop = async () => {
     for (const instance of instances) await instance.stop();

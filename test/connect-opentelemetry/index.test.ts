@@ -19,8 +19,8 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { tracingClientInterceptor, tracingServerInterceptor } from "../../src/connect-opentelemetry/index.ts";
-import { ItemSchema, RelayService } from "../http/gen/relay/v1/relay_pb.ts";
-import { type Listener, openHttp2 } from "../http/support/servers.ts";
+import { ItemSchema, RelayService } from "../connect-http-routes/gen/relay/v1/relay_pb.ts";
+import { type Listener, openHttp2 } from "../connect-http-routes/support/servers.ts";
 import { until } from "../support/until.ts";
 
 const exporter = new InMemorySpanExporter();

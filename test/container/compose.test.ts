@@ -4,8 +4,8 @@ import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { readConfig } from "../../src/config/config.ts";
-import { aclRules } from "../../src/store/redis/permissions.ts";
+import { readConfig } from "../../src/service/config/config.ts";
+import { aclRules } from "../../src/service/store/redis/permissions.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";
@@ -71,7 +71,7 @@ describe("with its secrets", () => {
     return Object.fromEntries(values) as Record<string, string>;
   };
   const createKeys = () =>
-    execFileSync(process.execPath, ["src/main.ts", ...(serviceOf("keys").command ?? [])], {
+    execFileSync(process.execPath, ["src/service/main.ts", ...(serviceOf("keys").command ?? [])], {
       env: { ...environmentOf("keys"), PATH: process.env.PATH ?? "" },
       encoding: "utf8",
     });

@@ -187,7 +187,7 @@ test("a container starts on Redis with the key ring of a mounted Kubernetes Secr
   const redis = await startRedis();
   const volume = await makeVolume(image);
   const ring = join(scratch(), "keys.json");
-  execFileSync(process.execPath, ["src/main.ts", "keys", "create", "--file", ring]);
+  execFileSync(process.execPath, ["src/service/main.ts", "keys", "create", "--file", ring]);
   await mountSecret(volume, "keys.json", readFileSync(ring, "utf8"));
   const [port, adminPort] = [await freePort(), await freePort()];
   const container = await runContainer(image, volume, {

@@ -15,7 +15,7 @@ const GENERATION_MS = 90_000;
 /** Copies what the loop reads. Returns the directory, and functions that read and change its files. */
 function copyTree() {
   const copy = join(scratch(), "tree");
-  for (const name of ["src", "gen", "proto", "deploy", "docs", "test/http", "buf.yaml", "buf.gen.yaml", "package.json"])
+  for (const name of ["src", "gen", "proto", "deploy", "docs", "test/connect-http-routes", "buf.yaml", "buf.gen.yaml", "package.json"])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
   const read = (file: string, root = copy) => readFileSync(join(root, file), "utf8");
@@ -61,10 +61,10 @@ test("the loop restarts on a change, generates from changed contracts, survives 
   const { loop, prints, isServing } = await startLoop(copy);
   await prints('"event":"ready"', GENERATION_MS);
 
-  change("src/session/errors.ts", "\nconst = 1;\n");
+  change("src/service/session/errors.ts", "\nconst = 1;\n");
   await prints("errors.ts");
   await prints("Failed running");
-  change("src/session/errors.ts", "");
+  change("src/service/session/errors.ts", "");
   await prints('"event":"ready"');
 
   change(CONTRACT, "\nmessage {\n");

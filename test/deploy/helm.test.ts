@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { configVariables } from "../../src/config/config.ts";
+import { configVariables } from "../../src/service/config/config.ts";
 import { faultsOf, helm, helmTemplate, kustomize, type Manifest } from "./kubernetes.ts";
 
 const CHART = "deploy/helm/session-service";

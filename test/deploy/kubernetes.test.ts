@@ -1,7 +1,7 @@
 /** The Kubernetes manifests are valid by the types of Kubernetes, and agree with the image and with the service's configuration. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readConfig } from "../../src/config/config.ts";
+import { readConfig } from "../../src/service/config/config.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
 import { faultsOf, kustomize, type Manifest } from "./kubernetes.ts";

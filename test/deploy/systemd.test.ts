@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readConfig } from "../../src/config/config.ts";
+import { readConfig } from "../../src/service/config/config.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";
 import { scratch } from "../support/service.ts";
@@ -21,7 +21,7 @@ function unitHere(): string {
   const path = join(scratch(), "session-service.service");
   const installed = "/opt/session-service/node_modules/.bin/session-service";
   expect(UNIT).toContain(`ExecStart=${installed}\n`);
-  writeFileSync(path, UNIT.replace(installed, `${process.execPath} ${join(process.cwd(), "src/main.ts")}`));
+  writeFileSync(path, UNIT.replace(installed, `${process.execPath} ${join(process.cwd(), "src/service/main.ts")}`));
   return path;
 }
 
@@ -72,7 +72,7 @@ test("what the service asks of the kernel is allowed", async () => {
   const env = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", DATA_DIR: join(directory, "data") };
   const program = startProgram(
     "strace",
-    ["-f", "-qq", "-c", "-U", "name", "-o", trace, process.execPath, "src/main.ts"],
+    ["-f", "-qq", "-c", "-U", "name", "-o", trace, process.execPath, "src/service/main.ts"],
     {
       env,
     },

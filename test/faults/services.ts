@@ -82,7 +82,7 @@ type Clock = { set(offset: string): void };
 
 /**
  * The steps of the services' wall clock. The clock of Redis is not changed, because its allocator does not work with libfaketime;
- * test/store covers the steps of that clock.
+ * test/service/store covers the steps of that clock.
  */
 const STEPS = ["+5s", "-4s", "+60s", "+0s", "+3600s", "+82800s", "+82790s", "+0s"];
 

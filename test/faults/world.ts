@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { generateRing } from "../../src/tokens/generate-key.ts";
-import { createRingFile } from "../../src/tokens/ring-file.ts";
+import { generateRing } from "../../src/service/tokens/generate-key.ts";
+import { createRingFile } from "../../src/service/tokens/ring-file.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { PATIENCE_MS } from "../support/patience.ts";
 import { request } from "../support/raw-http.ts";

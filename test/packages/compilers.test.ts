@@ -72,7 +72,7 @@ beforeAll(async () => {
     join(ROOT, BUILT),
   );
   const folders = packageNames().filter((folder) => readManifest(folder).exports !== undefined);
-  directory = await installPacked([...folders, "protoc-gen-http"], OWN_DEPENDENCIES, BUILT);
+  directory = await installPacked([...folders, "protoc-gen-connect-http"], OWN_DEPENDENCIES, BUILT);
   await directory.write(CONSUMER);
   await cp(join(ROOT, "proto/google"), join(directory.path, "proto/google"), { recursive: true });
   await directory.run("buf", ["generate"]);
@@ -82,10 +82,10 @@ afterAll(() => directory.remove());
 /** What projects with Connect have installed: the oldest versions that the packages take, and the newest. */
 describe.each(["oldest", "newest"])("with the %s peers", (age) => {
   const own = join(ROOT, "test/peers", age, "node_modules");
-  const folders = ["http", "grpc-health", "grpc-reflection", "connect-opentelemetry"];
+  const folders = ["connect-http-routes", "connect-grpc-health", "connect-grpc-reflection", "connect-opentelemetry"];
   let project: Directory;
   beforeAll(async () => {
-    const plugins = ["protoc-gen-http", "protoc-gen-openapi"];
+    const plugins = ["protoc-gen-connect-http", "protoc-gen-http-openapi"];
     const linked = ["@connectrpc/connect-node", "@opentelemetry/api", "@types/node", "undici-types"];
     project = await installPacked([...folders, ...plugins], linked, BUILT, own);
     await project.write({

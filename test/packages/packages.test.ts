@@ -88,10 +88,10 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "@connectrpc/connect-node",
     "jose",
   ]);
-  for (const name of ["protoc-gen-http", "protoc-gen-openapi"]) {
+  for (const name of ["protoc-gen-connect-http", "protoc-gen-http-openapi"]) {
     expect(await dependencies(name)).toEqual(["@bufbuild/protobuf", "@bufbuild/protoplugin", "connect-http-routes"]);
   }
-  expect(await dependencies("gateway")).toEqual([
+  expect(await dependencies("connect-http-gateway")).toEqual([
     "@bufbuild/protobuf",
     "@connectrpc/connect",
     "@connectrpc/connect-node",
@@ -102,7 +102,7 @@ test("each package depends on what it imports, and on nothing more", async () =>
   expect(await dependencies("client")).toEqual([]);
   expect((await dependencies("service")).filter((name) => name.startsWith("@opentelemetry"))).toEqual([]);
   const peers = async (name: string) => Object.keys((await manifestOf(name)).peerDependencies ?? {});
-  for (const name of ["http", "grpc-health", "grpc-reflection"]) {
+  for (const name of ["connect-http-routes", "connect-grpc-health", "connect-grpc-reflection"]) {
     expect(await dependencies(name)).toEqual([]);
     expect(await peers(name)).toEqual(["@bufbuild/protobuf", "@connectrpc/connect"]);
   }
@@ -115,7 +115,7 @@ test("each package depends on what it imports, and on nothing more", async () =>
 describe("the HTTP layer", () => {
   let directory: Directory;
   beforeAll(async () => {
-    directory = await installPacked("http", ["@types/node", "undici-types"]);
+    directory = await installPacked("connect-http-routes", ["@types/node", "undici-types"]);
     await cp("proto/google", join(directory.path, "proto/google"), { recursive: true });
     await directory.write({
       "package.json": '{"type":"module"}',
@@ -159,13 +159,16 @@ const server = createServer(handler).listen(0, "127.0.0.1", async () => {
 describe("the gateway of the HTTP layer", () => {
   let directory: Directory;
   beforeAll(async () => {
-    directory = await installPacked("gateway");
+    directory = await installPacked("connect-http-gateway");
   });
   afterAll(() => directory.remove());
 
   test("finds all that it needs, the listener included", async () => {
     for (const node of await nodes()) {
-      const { stdout } = await directory.run(node, ["node_modules/connect-http-gateway/src/gateway/main.js", "--help"]);
+      const { stdout } = await directory.run(node, [
+        "node_modules/connect-http-gateway/src/connect-http-gateway/main.js",
+        "--help",
+      ]);
       expect(stdout).toContain("--max-connections");
     }
   });
@@ -174,7 +177,7 @@ describe("the gateway of the HTTP layer", () => {
 describe("the client of the HTTP layer", () => {
   let directory: Directory;
   beforeAll(async () => {
-    directory = await installPacked("http");
+    directory = await installPacked("connect-http-routes");
     await cp("proto/google", join(directory.path, "proto/google"), { recursive: true });
     await cp("examples/library/proto/library", join(directory.path, "proto/library"), { recursive: true });
     await directory.write({
@@ -219,7 +222,7 @@ describe("the example of docs/http-layer.md", () => {
   const [, commands = "", output = ""] = /^```sh\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
   let directory: Directory;
   beforeAll(async () => {
-    directory = await installPacked("http", [
+    directory = await installPacked("connect-http-routes", [
       "protoc-gen-connect-http",
       "@connectrpc/connect-node",
       "@types/node",
@@ -342,8 +345,8 @@ describe("health and reflection", () => {
   let directory: Directory;
   let second: Directory;
   beforeAll(async () => {
-    directory = await installPacked("grpc-health", ["@connectrpc/connect-node", "@types/node", "undici-types"]);
-    second = await installPacked("grpc-reflection");
+    directory = await installPacked("connect-grpc-health", ["@connectrpc/connect-node", "@types/node", "undici-types"]);
+    second = await installPacked("connect-grpc-reflection");
     await cp(
       join(second.path, "node_modules/connect-grpc-reflection"),
       join(directory.path, "node_modules/connect-grpc-reflection"),

@@ -31,10 +31,10 @@ const FIRST_USE: Readonly<Record<string, string>> = {
     import { createFileStore, createTokenSession } from "@session-service/client";
     const store = createFileStore("session.json");
     createTokenSession({ service: "https://auth.example.com", clientId: "cli", store });`,
-  "grpc-health": `
+  "connect-grpc-health": `
     import { Health } from "connect-grpc-health";
     new Health({ services: [], probe: async () => {} });`,
-  "grpc-reflection": `
+  "connect-grpc-reflection": `
     import { addReflection } from "connect-grpc-reflection";
     import { createConnectRouter } from "@connectrpc/connect";
     addReflection(createConnectRouter());`,
@@ -51,8 +51,8 @@ const FIRST_USE: Readonly<Record<string, string>> = {
   "connect-opentelemetry": `await import("connect-opentelemetry");`,
   ...Object.fromEntries(
     [
-      ["protoc-gen-http", "protoc-gen-connect-http"],
-      ["protoc-gen-openapi", "protoc-gen-http-openapi"],
+      ["protoc-gen-connect-http", "protoc-gen-connect-http"],
+      ["protoc-gen-http-openapi", "protoc-gen-http-openapi"],
     ].map(([folder, command]) => [
       folder,
       `
@@ -61,7 +61,7 @@ const FIRST_USE: Readonly<Record<string, string>> = {
     if (!version.startsWith("${command} v")) throw new Error(version);`,
     ]),
   ),
-  "server-kit": `
+  server: `
     import { createServerSessions } from "@session-service/server";
     if (typeof createServerSessions !== "function") throw new Error("no createServerSessions");`,
   service: `
@@ -97,14 +97,14 @@ describe("a project whose lock file has older versions", () => {
     return `./${stdout.trim().split("\n").at(-1)}`;
   };
   beforeAll(() => {
-    buildPackages(["http", "protoc-gen-http", "protoc-gen-openapi"], OUT);
+    buildPackages(["connect-http-routes", "protoc-gen-connect-http", "protoc-gen-http-openapi"], OUT);
     directory = scratch();
     writeFileSync(join(directory, "package.json"), '{"type":"module"}');
     expect(npm("install", "--save-exact", ...OLD).status).toBe(0);
   }, TIMEOUT_MS);
 
   test("runs both plugins, which bring what they need", { timeout: TIMEOUT_MS }, () => {
-    expect(npm("install", pack("protoc-gen-http"), pack("protoc-gen-openapi")).status).toBe(0);
+    expect(npm("install", pack("protoc-gen-connect-http"), pack("protoc-gen-http-openapi")).status).toBe(0);
     for (const command of ["protoc-gen-connect-http", "protoc-gen-http-openapi"]) {
       const run = spawnSync(join(directory, "node_modules/.bin", command), ["--version"], { encoding: "utf8" });
       expect([run.stderr, run.stdout]).toEqual(["", expect.stringContaining(command)]);
@@ -112,7 +112,7 @@ describe("a project whose lock file has older versions", () => {
   });
 
   test("gets no second copy of Connect beside its own: npm refuses the runtime", { timeout: TIMEOUT_MS }, () => {
-    const { status, stderr } = npm("install", pack("http"));
+    const { status, stderr } = npm("install", pack("connect-http-routes"));
     expect(status).not.toBe(0);
     expect(stderr).toMatch(/ERESOLVE[\s\S]*connect-http-routes/);
   });
@@ -127,7 +127,7 @@ describe.each(ENDS)("with %s", (_, folders, versionOf) => {
       execFileSync(command, args, { cwd: directory, encoding: "utf8" });
     writeFileSync(join(directory, "package.json"), '{"type":"module"}');
     // The gateway depends on the HTTP layer, which is not in the registry before it is published, so both are packed.
-    const packed = (folder === "gateway" ? ["http", folder] : [folder]).map(
+    const packed = (folder === "connect-http-gateway" ? ["connect-http-routes", folder] : [folder]).map(
       (each) => `./${run("npm", "pack", "--silent", join(OUT, each)).trim().split("\n").at(-1)}`,
     );
     const peers = Object.entries(readManifest(folder).peerDependencies ?? {}).map(

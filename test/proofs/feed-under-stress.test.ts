@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import type { Readable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
+import { createRandom, systemEntropy } from "../../src/service/tokens/random.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, logIn, message, somebody } from "../support/sessions.ts";
 import { until as eventually } from "../support/until.ts";
@@ -237,7 +237,7 @@ async function readAll(stream: Readable): Promise<{ revocations: number; code: s
   return { revocations, code: undefined };
 }
 
-// These tests run only with `PROOF=long`. In every run, test/session/feed.test.ts checks the same limits with a simulated clock.
+// These tests run only with `PROOF=long`. In every run, test/service/session/feed.test.ts checks the same limits with a simulated clock.
 if (long) {
   test("for watchers that read nothing nothing is kept", async () => {
     const { service, reader, fallAsleep } = await startWithLongLog();

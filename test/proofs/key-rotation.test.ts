@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from "jose";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { KEY_KINDS, type KeyKind, parseRing } from "../../src/tokens/ring.ts";
+import { KEY_KINDS, type KeyKind, parseRing } from "../../src/service/tokens/ring.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
 import { admin, bearer, cookie, logIn, message, somebody, successor } from "../support/sessions.ts";

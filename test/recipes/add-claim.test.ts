@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS, type SESSION_CLAIMS } from "../../src/session/claims.ts";
+import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS, type SESSION_CLAIMS } from "../../src/service/session/claims.ts";
 import type { Claims } from "../../src/verifier/verdict.ts";
 import { tableRows } from "../support/named-tests.ts";
 
@@ -19,8 +19,8 @@ const [SOURCE = "", TYPE = ""] = [
 
 /** A program that issues a token of a session in the copy, and reads the new claim with the verifier's type. */
 const PROBE = `
-import { createAccessTokens } from "./src/tokens/access-token.ts";
-import { introspectedClaims, RESERVED_CLAIMS } from "./src/session/claims.ts";
+import { createAccessTokens } from "./src/service/tokens/access-token.ts";
+import { introspectedClaims, RESERVED_CLAIMS } from "./src/service/session/claims.ts";
 import type { Claims } from "./src/verifier/verdict.ts";
 import { countingEntropy, ISSUER, NOW, someKeys, someSession, timeAt } from "./test/support/tokens.ts";
 
@@ -60,7 +60,7 @@ const compile = () => run("node_modules/typescript/bin/tsc", "-p", "tsconfig.pro
 test("two steps add a claim: to tokens, to introspection, to what no session may bring, and to the verifier's type", () => {
   expect(compile).toThrow(); // Compilation fails because the new claim has no type yet.
   expect(JSON.parse(run("probe.ts"))).toEqual({ isReserved: false });
-  insert("src/session/claims.ts", SOURCE, "} as const satisfies");
+  insert("src/service/session/claims.ts", SOURCE, "} as const satisfies");
   insert("src/verifier/verdict.ts", TYPE, "  readonly [name: string]: unknown;");
   compile();
   const claimed = 'a "phone"';

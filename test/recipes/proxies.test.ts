@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { headersForService } from "../../src/server-kit/request-headers.ts";
+import { headersForService } from "../../src/server/request-headers.ts";
 import { serverAuthority } from "../support/certificate.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";

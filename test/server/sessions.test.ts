@@ -1,112 +1,253 @@
-/** Lists and ends the sessions of a user, through every protocol. */
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+/** Pages rendered on a server, by the real service. */
 import { describe, expect, test } from "vitest";
-import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
-import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
-import { bearer, cookie, logIn, message } from "../support/sessions.ts";
+import type { ServerSessionsEvent } from "../../src/server/index.ts";
+import { aService } from "../support/every-protocol.ts";
+import { until } from "../support/until.ts";
+import { ALWAYS_DUE, aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
 
-const { refresh, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
-const REFUSED = { ok: false, code: "E001_AUTH_FAILURE" };
+const service = aService(COOKIES);
+const kept = aVerifier(service);
+const server = (options = {}) => aServer(service, kept.verifier, options);
 
-describe.each(STORES)("on the %s store", (store) => {
-  const service = aService({}, store);
-  throughEvery(
-    PUBLIC_PROTOCOLS,
-    () => service.publicUrl,
-    (caller) => {
-      async function threeOf(subject?: string) {
-        const first = await logIn(service, subject === undefined ? {} : { subject });
-        const again = { subject: first.subject };
-        return [first, await logIn(service, again), await logIn(service, again)] as const;
-      }
+test("a page view with a valid access token makes no call and sets no cookie", async () => {
+  const jar = await signIn(service, "alice");
+  const { sessions, calls } = server();
+  const { user, setCookies } = await sessions.authenticate(jar.request());
+  expect(user).toMatchObject({
+    state: "active",
+    claims: { sub: "alice" },
+    accessToken: jar.cookies.get("access_token"),
+  });
+  expect([setCookies, calls]).toEqual([[], []]);
+});
 
-      test("the caller sees its own live sessions, newest first, the asking one marked", async () => {
-        const client = { userAgent: "curl/8", ipAddress: "192.0.2.1", displayName: "Ådas laptop" };
-        const [one, two] = await threeOf();
-        const mine = await logIn(service, { subject: one.subject, client });
-        await logIn(service); // A session of another user, which must not be listed.
-        const response = await caller.call(listSessions, {}, bearer(mine.accessToken));
-        const { data } = message(response);
-        expect(data?.sessions).toHaveLength(4);
-        expect(data?.nextPageToken).toBe("");
-        const created = data?.sessions.map(({ createTime }) => createTime && timestampMs(createTime)) ?? [];
-        expect(created).toEqual(created.toSorted((a, b) => Number(b) - Number(a)));
-        const ids = data?.sessions.map(({ sessionId }) => sessionId);
-        expect(ids).toEqual(expect.arrayContaining([one.sid, two.sid, mine.sid]));
-        expect(data?.sessions.filter(({ current }) => current)).toMatchObject([{ sessionId: mine.sid, ...client }]);
-        expect(response.headers.get("cache-control")).toBe("no-store");
-      });
+test("a browser without cookies costs no call", async () => {
+  const { sessions, calls } = server();
+  expect((await sessions.authenticate(new Jar().request())).user).toEqual({ state: "ended" });
+  expect(calls).toEqual([]);
+});
 
-      test("pages follow each other without gaps or repeats", async () => {
-        const all = await threeOf();
-        const seen: string[] = [];
-        let pageToken = "";
-        do {
-          const page = message(
-            await caller.call(listSessions, { pageSize: 2, pageToken }, bearer(all[0].accessToken)),
-          ).data;
-          expect(page?.sessions.length).toBeLessThanOrEqual(2);
-          seen.push(...(page?.sessions.map(({ sessionId }) => sessionId) ?? []));
-          pageToken = page?.nextPageToken ?? "";
-        } while (pageToken !== "");
-        expect(seen.toSorted()).toEqual(all.map(({ sid }) => sid).toSorted());
-      });
+test.each([
+  ["absent", {}],
+  ["about to expire", ALWAYS_DUE],
+])(
+  "an access token that is %s is renewed: the page, what renders behind it, and the browser have the new one",
+  async (which, options) => {
+    const jar = await signIn(service);
+    if (which === "absent") jar.cookies.delete("access_token");
+    const before = jar.header;
+    const { sessions, calls } = server(options);
+    const { user, setCookies, forward } = await sessions.authenticate(
+      jar.request("/", { cookie: `${before}; theme=dark` }),
+    );
+    expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh"]);
+    jar.take(setCookies);
+    expect(user).toMatchObject({ state: "active", accessToken: jar.cookies.get("access_token") });
+    expect(jar.header).not.toBe(before);
+    expect(forward.get("cookie")?.split("; ").sort()).toEqual(["theme=dark", ...jar.header.split("; ")].sort());
+    expect(await sessions.current(forward)).toEqual(user);
+    expect(calls).toHaveLength(1);
+  },
+);
 
-      test.each([
-        ["page_size", { pageSize: -1 }],
-        ["page_token", { pageToken: "nonsense" }],
-      ])("a bad %s is named (%o)", async (field, input) => {
-        const { accessToken } = await logIn(service);
-        const response = await caller.call(listSessions, input, bearer(accessToken));
-        expect(response).toMatchObject({
-          ok: false,
-          code: "E400_INVALID_REQUEST",
-          text: expect.stringContaining(field),
-        });
-      });
+test("parallel renders share one call, and so do those within a quarter of the reuse interval; the first alone brings the cookies", async () => {
+  const jar = await signIn(service);
+  let nowMs = Date.now();
+  const { sessions, calls } = server({ ...ALWAYS_DUE, clock: () => nowMs });
+  const request = jar.request();
+  const all = await Promise.all(Array.from({ length: 20 }, () => sessions.authenticate(request.clone())));
+  expect(calls).toHaveLength(1);
+  expect(all.map(({ setCookies }) => setCookies.length)).toEqual([2, ...Array.from({ length: 19 }, () => 0)]);
+  expect(all.map(({ responseHeaders }) => responseHeaders.has("set-cookie")).lastIndexOf(true)).toBe(0);
+  expect(new Set(all.map(({ forward }) => forward.get("cookie"))).size).toBe(1);
+  expect(all.every(({ user }) => user.state === "active")).toBe(true);
+  await sessions.authenticate(request.clone());
+  expect(calls).toHaveLength(1);
+  nowMs += 2_600; // The kit calls the service again after a quarter of the reuse interval, in case the first response was lost.
+  expect(await sessions.authenticate(request.clone())).toMatchObject({
+    user: { state: "active" },
+    setCookies: [expect.any(String), expect.any(String)],
+  });
+  expect(calls).toHaveLength(2);
+  nowMs -= 60_000; // The wall clock is set back, so the kit does not know how old its last response is, and calls the service again.
+  expect((await sessions.authenticate(request.clone())).user.state).toBe("active");
+  expect(calls).toHaveLength(3);
+});
 
-      test("a revoked session is dead, for both of its tokens", async () => {
-        const [mine, old] = await threeOf();
-        message(await caller.call(revokeSession, { sessionId: old.sid }, bearer(mine.accessToken)));
-        expect(await caller.call(refresh, {}, cookie(old.refreshToken))).toMatchObject(REFUSED);
-        expect(await caller.call(listSessions, {}, bearer(old.accessToken))).toMatchObject(REFUSED);
-        message(await caller.call(refresh, {}, cookie(mine.refreshToken)));
-      });
-
-      test("an id that is not of a live session of the caller is not found, of any user", async () => {
-        const [mine, old] = await threeOf();
-        const stranger = await logIn(service);
-        message(await caller.call(revokeSession, { sessionId: old.sid }, bearer(mine.accessToken)));
-        const unknown = `${mine.sid.slice(0, 5)}AAAAA${mine.sid.slice(10)}`;
-        for (const sessionId of [stranger.sid, old.sid, unknown, "nonsense", "%2e%2e", "a b"]) {
-          const response = await caller.call(revokeSession, { sessionId }, bearer(mine.accessToken));
-          expect(response, sessionId).toMatchObject({ ok: false, code: "E404_NOT_FOUND", text: "not found" });
-        }
-        message(await caller.call(refresh, {}, cookie(stranger.refreshToken)));
-      });
-
-      test("a caller may revoke the session that asks", async () => {
-        const mine = await logIn(service);
-        message(await caller.call(revokeSession, { sessionId: mine.sid }, bearer(mine.accessToken)));
-        for (const sessionId of [mine.sid, "nonsense"]) {
-          expect(await caller.call(revokeSession, { sessionId }, bearer(mine.accessToken))).toMatchObject(REFUSED);
-        }
-      });
-
-      test("revoking the others leaves the asking session, and counts", async () => {
-        const [mine, ...others] = await threeOf();
-        const stranger = await logIn(service);
-        const count = async () =>
-          message(await caller.call(revokeOtherSessions, {}, bearer(mine.accessToken))).data?.revokedCount;
-        expect(await count()).toBe(2);
-        expect(await count()).toBe(0);
-        for (const { refreshToken } of others) {
-          expect(await caller.call(refresh, {}, cookie(refreshToken))).toMatchObject(REFUSED);
-        }
-        message(await caller.call(refresh, {}, cookie(mine.refreshToken)));
-        message(await caller.call(refresh, {}, cookie(stranger.refreshToken)));
-      });
+test("a call that takes longer than a quarter of the reuse interval is not shared with those that come later", async () => {
+  const jar = await signIn(service);
+  const slow = Promise.withResolvers<void>();
+  let [nowMs, calls] = [Date.now(), 0];
+  const { sessions } = server({
+    ...ALWAYS_DUE,
+    clock: () => nowMs,
+    async fetch(...given: Parameters<typeof fetch>) {
+      calls++;
+      if (calls === 1) await slow.promise;
+      return fetch(...given);
     },
-  );
+  });
+  const first = sessions.authenticate(jar.request());
+  await until(async () => expect(calls).toBe(1));
+  nowMs += 2_600;
+  const second = await sessions.authenticate(jar.request());
+  expect([calls, second.user.state]).toEqual([2, "active"]);
+  slow.resolve();
+  expect((await first).user.state).toBe("active");
+});
+
+test("responses that arrive in the wrong order end nothing", async () => {
+  const jar = await signIn(service);
+  // Two processes render pages for one browser, and each refreshes the session.
+  const [one, two] = [server(ALWAYS_DUE), server(ALWAYS_DUE)];
+  const first = await one.sessions.authenticate(jar.request());
+  jar.take(first.setCookies);
+  const second = await two.sessions.authenticate(jar.request());
+  jar.take(second.setCookies);
+  // The browser receives the cookies of the first response once more, after those of the second.
+  jar.take(first.setCookies);
+  const next = await server(ALWAYS_DUE).sessions.authenticate(jar.request());
+  expect(next.user.state).toBe("active");
+});
+
+test("a logout ends the next render, and a response that arrives after it brings nothing back", async () => {
+  const jar = await signIn(service);
+  const { sessions, calls } = server(ALWAYS_DUE);
+  const late = await sessions.authenticate(jar.request());
+  const out = await sessions.signOut(jar.request("/logout", { "sec-fetch-site": "same-origin" }, "POST"));
+  expect(out.user).toEqual({ state: "ended" });
+  jar.take(out.setCookies);
+  expect(jar.header).toBe("");
+  jar.take(late.setCookies);
+  const revoked = jar.cookies.get("access_token") ?? "";
+  await until(async () => expect((await kept.verifier.verify(revoked)).ok).toBe(false));
+  for (const options of [{}, ALWAYS_DUE]) {
+    const { user, setCookies } = await server(options).sessions.authenticate(jar.request());
+    expect(user).toEqual({ state: "ended" });
+    // The refresh cookie is not removed, because it could be that of a new login.
+    expect(setCookies).toEqual(["access_token=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
+  }
+  expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh", "/v1/auth/logout"]);
+});
+
+test("a render that learns of the end does not undo a login that was faster", async () => {
+  const jar = await signIn(service);
+  const { sessions } = server(ALWAYS_DUE);
+  await sessions.signOut(jar.request("/logout", {}, "POST"));
+  const late = await server(ALWAYS_DUE).sessions.authenticate(jar.request());
+  const again = await signIn(service, "alice");
+  again.take(late.setCookies);
+  expect(again.cookies.has("refresh_token")).toBe(true);
+  expect((await sessions.authenticate(again.request())).user).toMatchObject({
+    state: "active",
+    claims: { sub: "alice" },
+  });
+});
+
+test("what renders behind believes the token and not what a browser writes into a header", async () => {
+  const jar = await signIn(service);
+  const events: ServerSessionsEvent[] = [];
+  const { sessions } = server({ report: (event: ServerSessionsEvent) => events.push(event) });
+  const forged = { "x-session-state": "active" };
+  const { forward } = await sessions.authenticate(new Jar().request("/", forged));
+  expect(await sessions.current(forward)).toEqual({ state: "ended" });
+  expect((await sessions.current(new Headers(forged))).state).not.toBe("active");
+  jar.cookies.delete("access_token");
+  expect(events).toEqual([]);
+  // `current` does not call the service. Without an access token it does not know whether the session is live.
+  const missing = { state: "unavailable", reason: "adapter_missing" };
+  expect(await sessions.current(jar.request().headers)).toEqual(missing);
+  expect(await sessions.current(jar.request().headers)).toEqual(missing);
+  expect(events).toEqual([{ event: "adapter_missing" }]);
+});
+
+test("of two access tokens, one of which a sibling domain may have set, none counts", async () => {
+  const [jar, mallory] = [await signIn(service), await signIn(service, "mallory")];
+  const cookie = `access_token=${mallory.cookies.get("access_token")}; ${jar.header}`;
+  const { sessions, calls } = server();
+  const { user } = await sessions.authenticate(jar.request("/", { cookie }));
+  expect(user).not.toMatchObject({ claims: { sub: "mallory" } });
+  expect(calls).toHaveLength(1);
+});
+
+describe("an access token that a sibling domain has set beside one's own refresh token", () => {
+  /** Returns the cookies of a user, with the access token of another one. */
+  async function planted() {
+    const [jar, mallory] = [await signIn(service, "alice"), await signIn(service, "mallory")];
+    jar.cookies.set("access_token", mallory.cookies.get("access_token") ?? "");
+    return jar;
+  }
+
+  test("the page shows its own user, and the browser gets its own access token", async () => {
+    const jar = await planted();
+    const { sessions, calls } = server();
+    const { user, setCookies, forward } = await sessions.authenticate(jar.request());
+    expect([user, calls.length]).toMatchObject([{ state: "active", claims: { sub: "alice" } }, 1]);
+    expect(await sessions.current(forward)).toEqual(user);
+    jar.take(setCookies);
+    expect((await sessions.authenticate(jar.request())).user).toMatchObject({ claims: { sub: "alice" } });
+    expect(calls).toHaveLength(1);
+  });
+
+  test("nobody is shown while the service cannot be reached, nor in a part of a page", async () => {
+    const jar = await planted();
+    const { sessions } = server({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
+    expect((await sessions.authenticate(jar.request())).user).toEqual({ state: "unavailable" });
+    const { user, forward } = await server().sessions.authenticate(jar.request("/", { "sec-fetch-dest": "image" }));
+    expect([user, await sessions.current(forward)]).toEqual([{ state: "unavailable" }, { state: "unavailable" }]);
+  });
+
+  test("no request shows the other user where several refresh tokens came, one of them of that user", async () => {
+    const [jar, mallory] = [await planted(), await signIn(service, "mallory")];
+    mallory.cookies.set("access_token", jar.cookies.get("access_token") ?? "");
+    const cookie = `refresh_token=${mallory.cookies.get("refresh_token")}; ${jar.header}`;
+    const { user } = await server().sessions.authenticate(jar.request("/", { cookie }));
+    expect(user.state).toBe("ended");
+  });
+});
+
+test("a refresh token of a form that the kit does not know says nothing about the access token", async () => {
+  const jar = await signIn(service, "alice");
+  jar.cookies.set("refresh_token", `Ag${"A".repeat(94)}`);
+  const { sessions, calls } = server();
+  expect((await sessions.authenticate(jar.request())).user).toMatchObject({ claims: { sub: "alice" } });
+  expect(calls).toEqual([]);
+});
+
+test.each([
+  ["a link on another site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }, 1],
+  ["a page of the application", { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" }, 1],
+  ["a script of another site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 0],
+  ["an image", { "sec-fetch-dest": "image" }, 0],
+])("a request from %s makes %d refreshes", async (_, headers, count) => {
+  const jar = await signIn(service);
+  jar.cookies.delete("access_token");
+  const { sessions, calls } = server();
+  const { user } = await sessions.authenticate(jar.request("/", headers as Record<string, string>));
+  expect(user.state).toBe(count === 1 ? "active" : "unavailable");
+  expect(calls).toHaveLength(count as number);
+});
+
+test("the service learns the browser's address and user agent", async () => {
+  const jar = await signIn(service);
+  const { sessions, calls } = server(ALWAYS_DUE);
+  const headers = { "user-agent": "Browser/1", "x-forwarded-for": "192.0.2.1" };
+  await sessions.authenticate(jar.request("/", headers), "198.51.100.2");
+  expect(calls[0]?.headers.get("user-agent")).toBe("Browser/1");
+  expect(calls[0]?.headers.get("x-forwarded-for")).toBe("192.0.2.1, 198.51.100.2");
+});
+
+test.each<[string, () => Promise<Response>]>([
+  ["does not respond", () => Promise.reject(new TypeError("fetch failed"))],
+  ["is behind a proxy with a page of its own", async () => new Response("<html>", { status: 401 })],
+  ["refuses for another reason", async () => Response.json({ error: { code: "E429_RATE_LIMITED" } }, { status: 429 })],
+])("a service that %s ends nothing", async (_, respond) => {
+  const jar = await signIn(service);
+  const valid = await server({ ...ALWAYS_DUE, fetch: respond }).sessions.authenticate(jar.request());
+  expect(valid.user.state).toBe("active");
+  jar.cookies.delete("access_token");
+  const absent = await server({ fetch: respond }).sessions.authenticate(jar.request());
+  expect([absent.user, absent.setCookies]).toEqual([{ state: "unavailable" }, []]);
+  const out = await server({ fetch: respond }).sessions.signOut(jar.request("/logout", {}, "POST"));
+  expect([out.user, out.setCookies]).toEqual([{ state: "unavailable" }, []]);
 });

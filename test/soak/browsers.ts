@@ -4,13 +4,13 @@
  * browsers are bound to a device. No refresh of a browser may ever be refused.
  */
 
-import type { DevicePresentation } from "../../src/session/device-binding.ts";
-import type { DeviceKey } from "../../src/session/device-key.ts";
-import type { SessionId } from "../../src/session/model.ts";
-import type { SessionStore } from "../../src/session/ports.ts";
-import { StoreUnavailable } from "../../src/session/ports.ts";
-import type { PresentedToken } from "../../src/session/rotation.ts";
-import { storeMs } from "../../src/session/time.ts";
+import type { DevicePresentation } from "../../src/service/session/device-binding.ts";
+import type { DeviceKey } from "../../src/service/session/device-key.ts";
+import type { SessionId } from "../../src/service/session/model.ts";
+import type { SessionStore } from "../../src/service/session/ports.ts";
+import { StoreUnavailable } from "../../src/service/session/ports.ts";
+import type { PresentedToken } from "../../src/service/session/rotation.ts";
+import { storeMs } from "../../src/service/session/time.ts";
 import { someKey, WITHOUT, withCookie } from "../support/store/device.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
 import type { Dice } from "./random.ts";

@@ -3,9 +3,9 @@
  * interval (R) apart. The holder whose requests succeed may change twice; at the third change, the session must have ended.
  */
 
-import type { SessionId } from "../../src/session/model.ts";
-import type { PresentedToken } from "../../src/session/rotation.ts";
-import { storeMs } from "../../src/session/time.ts";
+import type { SessionId } from "../../src/service/session/model.ts";
+import type { PresentedToken } from "../../src/service/session/rotation.ts";
+import { storeMs } from "../../src/service/session/time.ts";
 import { newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";

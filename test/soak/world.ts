@@ -1,7 +1,7 @@
 /** A real Redis that can crash and come back, several instances of the store on it, and a clock that the test moves. */
-import type { SessionStore } from "../../src/session/ports.ts";
-import { TAGS } from "../../src/store/redis/partitions.ts";
-import { createRedisStore } from "../../src/store/redis/store.ts";
+import type { SessionStore } from "../../src/service/session/ports.ts";
+import { TAGS } from "../../src/service/store/redis/partitions.ts";
+import { createRedisStore } from "../../src/service/store/redis/store.ts";
 import { startRedis } from "../support/redis.ts";
 import { movable, redisOptions } from "../support/store/backends.ts";
 import { until } from "../support/until.ts";

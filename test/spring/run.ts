@@ -54,7 +54,7 @@ async function startService(alg: string, directory: string): Promise<Urls & { re
     ...{ SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_RSA_KEY_FILE: keyFile, SIGNING_ALGORITHM: alg },
     LOG_LEVEL: "error",
   };
-  const main = join(HERE, "../../src/main.ts");
+  const main = join(HERE, "../../src/service/main.ts");
   const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "inherit"] });
   const [line] = await lineOf(child, /^.*"event":"ready".*$/);
   const ready = JSON.parse(line);

@@ -10,7 +10,7 @@ import { type Plugin, rolldown } from "rolldown";
 import { onExit } from "./on-exit.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const MAIN = join(ROOT, "src/main.ts");
+const MAIN = join(ROOT, "src/service/main.ts");
 const RECORDER = join(import.meta.dirname, "emissions/record.ts");
 /** The bundle is inside `node_modules`, so that it finds the packages that it does not contain. */
 const CACHE = join(ROOT, "node_modules/.cache/tests");

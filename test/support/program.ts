@@ -4,7 +4,7 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "../..");
 
 /** The script of the program. Outside of a test run, as in a bench, this is the source. */
-export const PROGRAM = process.env.PROGRAM_FILE ?? join(ROOT, "src/main.ts");
+export const PROGRAM = process.env.PROGRAM_FILE ?? join(ROOT, "src/service/main.ts");
 
 /** Returns variables with which a process stores its compiled code for the next one. The directory exists until the end of the run. */
 export function compiled(): Readonly<Record<string, string>> {

@@ -67,7 +67,7 @@ export function recording(): { readonly options: readonly string[]; readonly env
  */
 export function spawnService(env: Readonly<Record<string, string>>, root?: string): Process {
   const recorded = recording();
-  const child = spawn(process.execPath, [...recorded.options, root === undefined ? PROGRAM : "src/main.ts"], {
+  const child = spawn(process.execPath, [...recorded.options, root === undefined ? PROGRAM : "src/service/main.ts"], {
     cwd: root ?? ROOT,
     env: { PATH: process.env.PATH, ...compiled(), ...recorded.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],

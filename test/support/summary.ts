@@ -10,8 +10,8 @@ type Row = { files: number; tests: number; failed: number; skipped: number; seco
 
 const emptyRow = (): Row => ({ files: 0, tests: 0, failed: 0, skipped: 0, seconds: 0 });
 
-/** Returns the directory below `test/` that contains a test file: `server` for `test/server/tls.test.ts`. */
-const roomOf = (path: string) => (path.split("/").length > 2 ? (path.split("/")[1] as string) : "(top)");
+/** Returns the wing, or the room of the service, that a test file tests: `service/server` for `test/service/server/tls.test.ts`. */
+const roomOf = (path: string) => /^test\/(service\/[^/]+|[^/]+)\//.exec(path)?.[1] ?? "(top)";
 
 export default class Summary implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {

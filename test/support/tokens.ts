@@ -1,10 +1,10 @@
-import type { Session, SessionId } from "../../src/session/model.ts";
-import type { SessionStore } from "../../src/session/ports.ts";
-import { later, storeMs } from "../../src/session/time.ts";
-import { generateMacKey, generateRing } from "../../src/tokens/generate-key.ts";
-import type { SigningAlg } from "../../src/tokens/jws.ts";
-import { readyKeys } from "../../src/tokens/keys.ts";
-import type { Entropy } from "../../src/tokens/random.ts";
+import type { Session, SessionId } from "../../src/service/session/model.ts";
+import type { SessionStore } from "../../src/service/session/ports.ts";
+import { later, storeMs } from "../../src/service/session/time.ts";
+import { generateMacKey, generateRing } from "../../src/service/tokens/generate-key.ts";
+import type { SigningAlg } from "../../src/service/tokens/jws.ts";
+import { readyKeys } from "../../src/service/tokens/keys.ts";
+import type { Entropy } from "../../src/service/tokens/random.ts";
 
 export const ISSUER = "https://auth.example";
 export const NOW = storeMs(Date.UTC(2026, 0, 2, 3, 4, 5, 678));

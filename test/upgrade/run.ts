@@ -85,7 +85,7 @@ async function onRedis(version: string, tree: string): Promise<void> {
   const redis = await startRedis();
   const dataDir = join(scratch(), "data");
   const keysFile = join(scratch(), "keys.json");
-  execFileSync(process.execPath, [join(ROOT, "src/main.ts"), "keys", "create", "--file", keysFile]);
+  execFileSync(process.execPath, [join(ROOT, "src/service/main.ts"), "keys", "create", "--file", keysFile]);
   const env = {
     REDIS_URL: redis.url,
     KEYS_FILE: keysFile,
@@ -120,7 +120,7 @@ const ended = async (holders: readonly Holder[], service: Service) => {
     assert.equal(await holder.refresh(service), 401, "a logout is true on the other version");
 };
 
-/** Returns the number of the schema that a store has (src/store/embedded/schema.ts). */
+/** Returns the number of the schema that a store has (src/service/store/embedded/schema.ts). */
 function schemaOf(dataDir: string): unknown {
   const db = new DatabaseSync(join(dataDir, "sessions.db"), { readOnly: true });
   try {

@@ -1,8 +1,8 @@
 /** The keys of the vectors. They are derived from fixed texts, so that they are the same in every run, and protect nothing. */
 import { createECDH, createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
-import type { SigningAlg } from "../../src/tokens/jws.ts";
-import { readyKeys } from "../../src/tokens/keys.ts";
-import type { Jwk } from "../../src/tokens/ring.ts";
+import type { SigningAlg } from "../../src/service/tokens/jws.ts";
+import { readyKeys } from "../../src/service/tokens/keys.ts";
+import type { Jwk } from "../../src/service/tokens/ring.ts";
 import { RSA_JWK } from "./rsa-key.ts";
 
 export type VectorKey = {

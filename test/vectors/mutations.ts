@@ -1,5 +1,5 @@
 /** Random changes of the tokens of the vectors: some break the signature, others are signed again. */
-import type { Random } from "../http/roundtrip/random.ts";
+import type { Random } from "../connect-http-routes/roundtrip/random.ts";
 import { CLAIMS, HEAD, raw, type VectorCase } from "./format.ts";
 import { EDWARDS, MAIN, type Sign, type VectorKey } from "./keys.ts";
 

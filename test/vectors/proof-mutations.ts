@@ -1,5 +1,5 @@
 /** Random changes of the proofs of the vectors, and of the requests that present them: some break the signature, others are signed again. */
-import type { Random } from "../http/roundtrip/random.ts";
+import type { Random } from "../connect-http-routes/roundtrip/random.ts";
 import { CLAIMS, HEAD, raw, type VectorCase } from "./format.ts";
 import { ALPHABET, changeSome, JSON_PIECES, VALUES } from "./mutations.ts";
 import {

@@ -1,9 +1,9 @@
 /** Makes the test vectors of a verifier: tokens, keys, batches of the feed, times and verdicts. */
-import type { Session } from "../../src/session/model.ts";
-import { parseSessionId } from "../../src/session/model.ts";
-import { storeMs } from "../../src/session/time.ts";
-import { createAccessTokens } from "../../src/tokens/access-token.ts";
-import { headerSegment } from "../../src/tokens/jws.ts";
+import type { Session } from "../../src/service/session/model.ts";
+import { parseSessionId } from "../../src/service/session/model.ts";
+import { storeMs } from "../../src/service/session/time.ts";
+import { createAccessTokens } from "../../src/service/tokens/access-token.ts";
+import { headerSegment } from "../../src/service/tokens/jws.ts";
 import { claimsCases } from "./claims-cases.ts";
 import { encodingCases } from "./encoding-cases.ts";
 import { feedCases } from "./feed-cases.ts";

@@ -1,8 +1,8 @@
 /** Valid tokens, and published attacks on the signature (RFC 8725, CVE lists, cheat sheets). Some attacks use the issuer's own key. */
 import { SignJWT } from "jose";
 import { afterAll, describe, expect, test } from "vitest";
-import { parseSessionId } from "../../src/session/model.ts";
-import { generateRing } from "../../src/tokens/generate-key.ts";
+import { parseSessionId } from "../../src/service/session/model.ts";
+import { generateRing } from "../../src/service/tokens/generate-key.ts";
 import { until } from "../support/until.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { claims, kid, privateKey, token } from "../support/verifier/forge.ts";

@@ -1,8 +1,8 @@
 /** Tokens at the exact limits of what is accepted. */
 import { createPrivateKey, sign } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
-import { generateRing } from "../../src/tokens/generate-key.ts";
-import { readyKeys } from "../../src/tokens/keys.ts";
+import { generateRing } from "../../src/service/tokens/generate-key.ts";
+import { readyKeys } from "../../src/service/tokens/keys.ts";
 import { checkToken, importKey, type Key, NodeKeySet } from "../../src/verifier/token.ts";
 import { AUDIENCE, ISSUER } from "../support/verifier/issuer.ts";
 

@@ -1,6 +1,6 @@
 /** Verdicts depend on the revocations of the feed, and a feed whose connection is cut is resumed. */
 import { describe, expect, test } from "vitest";
-import { storeMs } from "../../src/session/time.ts";
+import { storeMs } from "../../src/service/session/time.ts";
 import { untilTrue } from "../support/until.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { ADMIN_TOKEN, startIssuer } from "../support/verifier/issuer.ts";

@@ -1,8 +1,8 @@
 /** Keys that are rotated, withdrawn or revoked. */
 import { describe, expect, test } from "vitest";
-import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
-import type { Ring, RingKey } from "../../src/tokens/ring.ts";
-import { revoke, rotate } from "../../src/tokens/ring-steps.ts";
+import { generateMacKey, generateRing, generateSigningKey } from "../../src/service/tokens/generate-key.ts";
+import type { Ring, RingKey } from "../../src/service/tokens/ring.ts";
+import { revoke, rotate } from "../../src/service/tokens/ring-steps.ts";
 import { untilTrue } from "../support/until.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { startIssuer } from "../support/verifier/issuer.ts";

@@ -1,11 +1,11 @@
 /** Options that are missing or of the wrong type, as a variable of the environment that is not set makes them. */
 import { describe, expect, test } from "vitest";
 import { createFileStore, createTokenSession } from "../../src/client/index.ts";
-import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
-import { createServerSessions } from "../../src/server-kit/index.ts";
+import { createFetchHandler, createHttpHandler } from "../../src/connect-http-routes/index.ts";
+import { createServerSessions } from "../../src/server/index.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
-import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
+import { RelayServiceRoutes } from "../connect-http-routes/gen/relay/v1/relay_http.ts";
 
 const RIGHT = { issuer: "https://a.example", audience: "https://b.example", jwksUrl: "http://127.0.0.1:9/jwks" };
 const ADMIN = { adminUrl: "http://127.0.0.1:9", jwksUrl: undefined };

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { calculateJwkThumbprint, createLocalJWKSet, importJWK, jwtVerify } from "jose";
 import { afterAll, expect, test } from "vitest";
-import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
-import { SIGNING_ALGS } from "../../src/tokens/jws.ts";
-import { readyKeys } from "../../src/tokens/keys.ts";
+import { generateRing, generateSigningKey } from "../../src/service/tokens/generate-key.ts";
+import { SIGNING_ALGS } from "../../src/service/tokens/jws.ts";
+import { readyKeys } from "../../src/service/tokens/keys.ts";
 import { importKey } from "../../src/verifier/token.ts";
 import { claims, now, ring, token } from "../support/verifier/forge.ts";
 import { AUDIENCE, ISSUER } from "../support/verifier/issuer.ts";

@@ -2,15 +2,15 @@
 import { deflateSync } from "node:zlib";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { encodeList, setBits } from "../../src/signals/status-list/encode.ts";
-import { generateRing } from "../../src/tokens/generate-key.ts";
-import { readyKeys } from "../../src/tokens/keys.ts";
-import type { Ring } from "../../src/tokens/ring.ts";
-import { createClaimsSigner } from "../../src/tokens/signed-claims.ts";
+import { encodeList, setBits } from "../../src/service/signals/status-list/encode.ts";
+import { generateRing } from "../../src/service/tokens/generate-key.ts";
+import { readyKeys } from "../../src/service/tokens/keys.ts";
+import type { Ring } from "../../src/service/tokens/ring.ts";
+import { createClaimsSigner } from "../../src/service/tokens/signed-claims.ts";
 import { createVerifier, type VerifierEvent, type VerifierOptions } from "../../src/verifier/index.ts";
 import { readStatuses, statusAt } from "../../src/verifier/status-list.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
-import vectors from "../signals/status-list/vectors.json" with { type: "json" };
+import vectors from "../service/signals/status-list/vectors.json" with { type: "json" };
 import { ADMIN_TOKEN, AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
 
 const URI = `${ISSUER}/v1/status-lists/abcdefgh`;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createVerifier, PROOF_REFUSALS } from "../../src/verifier/index.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
-import { Random } from "../http/roundtrip/random.ts";
+import { Random } from "../connect-http-routes/roundtrip/random.ts";
 import { scratch } from "../support/service.ts";
 import { LANGUAGES, type Result, runVectors } from "../support/verifier/languages.ts";
 import { createForge, NOW_MS, type VectorCase, type VectorFile } from "../vectors/format.ts";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { maxBackoffMs } from "../../../src/browser/waits.ts";
-import { TAGS } from "../../../src/store/redis/partitions.ts";
+import { TAGS } from "../../../src/service/store/redis/partitions.ts";
 import { MEASURED } from "./costs.ts";
 import { backoffS, type Day, simulate, summary } from "./day.ts";
 import { needs, PARTITIONS, PLAN } from "./needs.ts";

@@ -8,7 +8,7 @@ export type Costs = {
     readonly ending: number;
     /**
      * The cost that one ended session causes at every other instance: the instance is notified, and reads the revocation from the log
-     * (src/store/redis/log-reader.ts).
+     * (src/service/store/redis/log-reader.ts).
      */
     readonly reading: number;
     /** The cost of delivering one message of the feed to one watcher. */

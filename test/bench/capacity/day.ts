@@ -9,7 +9,7 @@ const MAX_BACKOFF_S = 60;
 export const backoffS = (failures: number): number => Math.min(MAX_BACKOFF_S, 2 ** failures);
 /** After this many failures the longest wait of a client no longer grows. */
 const ATTEMPTS = 8;
-/** The shortest life of a token relative to the longest: lives are shortened at random (src/tokens). */
+/** The shortest life of a token relative to the longest: lives are shortened at random (src/service/tokens). */
 const SHORTEST_LIFE = 0.8;
 
 export type Day = {

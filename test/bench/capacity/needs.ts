@@ -43,7 +43,7 @@ export const PLAN: Plan = {
  */
 export const HEARTBEATS_PER_SECOND = 2;
 export const MAX_MESSAGES_PER_SECOND = 40;
-/** The number of partitions in Redis (src/store/redis/partitions.ts). A cluster can have no more nodes that share the load. */
+/** The number of partitions in Redis (src/service/store/redis/partitions.ts). A cluster can have no more nodes that share the load. */
 export const PARTITIONS = 256;
 /** For how long a revocation is kept beyond the life of an access token, in seconds. */
 const MARGIN_S = 60;

@@ -1,5 +1,5 @@
 /** Computes medians of alternating measurements, with their confidence intervals. */
-import { Random } from "../../http/roundtrip/random.ts";
+import { Random } from "../../connect-http-routes/roundtrip/random.ts";
 import { median } from "../../support/median.ts";
 
 export type Estimate = { readonly value: number; readonly low: number; readonly high: number };

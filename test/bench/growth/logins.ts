@@ -1,5 +1,5 @@
-import type { SessionId } from "../../../src/session/model.ts";
-import type { SessionStore } from "../../../src/session/ports.ts";
+import type { SessionId } from "../../../src/service/session/model.ts";
+import type { SessionStore } from "../../../src/service/session/ports.ts";
 import { newSession, nonce, subject } from "../../support/store/sessions.ts";
 
 /** How many sessions are being created at a time. */

@@ -5,7 +5,7 @@
  *     npm run bench:pages [-- --seconds 150 --outage 60]
  *
  * The browser is a jar of cookies whose tabs navigate in real time. Its responses are late, lost and out of order, as in
- * test/server-kit/navigations.ts. All libraries run at the same time, each with its own servers.
+ * test/server/navigations.ts. All libraries run at the same time, each with its own servers.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,8 +1,8 @@
 /** The server kit and the other libraries, each used as in its documentation, as a function that renders a page. */
 import { registerHooks } from "node:module";
-import { createServerSessions } from "../../../src/server-kit/index.ts";
+import { createServerSessions } from "../../../src/server/index.ts";
 import { createVerifier } from "../../../src/verifier/index.ts";
-import { startRelay } from "../../server-kit/relay.ts";
+import { startRelay } from "../../server/relay.ts";
 import { startService } from "../../support/service.ts";
 import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
 import { Jar } from "./jar.ts";

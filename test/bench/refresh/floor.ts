@@ -10,12 +10,12 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
-import type { SessionId } from "../../../src/session/model.ts";
-import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
-import { decodeRotation, decodeSession, nonceWords } from "../../../src/store/redis/record.ts";
-import { loadScripts } from "../../../src/store/redis/scripts.ts";
-import { createMac } from "../../../src/tokens/hmac.ts";
-import { parseRing } from "../../../src/tokens/ring.ts";
+import type { SessionId } from "../../../src/service/session/model.ts";
+import { TAGS, tagOfSession } from "../../../src/service/store/redis/partitions.ts";
+import { decodeRotation, decodeSession, nonceWords } from "../../../src/service/store/redis/record.ts";
+import { loadScripts } from "../../../src/service/store/redis/scripts.ts";
+import { createMac } from "../../../src/service/tokens/hmac.ts";
+import { parseRing } from "../../../src/service/tokens/ring.ts";
 
 const { REDIS_PORT, KEYS_FILE = "", REUSE_INTERVAL = "0", ISSUER } = process.env;
 

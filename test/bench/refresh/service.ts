@@ -1,4 +1,4 @@
-/** Runs the service under test as an operator would: `node src/main.ts` on Redis, with nearly all settings at their defaults. */
+/** Runs the service under test as an operator would: `node src/service/main.ts` on Redis, with nearly all settings at their defaults. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Place, ROOT, type Server, scratch, start } from "./processes.ts";
@@ -14,7 +14,7 @@ export type World = { readonly redisPort: number; readonly keysFile: string };
 /** Makes the key ring that all servers share. */
 export async function createKeys(): Promise<string> {
   const keysFile = join(scratch(), "keys.json");
-  await start("anywhere", ["src/main.ts", "keys", "create", "--file", keysFile]);
+  await start("anywhere", ["src/service/main.ts", "keys", "create", "--file", keysFile]);
   return keysFile;
 }
 
@@ -35,7 +35,7 @@ export async function startService(
   place: Place = "server",
   root: string = ROOT,
 ): Promise<Service> {
-  const { pid, line, stop } = await start(place, [...nodeOptions(), "src/main.ts"], {
+  const { pid, line, stop } = await start(place, [...nodeOptions(), "src/service/main.ts"], {
     cwd: root,
     env: {
       PORT: "0",

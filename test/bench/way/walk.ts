@@ -4,11 +4,11 @@ import { Session } from "node:inspector/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { readConfig } from "../../../src/config/config.ts";
-import { createLogger } from "../../../src/observability/logger.ts";
-import { start } from "../../../src/server/start.ts";
-import { generateRing } from "../../../src/tokens/generate-key.ts";
-import { createRingFile } from "../../../src/tokens/ring-file.ts";
+import { readConfig } from "../../../src/service/config/config.ts";
+import { createLogger } from "../../../src/service/observability/logger.ts";
+import { start } from "../../../src/service/server/start.ts";
+import { generateRing } from "../../../src/service/tokens/generate-key.ts";
+import { createRingFile } from "../../../src/service/tokens/ring-file.ts";
 import { startRedis } from "../../support/redis.ts";
 
 export type Store = "redis" | "embedded";

@@ -4,12 +4,12 @@
  */
 import { type DeviceRealm, withDeviceKey } from "../../../src/browser/device/index.ts";
 import type { Realm } from "../../../src/browser/realm.ts";
-import type { DeviceKey } from "../../../src/session/device-key.ts";
-import type { SessionId } from "../../../src/session/model.ts";
-import { storeMs } from "../../../src/session/time.ts";
-import { verifyDeviceProof } from "../../../src/tokens/device-proof.ts";
-import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
-import { createDeviceChallenges, createDeviceCookies } from "../../../src/tokens/sealed.ts";
+import type { DeviceKey } from "../../../src/service/session/device-key.ts";
+import type { SessionId } from "../../../src/service/session/model.ts";
+import { storeMs } from "../../../src/service/session/time.ts";
+import { verifyDeviceProof } from "../../../src/service/tokens/device-proof.ts";
+import { createRandom, systemEntropy } from "../../../src/service/tokens/random.ts";
+import { createDeviceChallenges, createDeviceCookies } from "../../../src/service/tokens/sealed.ts";
 import { someKeys } from "../../support/tokens.ts";
 import { createMemoryStorage, type MemoryStorage } from "./memory-storage.ts";
 

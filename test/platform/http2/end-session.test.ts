@@ -8,8 +8,8 @@ import { connect, createServer as createHttp2, type Http2Session } from "node:ht
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Handler, openListener, respond } from "../../../src/listener/listener.ts";
 import { writeBetweenFrames } from "../../../src/platform/http2/end-session.ts";
+import { type Handler, openListener, respond } from "../../../src/platform/listener/listener.ts";
 import { END_HEADERS, END_STREAM, FRAME, frame, requestBlock } from "../../attacks/frames.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { dialHttp2, type Frame, type Http2Peer, isGoaway, isPing, lastStreamOf } from "../../support/http2-peer.ts";

@@ -8,9 +8,9 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { openAdminApi } from "../../../src/cli/admin-api/client.ts";
-import { parseArguments } from "../../../src/gateway/arguments.ts";
-import { createUpstream } from "../../../src/gateway/upstream.ts";
+import { parseArguments } from "../../../src/connect-http-gateway/arguments.ts";
+import { createUpstream } from "../../../src/connect-http-gateway/upstream.ts";
+import { openAdminApi } from "../../../src/service/cli/admin-api/client.ts";
 import { type FaultyProxy, startFaultyProxy } from "../../support/faulty-proxy.ts";
 
 /** How many random sequences of network faults the test tries. With HOLDS=long there are more. */

@@ -2,8 +2,8 @@
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readConfig } from "../../../src/config/config.ts";
 import { forwardedClient, isNetwork, proxyTrust } from "../../../src/platform/net/proxy-trust.ts";
+import { readConfig } from "../../../src/service/config/config.ts";
 
 type ProxyAddr = (request: object, trust: (address: string, index: number) => boolean) => string;
 const proxyaddr: ProxyAddr & { compile(networks: readonly string[]): (address: string) => boolean } = createRequire(

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type FeedBatch, RevocationFeed } from "../../../src/session/feed.ts";
-import type { SessionId } from "../../../src/session/model.ts";
-import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
-import { type StoreMs, wallMs } from "../../../src/session/time.ts";
-import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
+import { type FeedBatch, RevocationFeed } from "../../../src/service/session/feed.ts";
+import type { SessionId } from "../../../src/service/session/model.ts";
+import { type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
+import { type StoreMs, wallMs } from "../../../src/service/session/time.ts";
+import { createEmbeddedStore } from "../../../src/service/store/embedded/store.ts";
+import { createRandom, systemEntropy } from "../../../src/service/tokens/random.ts";
 import { inTime } from "../until.ts";
 
 export const MARKER_LIFE = 300_000;

@@ -1,6 +1,6 @@
 /** A port for tests of the domain's use cases: each verb of the store has the outcome that the test gives, and every step is recorded. */
-import type { AuditEvent, Requester } from "../../../src/session/audit.ts";
-import type { Session, SessionId } from "../../../src/session/model.ts";
+import type { AuditEvent, Requester } from "../../../src/service/session/audit.ts";
+import type { Session, SessionId } from "../../../src/service/session/model.ts";
 import type {
   AccessTokenResult,
   Found,
@@ -8,9 +8,9 @@ import type {
   RefreshToken,
   RefreshTokens,
   SessionStore,
-} from "../../../src/session/ports.ts";
-import { firstState } from "../../../src/session/rotation.ts";
-import { storeMs, wallMs } from "../../../src/session/time.ts";
+} from "../../../src/service/session/ports.ts";
+import { firstState } from "../../../src/service/session/rotation.ts";
+import { storeMs, wallMs } from "../../../src/service/session/time.ts";
 
 export const NOW = storeMs(1_700_000_000_000);
 export const FRESH_NONCE = "fresh-nonce";

@@ -1,10 +1,10 @@
 /** A store that is open during the tests of a `describe`, with steps that many tests need. */
 import { afterAll, beforeAll } from "vitest";
-import type { NewSession, SessionId } from "../../../src/session/model.ts";
-import type { RotateOutcome } from "../../../src/session/ports.ts";
-import type { PresentedToken } from "../../../src/session/rotation.ts";
-import { storeMs } from "../../../src/session/time.ts";
-import type { StoreWithSignals } from "../../../src/signals/ports.ts";
+import type { NewSession, SessionId } from "../../../src/service/session/model.ts";
+import type { RotateOutcome } from "../../../src/service/session/ports.ts";
+import type { PresentedToken } from "../../../src/service/session/rotation.ts";
+import { storeMs } from "../../../src/service/session/time.ts";
+import type { StoreWithSignals } from "../../../src/service/signals/ports.ts";
 import type { Backend } from "./backends.ts";
 import { newSession, nonce } from "./sessions.ts";
 

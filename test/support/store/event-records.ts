@@ -8,10 +8,10 @@ import {
   type EventRecord,
   type Origin,
   type SessionEvent,
-} from "../../../src/session/events.ts";
-import type { NewSession, SessionId } from "../../../src/session/model.ts";
-import type { SessionStore } from "../../../src/session/ports.ts";
-import { type StoreMs, storeMs, type WallMs } from "../../../src/session/time.ts";
+} from "../../../src/service/session/events.ts";
+import type { NewSession, SessionId } from "../../../src/service/session/model.ts";
+import type { SessionStore } from "../../../src/service/session/ports.ts";
+import { type StoreMs, storeMs, type WallMs } from "../../../src/service/session/time.ts";
 import type { Login } from "./context.ts";
 import { newSession, nonce, SECOND } from "./sessions.ts";
 

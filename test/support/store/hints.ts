@@ -1,5 +1,5 @@
-import type { Revocation } from "../../../src/session/model.ts";
-import type { SessionStore } from "../../../src/session/ports.ts";
+import type { Revocation } from "../../../src/service/session/model.ts";
+import type { SessionStore } from "../../../src/service/session/ports.ts";
 
 /** Records the notifications (hints) that a store sends. */
 export function hints(store: SessionStore) {

@@ -1,4 +1,4 @@
-import { type SessionStore, StoreRefused } from "../../../src/session/ports.ts";
+import { type SessionStore, StoreRefused } from "../../../src/service/session/ports.ts";
 import { until } from "../until.ts";
 
 /**

@@ -1,10 +1,10 @@
 /** A Redis with a store, which end with the test, and a check of all methods of a store during an outage. */
 import { expect, onTestFinished } from "vitest";
-import type { SessionId } from "../../../src/session/model.ts";
-import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
-import type { PresentedToken } from "../../../src/session/rotation.ts";
-import { storeMs, wallMs } from "../../../src/session/time.ts";
-import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
+import type { SessionId } from "../../../src/service/session/model.ts";
+import { type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
+import type { PresentedToken } from "../../../src/service/session/rotation.ts";
+import { storeMs, wallMs } from "../../../src/service/session/time.ts";
+import { createRedisStore, type RedisStoreOptions } from "../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../redis.ts";
 import { countTurns } from "../turns.ts";
 import { redisOptions } from "./backends.ts";

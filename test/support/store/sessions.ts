@@ -1,8 +1,8 @@
 /** Test data for stores: ids, nonces and subjects that are different in each call. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
-import type { NewSession, SessionId } from "../../../src/session/model.ts";
-import type { RotateOutcome } from "../../../src/session/ports.ts";
+import type { NewSession, SessionId } from "../../../src/service/session/model.ts";
+import type { RotateOutcome } from "../../../src/service/session/ports.ts";
 
 export const SECOND = 1000;
 export const REUSE_INTERVAL = 10 * SECOND;

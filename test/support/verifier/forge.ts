@@ -1,6 +1,6 @@
 /** Makes tokens with any header, claims and signature. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
-import { generateRing } from "../../../src/tokens/generate-key.ts";
+import { generateRing } from "../../../src/service/tokens/generate-key.ts";
 import { AUDIENCE, ISSUER } from "./issuer.ts";
 
 /** The key ring of the issuer. Some attacks also present tokens that were signed with its keys. */

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { readyKeys } from "../../../src/tokens/keys.ts";
+import { readyKeys } from "../../../src/service/tokens/keys.ts";
 import { createVerifier, type Refusal } from "../../../src/verifier/index.ts";
 import { ring } from "./forge.ts";
 import { AUDIENCE, ISSUER } from "./issuer.ts";

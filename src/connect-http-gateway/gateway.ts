@@ -1,0 +1,120 @@
+/** Serves the RPCs of a remote server as JSON over HTTP, with the listener of the session service and all of its limits. */
+import type { Transport } from "@connectrpc/connect";
+import { createHttpHandler, type NodeHandler, protobufCodec } from "connect-http-routes";
+import { withOneHost } from "../platform/listener/authority.ts";
+import { type Handler, type Responder, respond } from "../platform/listener/exchange.ts";
+import { healthz, type Page, type Render, withPages } from "../platform/listener/pages.ts";
+import { resources } from "../platform/listener/resources.ts";
+import type { GatewayArguments } from "./arguments.ts";
+import { loadContract } from "./descriptors.ts";
+import { openGatewayListener, readTls, withinResources } from "./open-listener.ts";
+import { fromOwnPages } from "./own-pages.ts";
+import { createRequestLog, type RequestLog, reasonsOf, type WriteLog, withBudget } from "./request-log.ts";
+import { checkReadiness, createUpstream, type Upstream } from "./upstream.ts";
+
+export interface Gateway {
+  readonly port: number;
+  /** Reads descriptors, service config and certificates again. If that fails, the failure is logged and the old ones stay in use. */
+  reload(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How long connections without a request stay open during a drain, in milliseconds, because a request may be on its way. */
+const LINGER_MS = 1_000;
+
+/** @throws Error if the descriptors cannot be loaded or the port is taken */
+export async function startGateway(given: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
+  const args = withinResources(given, resources());
+  const { write, end } = withBudget(writeLine, args.logRate);
+  const upstream = await createUpstream(args, (authority, error) =>
+    write({ event: "upstream error", upstream: authority, reason: reasonsOf(error) }),
+  );
+  const { transport } = upstream;
+  const log = createRequestLog(write, args.log === "errors");
+  let handler = await createHandler(args, transport, log, write);
+  let draining = false;
+  const pages = new Map<string, Render>([
+    [args.livePath, healthz],
+    [args.readyPath, () => (draining ? DRAINING : readiness(upstream))],
+  ]);
+  const api: NodeHandler = (request, response) => handler(request, response);
+  const entry: Handler = withOneHost(
+    withPages(pages, () => NO_STORE, fromOwnPages(args, write, api)),
+    refuseTwoHosts,
+  );
+  const listener = await openGatewayListener(args, write);
+  listener.serve(args.log === "none" ? entry : log.wrap(entry));
+  write({ event: "listening", port: listener.port, upstream: args.upstreams.join(" ") });
+  return {
+    port: listener.port,
+    async reload() {
+      try {
+        const [next, tls] = [await createHandler(args, transport, log, write), await readTls(args)];
+        if (tls !== undefined) listener.replaceTls(tls);
+        handler = next;
+        write({ event: "reloaded" });
+      } catch (error) {
+        write({ event: "reload failed", reason: error instanceof Error ? error.message : String(error) });
+      }
+    },
+    async close() {
+      draining = true;
+      await listener.close(args.drainMs, Math.min(LINGER_MS, args.drainMs));
+      upstream.close();
+      end();
+    },
+  };
+}
+
+const NO_STORE = [["cache-control", "no-store"]] as const;
+
+const text = (status: number, body: string): Page => ({ status, type: "text/plain", body: `${body}\n` });
+
+const DRAINING = text(503, "draining");
+
+async function readiness(upstream: Upstream): Promise<Page> {
+  const state = await checkReadiness(upstream);
+  return state.ready ? text(200, "ok") : text(503, state.reason);
+}
+
+/** The body of the response to a request that names two hosts. It has the format in which the HTTP layer encodes failures by default. */
+const TWO_HOSTS = JSON.stringify({ code: 3, message: "the request names two hosts", details: [] });
+
+const refuseTwoHosts: Responder = (_request, response) =>
+  respond(response, 400, { "content-type": "application/json", "content-length": TWO_HOSTS.length }, TWO_HOSTS);
+
+async function createHandler(
+  args: GatewayArguments,
+  transport: Transport,
+  log: RequestLog,
+  write: WriteLog,
+): Promise<NodeHandler> {
+  const { registry, tables, warnings } = await loadContract(args, transport);
+  for (const warning of warnings) write({ event: "warning", warning });
+  write({
+    event: "routes",
+    services: tables.length,
+    routes: tables.reduce((sum, { routes }) => sum + routes.length, 0),
+  });
+  return createHttpHandler({
+    ...args.reading,
+    ...args.bounds,
+    codecs: args.protobuf ? [protobufCodec] : [],
+    tables,
+    transport,
+    jsonOptions: { registry },
+    readMaxBytes: args.maxBodyBytes,
+    heartbeatIntervalMs: args.heartbeatMs,
+    trailersAsHeaders: true,
+    maxTimeoutMs: args.maxTimeoutMs,
+    onInternalError: (error, rpc) =>
+      write({ event: "internal error", ...(rpc && { rpc: rpc.name }), reason: reasonsOf(error) }),
+    ...(args.log !== "none" && { onResponse: (_, response) => log.note(response) }),
+    forward: {
+      defaultTimeoutMs: args.timeoutMs,
+      retries: args.retries,
+      trustForwarded: args.trustForwarded,
+      onUpstreamError: (error) => write({ event: "upstream error", reason: reasonsOf(error) }),
+    },
+  });
+}

@@ -1,0 +1,102 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import type { NodeHandler, NodeRequest, ResponseInfo } from "connect-http-routes";
+import { createLineLimit } from "../platform/log/line-limit.ts";
+
+/** Writes one JSON object. */
+export type WriteLog = (line: Readonly<Record<string, unknown>>) => void;
+
+/** A log with a limited rate of lines, because a client that can cause one line can cause millions of lines. */
+export interface BudgetedLog {
+  readonly write: WriteLog;
+  /** Reports how many lines were suppressed, and ends. */
+  end(): void;
+}
+
+/** How often suppressed lines are reported, in milliseconds, if no later line of their kind has reported them. */
+const REPORT_INTERVAL_MS = 10_000;
+const MAX_TEXT_LENGTH = 1_024;
+
+/** @param requestsPerSecond how many requests of each class of status are logged in a second; the limit of other events is ten */
+export function withBudget(write: WriteLog, requestsPerSecond: number, clock = Date.now): BudgetedLog {
+  const events = createLineLimit(clock);
+  const requests = createLineLimit(clock, requestsPerSecond);
+  const report = () => {
+    for (const limit of [requests, events]) {
+      for (const { kind, lines } of limit.takeSuppressed()) write({ event: "log lines suppressed", kind, lines });
+    }
+  };
+  const timer = setInterval(report, REPORT_INTERVAL_MS).unref();
+  return {
+    write(line) {
+      const event = String(line.event);
+      const isRequest = event === "request";
+      const kind = isRequest ? `request ${Math.floor(Number(line.status) / 100)}xx` : event;
+      const suppressed = (isRequest ? requests : events).admit(event, kind);
+      if (suppressed === undefined) return;
+      const bounded = Object.entries(line).map(([name, value]) => [name, boundText(value)]);
+      write({ ...Object.fromEntries(bounded), ...(suppressed > 0 && { suppressed }) });
+    },
+    end() {
+      clearInterval(timer);
+      report();
+    },
+  };
+}
+
+function boundText(value: unknown): unknown {
+  return typeof value === "string" && value.length > MAX_TEXT_LENGTH ? `${value.slice(0, MAX_TEXT_LENGTH)}…` : value;
+}
+
+/** Joins the messages of an error and its causes, because the message of a failed connection alone says little. */
+export function reasonsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${reasonsOf(error.cause)}`;
+}
+
+export interface RequestLog {
+  /** Logs every request that the handler serves, when its response is complete or has been cut. */
+  wrap(handler: NodeHandler): NodeHandler;
+  /** The hook `onResponse`, which records facts that only the handler knows. */
+  note(response: ResponseInfo<NodeRequest>): void;
+}
+
+interface Note {
+  readonly rpc: DescMethod | undefined;
+  readonly code: Code | undefined;
+}
+
+/** @param errorsOnly whether only requests that end with a status from 500 or without a response are logged */
+export function createRequestLog(write: WriteLog, errorsOnly: boolean): RequestLog {
+  const notes = new WeakMap<NodeRequest, Note>();
+  return {
+    note({ request, rpc, failure }) {
+      notes.set(request, { rpc, code: failure?.error.code });
+    },
+    wrap: (handler) => (request, response) => {
+      const start = performance.now();
+      const { method, url = "" } = request;
+      // The query is not logged, because it may contain secrets.
+      const [path] = url.split("?", 1);
+      const peer = request.socket.remoteAddress;
+      response.once("close", () => {
+        const status = response.headersSent ? response.statusCode : 0;
+        const complete = response.writableFinished;
+        if (errorsOnly && complete && status < 500) return;
+        const { rpc, code } = notes.get(request) ?? {};
+        write({
+          event: "request",
+          method,
+          path,
+          status,
+          durationMs: Math.round((performance.now() - start) * 10) / 10,
+          peer,
+          ...(rpc && { rpc: `${rpc.parent.typeName}/${rpc.name}` }),
+          ...(code !== undefined && { code: Code[code] }),
+          ...(!complete && { cut: true }),
+        });
+      });
+      handler(request, response);
+    },
+  };
+}

@@ -1,0 +1,164 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { afterReading } from "../clock/after-reading.ts";
+import type { Handler } from "./exchange.ts";
+import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
+import { createPendingBodies } from "./pending-bodies.ts";
+import { refuseUnread } from "./unread.ts";
+
+/** Serves one version of HTTP on the connections of a listener. */
+export type Protocol = {
+  take(socket: Socket): void;
+  /** Makes clients disconnect: each response from now on is the last on its connection. */
+  drain(): void;
+  /** Closes connections without a request in flight, now and whenever a connection becomes idle. */
+  closeIdle(): void;
+  close(): void;
+};
+
+type Connection = {
+  /** The response in progress, or the last one. */
+  current: ServerResponse | undefined;
+  /** The pipelined requests that wait for this response. */
+  readonly waiting: Set<IncomingMessage>;
+  /** How many bytes the client had sent before HTTP/1.1 began on this connection, such as a TLS handshake. */
+  readonly sentBefore: number;
+};
+
+const STATE = Symbol("connection");
+type Http1Socket = Socket & { [STATE]?: Connection };
+
+/** How often timeouts are checked, in ms. */
+const CHECK_MS = 1000;
+/** How often idle connections are looked for while the listener closes, in ms. */
+const IDLE_CHECK_MS = 20;
+
+export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
+  const pending = createPendingBodies(limits.maxPendingBodies);
+  const sockets = new Set<Http1Socket>();
+  let draining = false;
+  let closing: NodeJS.Timeout | undefined;
+
+  const serve = (connection: Connection, request: IncomingMessage, response: ServerResponse) => {
+    connection.current = response;
+    if (draining) announceClose(connection);
+    if (mayComeLate(request)) {
+      pending.add(request);
+      outlive(request, response);
+    }
+    handle(request, response);
+  };
+  const server = createNodeServer(limits, serve);
+
+  const closeIdle = () => {
+    server.closeIdleConnections();
+    for (const socket of sockets) {
+      const { current, sentBefore } = stateOf(socket);
+      if (current === undefined && socket.bytesRead === sentBefore) socket.destroy();
+    }
+  };
+  return {
+    take(socket: Http1Socket) {
+      socket[STATE] = { current: undefined, waiting: new Set(), sentBefore: socket.bytesRead - socket.readableLength };
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+      server.emit("connection", socket);
+    },
+    drain() {
+      draining = true;
+      for (const socket of sockets) announceClose(stateOf(socket));
+    },
+    closeIdle() {
+      closing ??= setInterval(closeIdle, IDLE_CHECK_MS);
+      closeIdle();
+    },
+    close() {
+      clearInterval(closing);
+      server.close();
+    },
+  };
+}
+
+/** Creates a server that does not listen: the listener passes connections to it. */
+function createNodeServer(
+  { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs }: ListenerLimits,
+  serve: (connection: Connection, request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const server = createServer(
+    {
+      headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
+      requestTimeout: Number.isFinite(requestTimeoutMs) ? requestTimeoutMs : 0,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headTimeoutMs / 2),
+      maxHeaderSize: MAX_HEAD_BYTES,
+    },
+    (request, response) => {
+      const connection = stateOf(request.socket);
+      // Node assigns the socket to a response only after the previous responses, so pipelined requests are handled one after another.
+      if (response.socket !== null) return serve(connection, request, response);
+      connection.waiting.add(request);
+      if (connection.waiting.size > MAX_PIPELINED) return giveUp(connection, request.socket);
+      response.once("socket", () => {
+        connection.waiting.delete(request);
+        serve(connection, request, response);
+      });
+    },
+  );
+  // Node would silently drop header fields above a limit of their number, such as `Origin`. So only their bytes are limited.
+  server.maxHeadersCount = 0;
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Http1Socket) => {
+    const { current } = stateOf(socket);
+    refuseUnread(error, socket, current?.headersSent === true && !current.writableFinished);
+  });
+  server.timeout = writeTimeoutMs;
+  server.on("timeout", (socket: Http1Socket) => {
+    const { bytesRead, writableLength } = socket;
+    afterReading(() => {
+      const response = socket[STATE]?.current;
+      const isHandled = response !== undefined && !response.writableEnded && socket.writableLength === 0;
+      const isActive = socket.bytesRead > bytesRead || socket.writableLength < writableLength;
+      if (isHandled || isActive) socket.setTimeout(writeTimeoutMs);
+      else socket.destroy();
+    });
+  });
+  // Without this event the server keeps no list of its connections and enforces none of their timeouts.
+  server.emit("listening");
+  return server;
+}
+
+function stateOf(socket: Http1Socket): Connection {
+  socket[STATE] ??= { current: undefined, waiting: new Set(), sentBefore: 0 };
+  return socket[STATE];
+}
+
+/** Closes a connection and destroys its pipelined requests. Node would destroy them with errors, which cost more than the requests. */
+function giveUp({ waiting }: Connection, socket: Socket): void {
+  socket.destroy();
+  for (const request of waiting) request.destroy();
+  waiting.clear();
+}
+
+/** Sets `Connection: close` on the response in progress, unless pipelined requests are to follow it on the connection. */
+function announceClose({ current, waiting }: Connection): void {
+  if (current !== undefined && waiting.size === 0 && !current.headersSent) current.setHeader("connection", "close");
+}
+
+/** Returns whether a body may still be arriving when the response is sent. */
+function mayComeLate({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 4096;
+}
+
+/**
+ * Keeps a connection usable whose response is sent before its whole request has arrived. Node would destroy a request whose iteration is
+ * stopped early, and never read the open connection again. So the rest of the request is read and dropped, up to a limit.
+ */
+function outlive(request: IncomingMessage, response: ServerResponse): void {
+  request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
+  response.once("finish", () => {
+    let left = MAX_LEFTOVER_BYTES;
+    request.removeAllListeners("data").on("data", (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) request.socket.destroy();
+    });
+  });
+}

@@ -1,0 +1,71 @@
+import { create, createFileRegistry, maximumEdition, minimumEdition } from "@bufbuild/protobuf";
+import {
+  type CodeGeneratorRequest,
+  CodeGeneratorResponse_Feature,
+  CodeGeneratorResponseSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
+import { describeRoutes } from "connect-http-routes/descriptors";
+import { PLUGIN_VERSION, parseBoolean } from "../protoc-gen-connect-http/options.ts";
+import { reportProblems } from "../protoc-gen-connect-http/problem.ts";
+import { type DocumentOptions, describeServices } from "./document.ts";
+import { loadOverlay, type Overlay } from "./overlay.ts";
+
+/**
+ * The buf plugin. It writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations. Options:
+ * `overlay=<path>` names a JSON file or a module whose patches are applied to the document.
+ * `strict=true` makes annotations that cannot be mapped errors instead of warnings.
+ * `always_emit_implicit=true` is for a runtime that writes JSON with this option of protobuf-es: response fields without presence are
+ * then required.
+ * `media_type=<type>`, any number of times, names a media type that the runtime accepts and sends beside JSON.
+ * `exclude=<package>`, any number of times, leaves out the services of a package, such as those of another listener.
+ */
+export const protocGenOpenapi = {
+  name: "protoc-gen-http-openapi",
+  version: PLUGIN_VERSION,
+  run(request: CodeGeneratorRequest) {
+    const { overlay, strict, excluded, ...options } = parseOptions(request.parameter);
+    const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
+    const services = request.fileToGenerate.flatMap((name) => registry.getFile(name)?.services ?? []);
+    const { tables, problems } = describeRoutes(services);
+    reportProblems(problems, strict);
+    const document = describeServices(
+      tables.filter(({ service, routes }) => routes.length > 0 && !excluded.includes(service.file.proto.package)),
+      overlay,
+      options,
+    );
+    return create(CodeGeneratorResponseSchema, {
+      supportedFeatures: BigInt(
+        CodeGeneratorResponse_Feature.PROTO3_OPTIONAL | CodeGeneratorResponse_Feature.SUPPORTS_EDITIONS,
+      ),
+      minimumEdition,
+      maximumEdition,
+      file: [{ name: "openapi.json", content: `${JSON.stringify(document, undefined, 2)}\n` }],
+    });
+  },
+};
+
+interface Options extends DocumentOptions {
+  readonly overlay: Overlay;
+  readonly strict: boolean;
+  readonly excluded: readonly string[];
+}
+
+function parseOptions(parameter: string): Options {
+  let overlay: Overlay = {};
+  let strict = false;
+  let alwaysEmitImplicit = false;
+  const mediaTypes: string[] = [];
+  const excluded: string[] = [];
+  for (const option of parameter.split(",").filter(Boolean)) {
+    const [key, ...rest] = option.split("=");
+    const value = rest.join("=");
+    if (key === "overlay" && value !== "") overlay = loadOverlay(value);
+    else if (key === "strict") strict = parseBoolean(key, value);
+    else if (key === "always_emit_implicit") alwaysEmitImplicit = parseBoolean(key, value);
+    else if (key === "media_type" && value !== "") mediaTypes.push(value);
+    else if (key === "exclude" && value !== "") excluded.push(value);
+    else throw new Error(`unknown option "${option}"`);
+  }
+  return { overlay, strict, excluded, alwaysEmitImplicit, mediaTypes };
+}

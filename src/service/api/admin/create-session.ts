@@ -1,0 +1,96 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { RESERVED_CLAIMS, RESERVED_WITH_STATUS } from "../../session/claims.ts";
+import { type Created, create } from "../../session/create.ts";
+import { invalidRequest } from "../../session/errors.ts";
+import { audiencesOf } from "../../session/model.ts";
+import { rateLimited } from "../errors/connect-errors.ts";
+import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf } from "../messages.ts";
+import { registrationValue } from "../public/device-headers.ts";
+import { REGISTER_PATH } from "../public/device-service.ts";
+import { requestContextOf } from "../request-context.ts";
+import { wallTime } from "../times.ts";
+import { requireAccessCookie } from "./access-cookie.ts";
+import type { SessionAdminServiceDeps } from "./deps.ts";
+import { sessionMessage, transportOf } from "./views.ts";
+
+export async function createSession(
+  deps: SessionAdminServiceDeps,
+  request: CreateSessionRequest,
+  context: HandlerContext,
+) {
+  const wanted = wantedSession(deps, request);
+  const replaces = request.replacesSessionId
+    ? sessionIdOf("replaces_session_id", request.replacesSessionId)
+    : undefined;
+  requireAccessCookie(deps, wanted);
+  const created = await create(deps, wanted, requestContextOf(context), replaces);
+  if (!created.ok) throw rateLimited(created.retryAfterMs);
+  return response(deps, created);
+}
+
+function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequest) {
+  const audience = audienceOf(request.audience, request.audiences, deps.audience);
+  const absoluteLifetimeMs = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtlMs);
+  const authentication = authenticationOf(request, deps.clock());
+  const deviceRequired = request.deviceBindingPolicy === DeviceBindingPolicy.REQUIRED;
+  if (deviceRequired && !deps.device.offers) {
+    throw invalidRequest("device_binding_policy", "REQUIRED needs DEVICE_BINDING=on");
+  }
+  const transport = transportOf(request.transport);
+  if (transport === "token") checkTokenTransport(deps, deviceRequired);
+  const { dpopJkt } = request;
+  if (dpopJkt !== "") checkKey(deps, dpopJkt, deviceRequired);
+  return {
+    subject: request.subject,
+    clientId: request.clientId || audiencesOf(audience)[0],
+    audience,
+    claims: claimsOf(request.claims, deps.statusList ? RESERVED_WITH_STATUS : RESERVED_CLAIMS),
+    client: {
+      userAgent: request.client?.userAgent ?? "",
+      ipAddress: request.client?.ipAddress ?? "",
+      displayName: request.client?.displayName ?? "",
+    },
+    idleTimeoutMs: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtlMs),
+    absoluteLifetimeMs,
+    ...(authentication && { authentication }),
+    ...(deviceRequired && { deviceRequired: true as const }),
+    ...(transport && { transport }),
+    ...(dpopJkt !== "" && { dpopJkt }),
+  };
+}
+
+/** Checks a session that only the token endpoint can refresh. Such a session cannot require device binding, which needs cookies. */
+function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, deviceRequired: boolean): void {
+  if (!oauthEndpoints) throw invalidRequest("transport", "TOKEN needs OAUTH_ENDPOINTS=on");
+  if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
+}
+
+/** Matches a SHA-256 key thumbprint in base64url. The last character has two bits more than the hash, which must be zero. */
+const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
+/** Checks the key thumbprint of a new session. @throws ServiceError if no client could prove possession of such a key */
+function checkKey({ oauthEndpoints }: SessionAdminServiceDeps, thumbprint: string, deviceRequired: boolean): void {
+  if (!THUMBPRINT.test(thumbprint)) throw invalidRequest("dpop_jkt", "is not a SHA-256 thumbprint in base64url");
+  if (!oauthEndpoints) throw invalidRequest("dpop_jkt", "needs OAUTH_ENDPOINTS=on");
+  if (deviceRequired) throw invalidRequest("dpop_jkt", "goes with no device_binding_policy");
+}
+
+function response(
+  { cookie, device, store }: SessionAdminServiceDeps,
+  { session, accessToken, refreshToken, secondsLeft }: Created,
+) {
+  const isToken = session.transport === "token";
+  const setCookies = isToken ? [] : cookie.set(refreshToken, secondsLeft, session.sid, accessToken);
+  const offersDevice = device.offers && !isToken && session.device === undefined;
+  const challenge = offersDevice ? device.challenges.issue(session.sid, device.now(session.sid)) : undefined;
+  return {
+    session: sessionMessage(session, store.shiftMs(session)),
+    accessToken: accessToken.token,
+    accessTokenExpireTime: wallTime(accessToken.expiresAt),
+    refreshToken,
+    setCookie: setCookies[0] ?? "",
+    setCookies: [...setCookies],
+    ...(challenge !== undefined && { secureSessionRegistration: registrationValue(REGISTER_PATH, challenge) }),
+  };
+}

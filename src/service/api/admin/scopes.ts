@@ -1,0 +1,81 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { OAuthAdminService } from "../../../../gen/auth/admin/v1/oauth_admin_pb.ts";
+import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SharedSignalsService } from "../../../../gen/auth/admin/v1/shared_signals_pb.ts";
+import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { Health } from "../../../../gen/grpc/health/v1/health_pb.ts";
+import type { Scope } from "../../session/admin-access.ts";
+
+/** The scope that each RPC requires. An RPC without one does not compile. */
+export const RPC_SCOPES = {
+  createSession: "sessions:create",
+  getSession: "sessions:read",
+  listSessions: "sessions:read",
+  listSessionEvents: "sessions:read",
+  revokeSession: "sessions:revoke",
+  revokeSubjectSessions: "sessions:revoke",
+  revokeAllSessions: "sessions:revoke",
+  elevateSession: "sessions:create", // An elevation states how the user signed in, as creating a session does.
+  // An unbound session needs only its cookie. The right to create such sessions therefore includes the right to unbind others.
+  unbindDevice: "sessions:create",
+  introspectToken: "introspect",
+  watchRevocations: "watch",
+} as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };
+
+export const OAUTH_SCOPES = {
+  introspect: "introspect",
+  revokeGlobally: "sessions:revoke",
+} as const satisfies { readonly [rpc in keyof typeof OAuthAdminService.method]: Scope };
+
+export const SIGNALS_SCOPES = {
+  createSubscription: "signals:manage",
+  getSubscription: "signals:read",
+  listSubscriptions: "signals:read",
+  deleteSubscription: "signals:manage",
+  pauseSubscription: "signals:manage",
+  resumeSubscription: "signals:manage",
+  testSubscription: "signals:manage",
+} as const satisfies { readonly [rpc in keyof typeof SignalsAdminService.method]: Scope };
+
+export const SHARED_SIGNALS_SCOPES = {
+  createStream: "signals:receive",
+  readStreams: "signals:receive",
+  updateStream: "signals:receive",
+  replaceStream: "signals:receive",
+  deleteStream: "signals:receive",
+  getStreamStatus: "signals:receive",
+  updateStreamStatus: "signals:receive",
+  addStreamSubject: "signals:receive",
+  removeStreamSubject: "signals:receive",
+  verifyStream: "signals:receive",
+  pollStream: "signals:receive",
+} as const satisfies { readonly [rpc in keyof typeof SharedSignalsService.method]: Scope };
+
+const TABLES = new Map<string, Readonly<Record<string, Scope>>>([
+  [SessionAdminService.typeName, RPC_SCOPES],
+  [OAuthAdminService.typeName, OAUTH_SCOPES],
+  [SignalsAdminService.typeName, SIGNALS_SCOPES],
+  [SharedSignalsService.typeName, SHARED_SIGNALS_SCOPES],
+]);
+
+/** Scopes that are included in another one. */
+const INCLUDED_IN: Partial<Record<Scope, Scope>> = { "signals:receive": "signals:manage" };
+
+/** Returns the scope of an RPC; undefined for other services on the same listener (reflection), which any admin may call. */
+export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
+  return TABLES.get(parent.typeName)?.[localName];
+}
+
+export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
+  const wider = INCLUDED_IN[scope];
+  return may(scope) || (wider !== undefined && may(wider));
+}
+
+/** Returns whether an RPC is an endpoint of SSF, which receivers of other organisations call. */
+export const isForReceivers = (method: DescMethod): boolean => method.parent === SharedSignalsService;
+
+/** Returns whether callers of an RPC may authenticate as OAuth clients do, by an id and a secret (RFC 7662 section 2.1). */
+export const isForClients = (method: DescMethod): boolean => method === OAuthAdminService.method.introspect;
+
+/** Returns whether an RPC needs no credential. Only the health check needs none, because probes of orchestrators cannot present one. */
+export const isOpen = (method: DescMethod): boolean => method.parent.typeName === Health.typeName;

@@ -1,0 +1,141 @@
+/** auth.admin.v1.SessionAdminService: converts between messages and the domain. It decides nothing. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  ElevateSessionRequest,
+  ListSessionEventsRequest,
+  ListSessionsRequest,
+  SessionAdminService,
+} from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import * as admin from "../../session/admin.ts";
+import { unbindDevice } from "../../session/device.ts";
+import { invalidRequest, ServiceError } from "../../session/errors.ts";
+import type { SessionEvent } from "../../session/events.ts";
+import type { SessionFilter } from "../../session/filter.ts";
+import { authenticationOf, sessionIdOf } from "../messages.ts";
+import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
+import { requestContextOf } from "../request-context.ts";
+import { givenTime, shownTime, wallTime } from "../times.ts";
+import { requireAccessCookie } from "./access-cookie.ts";
+import { createSession } from "./create-session.ts";
+import type { SessionAdminServiceDeps } from "./deps.ts";
+import { introspectToken } from "./introspect-token.ts";
+import { EVENT_TYPES, REVOCATION_REASONS, sessionMessage } from "./views.ts";
+import { watchRevocations } from "./watch-revocations.ts";
+
+export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<typeof SessionAdminService> {
+  return {
+    createSession: (request, context) => createSession(deps, request, context),
+    getSession: (request) => getSession(deps, request.sessionId),
+    listSessions: (request) => listSessions(deps, request),
+    listSessionEvents: (request) => listSessionEvents(deps, request),
+    async revokeSession({ sessionId }, context) {
+      const sid = sessionIdOf("session_id", sessionId);
+      return { revokedCount: await admin.revoke(deps, sid, requestContextOf(context)) };
+    },
+    async revokeSubjectSessions({ subject, exceptSessionId }, context) {
+      const except = exceptSessionId ? sessionIdOf("except_session_id", exceptSessionId) : undefined;
+      return { revokedCount: await admin.revokeSubject(deps, subject, except, requestContextOf(context)) };
+    },
+    async revokeAllSessions({ issuedBefore }, context) {
+      const before = issuedBefore && givenTime(issuedBefore, deps.store.shiftMs());
+      const revokedUntil = await admin.revokeAll(deps, before, requestContextOf(context));
+      return { revokedUntilTime: shownTime(revokedUntil, deps.store.shiftMs()) };
+    },
+    elevateSession: (request, context) => elevateSession(deps, request, context),
+    async unbindDevice({ sessionId }, context) {
+      const session = await unbindDevice(deps, sessionIdOf("session_id", sessionId), requestContextOf(context));
+      if (session === undefined) throw new ServiceError("E404_NOT_FOUND");
+      return { session: sessionMessage(session, deps.store.shiftMs(session)) };
+    },
+    introspectToken: ({ token }) => introspectToken(deps, token),
+    watchRevocations: (request, context) => watchRevocations(deps, request, context),
+  };
+}
+
+async function getSession({ store }: SessionAdminServiceDeps, sessionId: string) {
+  const found = await store.find(sessionIdOf("session_id", sessionId));
+  if (!found.ok) throw new ServiceError("E404_NOT_FOUND");
+  return { session: sessionMessage(found.session, store.shiftMs(found.session)) };
+}
+
+async function listSessions({ store }: SessionAdminServiceDeps, request: ListSessionsRequest) {
+  const from = parsePageToken(request.pageToken);
+  const limit = pageSizeOf(request.pageSize);
+  const shiftMs = store.shiftMs(request.subject === "" ? undefined : { subject: request.subject });
+  const filter = filterOf(request, shiftMs);
+  const listed =
+    request.subject === "" ? store.listAll(limit, from, filter) : store.list(request.subject, limit, from, filter);
+  const page = await listed.catch(rejectForeignPosition);
+  const sessions = page.sessions.map((session) => sessionMessage(session, store.shiftMs(session)));
+  return { sessions, nextPageToken: toPageToken(page.next) };
+}
+
+function filterOf(request: ListSessionsRequest, shiftMs: number): SessionFilter {
+  const { subjectPrefix, clientId, device, ipAddress, createdAfter, createdBefore } = request;
+  return {
+    ...(subjectPrefix !== "" && { subjectPrefix }),
+    ...(clientId !== "" && { clientId }),
+    ...(device !== "" && { device }),
+    ...(ipAddress !== "" && { ipAddress }),
+    ...(createdAfter && { createdFrom: givenTime(createdAfter, shiftMs) }),
+    ...(createdBefore && { createdBefore: givenTime(createdBefore, shiftMs) }),
+  };
+}
+
+async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSessionRequest, context: HandlerContext) {
+  const sid = sessionIdOf("session_id", request.sessionId);
+  const authentication = authenticationOf(request, deps.clock());
+  if (authentication === undefined) throw invalidRequest("auth_time", "is required");
+  const found = deps.cookie.setsAccess ? await deps.store.find(sid) : undefined;
+  if (found?.ok) requireAccessCookie(deps, { ...found.session, authentication });
+  const result = await admin.elevate(deps, sid, authentication, requestContextOf(context));
+  if (result.ok) return { session: sessionMessage(result.session, deps.store.shiftMs(result.session)) };
+  if (result.reason === "outdated") throw invalidRequest("auth_time", "is before the session's");
+  throw new ServiceError("E404_NOT_FOUND");
+}
+
+/** Lists events, newest first. A subject has few events, so each call reads all of them and returns a part. */
+async function listSessionEvents({ store }: SessionAdminServiceDeps, request: ListSessionEventsRequest) {
+  const { subject, sessionId } = request;
+  const of = sessionId === "" ? { subject } : { sid: sessionIdOf("session_id", sessionId) };
+  const after = positionIn(request.pageToken);
+  const limit = pageSizeOf(request.pageSize);
+  // The index of each event in the store's response keeps events of the same millisecond in their order.
+  const placed = (await store.events(of)).map((event, place) => ({ event, time: event.time, place }));
+  const events = placed.sort(newestFirst);
+  const rest = after === undefined ? events : events.filter((event) => newestFirst(after, event) < 0);
+  const page = rest.slice(0, limit);
+  const last = page.at(-1);
+  const next = rest.length > limit && last ? `${last.time}.${last.place}` : undefined;
+  return { events: page.map(({ event }) => eventMessage(event)), nextPageToken: toPageToken(next) };
+}
+
+type Position = { readonly time: number; readonly place: number };
+
+function newestFirst(a: Position, b: Position): number {
+  return b.time - a.time || b.place - a.place;
+}
+
+function positionIn(pageToken: string): Position | undefined {
+  const text = parsePageToken(pageToken);
+  if (text === undefined) return undefined;
+  const [, time, place] = /^(\d{1,15})\.(\d{1,6})$/.exec(text) ?? [];
+  if (time === undefined) throw invalidRequest("page_token", "is not a page token");
+  return { time: Number(time), place: Number(place) };
+}
+
+function eventMessage(event: SessionEvent) {
+  const { reason, revokedUntil, client } = event;
+  return {
+    eventTime: wallTime(event.time),
+    type: EVENT_TYPES[event.type],
+    sessionId: event.sid ?? "",
+    subject: event.subject ?? "",
+    ipAddress: event.address ?? "",
+    admin: event.admin ?? "",
+    clientId: event.clientId ?? "",
+    ...(reason !== undefined && { revocationReason: REVOCATION_REASONS[reason] }),
+    ...(revokedUntil !== undefined && { revokedUntilTime: wallTime(revokedUntil) }),
+    ...(client !== undefined && { client }),
+  };
+}

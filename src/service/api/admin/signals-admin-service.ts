@@ -1,0 +1,131 @@
+/** auth.admin.v1.SignalsAdminService: converts between its messages and the operations on subscriptions. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type CreateSubscriptionRequest,
+  type SignalsAdminService,
+  type SubscriptionFilter,
+  SubscriptionKind,
+} from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import type { Requester } from "../../session/audit.ts";
+import { invalidRequest } from "../../session/errors.ts";
+import type { RateLimit } from "../../session/ports.ts";
+import type { PushKind } from "../../signals/kinds/request.ts";
+import * as manage from "../../signals/manage.ts";
+import type { SubscriptionKind as Kind, SignalFilter, SignalReason, Subscription } from "../../signals/model.ts";
+import { requestContextOf } from "../request-context.ts";
+import { wallTime } from "../times.ts";
+
+const KINDS: Readonly<Record<Kind, SubscriptionKind>> = {
+  webhook: SubscriptionKind.WEBHOOK,
+  backchannel: SubscriptionKind.BACKCHANNEL,
+  ssf_push: SubscriptionKind.SSF_PUSH,
+  ssf_poll: SubscriptionKind.SSF_POLL,
+};
+
+const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
+  [SubscriptionKind.UNSPECIFIED]: undefined,
+  [SubscriptionKind.WEBHOOK]: "webhook",
+  [SubscriptionKind.BACKCHANNEL]: "backchannel",
+  [SubscriptionKind.SSF_PUSH]: "ssf_push",
+  // Operators cannot create this kind: a receiver that polls creates its stream itself.
+  [SubscriptionKind.SSF_POLL]: undefined,
+};
+
+/** All reasons of signals. If a reason of the domain is missing here, the type check fails. */
+const REASONS: Readonly<Record<SignalReason, true>> = {
+  logout: true,
+  revoked_by_owner: true,
+  revoked_others: true,
+  revoked_by_admin: true,
+  revoked_subject: true,
+  revoked_all: true,
+  session_limit: true,
+  replaced: true,
+  reuse: true,
+  expired: true,
+};
+
+export function signalsAdminService(
+  deps: manage.ManagementDeps & manage.OversightDeps & { readonly testLimit: RateLimit },
+): ServiceImpl<typeof SignalsAdminService> {
+  const changed = async (...[id, change, requester]: [string, "paused" | "resumed", Requester]) => ({
+    subscription: subscriptionMessage(await manage.setSubscriptionState(deps, id, change, requester)),
+  });
+  return {
+    async createSubscription(request, context) {
+      const created = await manage.createSubscription(deps, wantedOf(request), requestContextOf(context));
+      const { subscription, generatedSecret } = created;
+      return { subscription: subscriptionMessage(subscription), generatedSecret };
+    },
+    async getSubscription({ subscriptionId }) {
+      const [overseen] = await manage.overseeSubscriptions(deps, subscriptionId);
+      return overseen === undefined ? {} : { subscription: overseenMessage(overseen) };
+    },
+    async listSubscriptions() {
+      return { subscriptions: (await manage.overseeSubscriptions(deps)).map(overseenMessage) };
+    },
+    async deleteSubscription({ subscriptionId }, context) {
+      await manage.deleteSubscription(deps, subscriptionId, requestContextOf(context));
+      return {};
+    },
+    pauseSubscription: ({ subscriptionId }, context) => changed(subscriptionId, "paused", requestContextOf(context)),
+    resumeSubscription: ({ subscriptionId }, context) => changed(subscriptionId, "resumed", requestContextOf(context)),
+    async testSubscription({ subscriptionId }, context) {
+      const error = await manage.testSubscription(deps, subscriptionId, requestContextOf(context));
+      return { accepted: error === undefined, error: error ?? "" };
+    },
+  };
+}
+
+function wantedOf(request: CreateSubscriptionRequest): manage.NewSubscription {
+  const { kind, endpoint, filter, audience, secret, signingAlg } = request;
+  const pushKind = PUSH_KINDS[kind];
+  if (pushKind === undefined) throw invalidRequest("kind", "is not a kind");
+  return {
+    kind: pushKind,
+    endpoint,
+    audience,
+    secret,
+    signingAlg,
+    filter: filter === undefined ? {} : filterOf(filter),
+  };
+}
+
+function filterOf({ subject, clientId, reasons }: SubscriptionFilter): SignalFilter {
+  if (!reasons.every(isReason)) throw invalidRequest("filter.reasons", "has an entry that is not a reason");
+  return {
+    ...(subject !== "" && { subject }),
+    ...(clientId !== "" && { clientId }),
+    ...(reasons.length > 0 && { reasons }),
+  };
+}
+
+function isReason(text: string): text is SignalReason {
+  return Object.hasOwn(REASONS, text);
+}
+
+function overseenMessage({ subscription, oldestWaitingAt }: manage.Overseen) {
+  const message = subscriptionMessage(subscription);
+  return oldestWaitingAt === undefined ? message : { ...message, oldestWaitingTime: wallTime(oldestWaitingAt) };
+}
+
+/** Returns a subscription without its secret. */
+function subscriptionMessage(subscription: Subscription) {
+  const { id, kind, endpoint, filter, audience, createdAt, failures, delivered, deadLetters } = subscription;
+  const { subject = "", clientId = "", reasons = [] } = filter;
+  return {
+    subscriptionId: id,
+    kind: KINDS[kind],
+    endpoint: endpoint ?? "",
+    filter: { subject, clientId, reasons: [...reasons] },
+    audience: [...audience],
+    signingAlg: subscription.signingAlg ?? "",
+    createTime: wallTime(createdAt),
+    pausedBecause: subscription.state === "paused" ? subscription.because : "",
+    failures,
+    lastError: subscription.lastError ?? "",
+    ...(subscription.lastErrorAt !== undefined && { lastErrorTime: wallTime(subscription.lastErrorAt) }),
+    delivered: BigInt(delivered),
+    deadLetters: BigInt(deadLetters),
+  };
+}

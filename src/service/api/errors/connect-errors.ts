@@ -1,0 +1,227 @@
+/** Translates failures of the domain to the errors that RPC callers (and, through them, HTTP callers) see. No other module does. */
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  type Interceptor,
+  type StreamRequest,
+  type UnaryRequest,
+} from "@connectrpc/connect";
+import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
+import { dpopChallenge } from "../../../verifier/dpop/proof.ts";
+import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
+import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
+import { endReading } from "./reading.ts";
+import { explainUnknownField } from "./unknown-field.ts";
+
+const RPC_CODES = {
+  unauthenticated: Code.Unauthenticated,
+  invalid_argument: Code.InvalidArgument,
+  permission_denied: Code.PermissionDenied,
+  not_found: Code.NotFound,
+  unimplemented: Code.Unimplemented,
+  resource_exhausted: Code.ResourceExhausted,
+  canceled: Code.Canceled,
+  deadline_exceeded: Code.DeadlineExceeded,
+  internal: Code.Internal,
+  unavailable: Code.Unavailable,
+} as const;
+
+/** The codes of errors that Connect itself raises: for deadlines, message sizes, and callers that disconnect. */
+const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
+  [Code.InvalidArgument, "E400_INVALID_REQUEST"],
+  [Code.NotFound, "E404_NOT_FOUND"],
+  [Code.Unimplemented, "E404_NOT_FOUND"],
+  [Code.ResourceExhausted, "E413_TOO_LARGE"],
+  [Code.Canceled, "E499_CANCELED"],
+  [Code.Aborted, "E499_CANCELED"],
+  [Code.DeadlineExceeded, "E504_DEADLINE_EXCEEDED"],
+  [Code.Unavailable, "E503_UNAVAILABLE"],
+]);
+
+/** The codes that keep their meaning while a message is read. All other errors that are raised then mean that the message is bad. */
+const CODES_WHILE_READING = new Map(FRAMEWORK_CODES);
+CODES_WHILE_READING.delete(Code.NotFound);
+CODES_WHILE_READING.delete(Code.Unimplemented);
+
+/** The headers that responses with these codes need (RFC 9110 sections 10.2.3 and 11.6.1). */
+const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
+  E001_AUTH_FAILURE: { "www-authenticate": "Bearer" },
+  E429_RATE_LIMITED: { "retry-after": "1" },
+  E503_UNAVAILABLE: { "retry-after": "1" },
+};
+
+/** The code of each error that this module has built. Decoding the code from the error's detail would take as long as a small request. */
+const CODES = new WeakMap<ConnectError, ErrorCode>();
+
+function build(
+  code: ErrorCode,
+  message: string,
+  headers: Record<string, string> | undefined,
+  cause: unknown,
+  fieldViolations: readonly FieldViolation[] = [],
+  rpcCode: Code = RPC_CODES[ERRORS[code].rpc],
+) {
+  const detail = { desc: ErrorDetailSchema, value: { code, fieldViolations: [...fieldViolations] } };
+  const error = new ConnectError(message, rpcCode, headers, [detail], cause);
+  CODES.set(error, code);
+  return error;
+}
+
+const SHARED = new WeakSet<ConnectError>();
+
+/** Errors that any caller can cause, built once, because stack traces are expensive. Requests share them, so they must not be changed. */
+export const SHARED_ERRORS = {
+  noCredential: shared("E001_AUTH_FAILURE"),
+  /** A bearer credential was presented and is proven invalid (RFC 6750 section 3.1). */
+  invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
+  /** A bearer credential was presented with the scheme DPoP and is proven invalid (RFC 9449 section 7.1). */
+  invalidBoundToken: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_token") }),
+  /** A token came with the scheme DPoP and a proof that is not accepted. */
+  badProof: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_dpop_proof") }),
+  /** A token came with the scheme DPoP, and its proof needs the nonce of this response (RFC 9449 section 9). */
+  nonceRequired: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("use_dpop_nonce") }),
+  /** The token in the body of a request is proven invalid. OAuth's form of this error has no challenge (RFC 6749 section 5.2). */
+  invalidGrant: shared("E001_AUTH_FAILURE", {}),
+  crossSite: shared("E403_FORBIDDEN"),
+  notFound: shared("E404_NOT_FOUND"),
+  unknownEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE"),
+  /** Over gRPC an unknown compression is `unimplemented`, as gRPC prescribes (compression.md). */
+  unknownGrpcEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE", undefined, Code.Unimplemented),
+  overloaded: shared("E503_UNAVAILABLE"),
+  retryLater: shared("E503_UNAVAILABLE"),
+  stalled: shared("E503_UNAVAILABLE"),
+  canceled: shared("E499_CANCELED"),
+} as const;
+
+function shared(code: ErrorCode, headers = HEADERS[code], rpcCode?: Code): ConnectError {
+  const error = build(code, ERRORS[code].message, headers, undefined, [], rpcCode);
+  SHARED.add(error);
+  return error;
+}
+
+/** Returns whether an error is created once for many requests, so that its response can be prepared. */
+export function isShared(error: ConnectError): boolean {
+  return SHARED.has(error);
+}
+
+/** The rate limit errors, by the seconds that the caller must wait. The longest window of a rate limit bounds their number. */
+const rateLimitErrors = new Map<number, ConnectError>();
+
+/** Returns the error for a caller over a rate limit. The wait is rounded up to whole seconds, so that a caller that waits is served. */
+export function rateLimited(retryAfterMs: number): ConnectError {
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
+  let error = rateLimitErrors.get(seconds);
+  if (error === undefined) {
+    error = shared("E429_RATE_LIMITED", { "retry-after": String(seconds) });
+    rateLimitErrors.set(seconds, error);
+  }
+  return error;
+}
+
+/** Returns the code (docs/errors.md) that an error carries; undefined for an error that Connect has raised. */
+export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
+  const known = CODES.get(error);
+  if (known !== undefined) return known;
+  const code = error.findDetails(ErrorDetailSchema)[0]?.code;
+  return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
+}
+
+/** @param onBug receives errors that no rule covers. The caller gets E500_INTERNAL without their text. */
+export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
+  if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
+  if (error instanceof ServiceError) {
+    return build(error.code, error.message, HEADERS[error.code], error, error.fieldViolations);
+  }
+  if (error instanceof StoreBusy) return SHARED_ERRORS.overloaded;
+  if (error instanceof StoreUnavailable) {
+    return build("E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message, HEADERS.E503_UNAVAILABLE, error);
+  }
+  const known = error instanceof ConnectError ? FRAMEWORK_CODES.get(error.code) : undefined;
+  if (known !== undefined) return translate(error as ConnectError, known);
+  onBug(error);
+  return build("E500_INTERNAL", ERRORS.E500_INTERNAL.message, undefined, undefined);
+}
+
+/** Translates an error that was raised while a request was read. Such an error is the caller's fault, whatever its code. */
+export function faultOfCaller(error: unknown): ConnectError {
+  const raised = ConnectError.from(error);
+  if (errorCodeOf(raised) !== undefined) return raised;
+  return translate(raised, CODES_WHILE_READING.get(raised.code) ?? "E400_INVALID_REQUEST");
+}
+
+function translate(error: ConnectError, code: ErrorCode): ConnectError {
+  // Connect's text on a bad message is sent because it names the field. For other errors the text of docs/errors.md is sent.
+  const { rawMessage } = error;
+  const message =
+    code === "E400_INVALID_REQUEST" ? (explainUnknownField(rawMessage) ?? rawMessage) : ERRORS[code].message;
+  // gRPC prescribes this code if a method takes one message and another number is sent (statuscodes.md).
+  const rpcCode = code === "E400_INVALID_REQUEST" && error.code === Code.Unimplemented ? error.code : undefined;
+  return build(code, message, HEADERS[code], error, [], rpcCode);
+}
+
+/** Receives the failures that need an operator or a fix. */
+export type FailureReports = {
+  readonly onBug: (error: unknown, method: string, values?: ContextValues) => void;
+  readonly onUnavailable: (error: StoreUnavailable) => void;
+};
+
+/**
+ * Translates every error of the later interceptors and handlers to one with a code of docs/errors.md. The place where an error is raised
+ * decides whose fault it is, because Connect raises errors of callers with the same codes as bugs.
+ */
+export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
+  const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
+    if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
+    // If the error has a code of docs/errors.md already, `request.signal` is not read: the first read creates the signal, which takes as
+    // long as a small request.
+    if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
+    // Connect has aborted the call: its deadline has passed, or its caller has reset the stream.
+    if (error instanceof ConnectError && error === request.signal.reason) {
+      return translate(error, FRAMEWORK_CODES.get(error.code) ?? "E499_CANCELED");
+    }
+    return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
+  };
+  return (next) => async (request) => {
+    endReading(request.contextValues);
+    try {
+      const response = await next(request.stream ? { ...request, message: fromCaller(request.message) } : request);
+      if (!response.stream) return response;
+      return { ...response, message: translated(response.message, (error) => translateOf(request, error)) };
+    } catch (error) {
+      throw translateOf(request, error);
+    }
+  };
+}
+
+/** Yields the messages of a streamed request. Errors while reading them are the caller's. */
+async function* fromCaller<T>(messages: AsyncIterable<T>) {
+  const iterator = messages[Symbol.asyncIterator]();
+  try {
+    for (let next = await read(iterator); !next.done; next = await read(iterator)) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+async function read<T>(messages: AsyncIterator<T>): Promise<IteratorResult<T>> {
+  try {
+    return await messages.next();
+  } catch (error) {
+    throw faultOfCaller(error);
+  }
+}
+
+async function* translated<T>(messages: AsyncIterable<T>, translate: (error: unknown) => ConnectError) {
+  let isBeingSent = false;
+  try {
+    for await (const message of messages) {
+      isBeingSent = true;
+      yield message;
+      isBeingSent = false;
+    }
+  } catch (error) {
+    // The error was raised while a message was sent, which means that the caller has disconnected.
+    throw isBeingSent ? SHARED_ERRORS.canceled : translate(error);
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Refuses calls before they are read: under overload all but probes and calls that end sessions, and after a stall of the process calls that
+ * may be too old.
+ */
+import type { HandlerContext } from "@connectrpc/connect";
+import { Health } from "../../../../gen/grpc/health/v1/health_pb.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { requestContextOf } from "../request-context.ts";
+
+/** RPCs that must work under overload. WatchRevocations (the revocation feed) is among them, because it is expensive only at its start. */
+const URGENT: ReadonlySet<string> = new Set([
+  "Logout",
+  "LogoutByCookie",
+  "RevokeSession",
+  "RevokeOtherSessions",
+  "RevokeSubjectSessions",
+  "RevokeAllSessions",
+  "RevokeToken",
+  "RevokeGlobally",
+  "WatchRevocations",
+]);
+
+/** RPCs that present a refresh token. The rules of rotation forbid processing such a request late. */
+const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
+
+/** How long a request may have waited in this process, in ms. Requests that have waited longer are refused. */
+type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
+
+/** @param accept returns whether an ordinary call is accepted now */
+export function admissionControl(
+  accept: () => boolean,
+  tolerances: CallTolerances,
+): (context: Pick<HandlerContext, "method" | "values">) => void {
+  return (context) => {
+    const { method } = context;
+    if (method.parent.typeName === Health.typeName) return;
+    const waitMs = requestContextOf(context).source.waitMs();
+    // The tolerances do not apply to streams, which continue to do work long after their request was sent.
+    if (waitMs > 0 && method.methodKind === "unary") {
+      const isRotation = ROTATIONS.has(method.name);
+      if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) throw SHARED_ERRORS.stalled;
+    }
+    if (!URGENT.has(method.name) && !accept()) throw SHARED_ERRORS.overloaded;
+  };
+}

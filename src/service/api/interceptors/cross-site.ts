@@ -1,0 +1,43 @@
+/** Refuses requests from other sites, which browsers report, before any credential is read (OWASP ASVS 5.0, 3.5). */
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type CrossSiteRules,
+  crossSiteFault,
+  type MissingPermission,
+  missingPermissions,
+} from "../../../platform/net/cross-site.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { requestContextOf } from "../request-context.ts";
+
+/** What would have let a refused request in, in the words of the configuration. What is absent cannot be permitted. */
+export type Permissions = Partial<Readonly<Record<MissingPermission, string>>>;
+
+export const PASS_ON_HOST = "a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS";
+
+type Deps = {
+  readonly metrics: { crossSiteRefused(header: string): void };
+  readonly log: { info(fields: object, message: string): void };
+};
+
+/** @param permissions are logged with a refusal, for operators who must find out why a front end has no access */
+export function crossSiteDefence(
+  rules: CrossSiteRules,
+  permissions: Permissions,
+  { metrics, log }: Deps,
+): (context: HandlerContext) => void {
+  return (context) => {
+    const { requestHeader } = context;
+    const request = requestContextOf(context);
+    const { source } = request;
+    const sender = { site: requestHeader.get("sec-fetch-site"), origin: requestHeader.get("origin") };
+    const header = crossSiteFault(sender, (origin) => origin === source.origin(), rules);
+    if (header === undefined) return;
+    metrics.crossSiteRefused(header);
+    const ownOrigin = source.origin();
+    const missing = missingPermissions(sender, ownOrigin, rules);
+    const allowedBy = missing.flatMap((permission) => permissions[permission] ?? []);
+    const fields = { header, value: requestHeader.get(header), ownOrigin, allowedBy };
+    log.info({ event: "cross_site_refused", ...fields, ...request.correlation() }, "cross_site_refused");
+    throw SHARED_ERRORS.crossSite;
+  };
+}

@@ -1,0 +1,109 @@
+/** A buf plugin that writes gen/openapi-admin.json: the unary RPCs of the admin API, each as a POST of JSON to a path of its own. */
+import { readFileSync } from "node:fs";
+import { create, createFileRegistry } from "@bufbuild/protobuf";
+import {
+  CodeGeneratorResponse_Feature,
+  CodeGeneratorResponseSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
+import { runNodeJs } from "@bufbuild/protoplugin";
+import { describeRoutes } from "connect-http-routes/descriptors";
+import { describeServices } from "../../protoc-gen-http-openapi/document.ts";
+import { ERROR_BODY, FAILURE_RESPONSES } from "./openapi-errors.ts";
+import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";
+import { SSF_OPERATIONS } from "./openapi-ssf.ts";
+
+const MANIFEST = new URL("../../../package.json", import.meta.url);
+const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
+
+const SERVICE = "auth.admin.v1.SessionAdminService";
+const OAUTH = "auth.admin.v1.OAuthAdminService";
+const SIGNALS = "auth.admin.v1.SignalsAdminService";
+const SHARED_SIGNALS = "auth.admin.v1.SharedSignalsService";
+
+const SESSION_ID = "K2Jwm7AuplQf5-UskOhVws0";
+
+/** Example requests. An example generated from the schema would be refused, and an empty request may end all sessions. */
+const EXAMPLES = {
+  CreateSession: { subject: "alice", client: { displayName: "laptop" } },
+  GetSession: { sessionId: SESSION_ID },
+  ListSessions: { pageSize: 20 },
+  ListSessionEvents: { subject: "alice" },
+  RevokeSession: { sessionId: SESSION_ID },
+  RevokeSubjectSessions: { subject: "alice" },
+  RevokeAllSessions: { issuedBefore: "2026-01-01T00:00:00Z" },
+  ElevateSession: { sessionId: SESSION_ID, authTime: "2026-01-01T00:00:00Z", amr: ["otp"] },
+  UnbindDevice: { sessionId: SESSION_ID },
+  IntrospectToken: { token: "an access token or a refresh token" },
+};
+
+const error = {
+  type: "object",
+  required: ["code"],
+  description: "A Connect error. `details` has an `auth.v1.ErrorDetail` with a stable code.",
+  properties: {
+    code: { type: "string", description: "Such as `invalid_argument` or `unavailable`." },
+    message: { type: "string", description: "For people; it may change." },
+    details: { type: "array", items: { type: "object" } },
+  },
+};
+
+const overlay = {
+  document: {
+    info: {
+      title: "Session service: admin API",
+      version,
+      description:
+        "For services that log users in and that verify tokens. The same RPCs are served over gRPC and gRPC-Web on this port; " +
+        "the stream `WatchRevocations` over these and over Connect, with a client made from `proto/auth/admin/v1`.",
+      license: { name: "Apache 2.0", identifier: "Apache-2.0" },
+    },
+    components: {
+      securitySchemes: { bearer: { type: "http", scheme: "bearer", description: "An admin token." } },
+      schemas: { "google.rpc.Status": null, Error: error, HttpError: ERROR_BODY },
+      responses: {
+        ...FAILURE_RESPONSES,
+        default: {
+          description: "A failure.",
+          content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+        },
+      },
+    },
+  },
+  operations: {
+    "*": { security: [{ bearer: [] }] },
+    ...ADMIN_OPERATIONS,
+    ...SSF_OPERATIONS,
+    ...Object.fromEntries(
+      Object.entries(EXAMPLES).map(([rpc, example]) => [
+        `${SERVICE}.${rpc}`,
+        { requestBody: { required: true, content: { "application/json": { example } } } },
+      ]),
+    ),
+  },
+};
+
+runNodeJs({
+  name: "openapi-admin",
+  version: `v${version}`,
+  run(request) {
+    const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
+    const services = [SERVICE, OAUTH, SIGNALS, SHARED_SIGNALS].map((name) => {
+      const service = registry.getService(name);
+      if (service === undefined) throw new Error(`${name} is not there`);
+      return service;
+    });
+    // Services with annotations are also served at the annotated paths.
+    const { tables } = describeRoutes(services, { autoRoutes: true });
+    const unary = tables.map((table) => ({
+      ...table,
+      routes: table.routes.filter(({ rpc }) => table.service.method[rpc]?.methodKind === "unary"),
+    }));
+    const document = describeServices(unary, overlay, { alwaysEmitImplicit: true, mediaTypes: [] });
+    const content = `${JSON.stringify(document, undefined, 2)}\n`;
+    return create(CodeGeneratorResponseSchema, {
+      supportedFeatures: BigInt(CodeGeneratorResponse_Feature.PROTO3_OPTIONAL),
+      file: [{ name: "openapi-admin.json", content }],
+    });
+  },
+});

@@ -1,0 +1,83 @@
+/** Reads, sets and clears the refresh token cookie (RFC 6265bis), and with it the hint cookie and the access token cookie. */
+
+import { cookieValues } from "../../../platform/net/cookie-values.ts";
+import type { CookieSettings } from "../../config/cookie.ts";
+import type { AccessToken } from "../../session/ports.ts";
+import type { PresentedCookie } from "../../session/presented-cookie.ts";
+import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./cookie-scopes.ts";
+
+export type RefreshCookie = {
+  /** Returns the refresh tokens of a `Cookie` header. */
+  read(header: string | null): PresentedCookie;
+  /** Returns the `Set-Cookie` values, that of the refresh token first. @param maxAge in seconds */
+  set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
+  /** Whether there is a cookie with the access token. */
+  readonly setsAccess: boolean;
+  /** Returns the size of the access cookie with its name, its value and its attributes, in bytes. */
+  accessBytes(access: AccessToken): number;
+  /** Returns the `Set-Cookie` values that remove the cookies. */
+  clear(): readonly string[];
+  /** Returns the `Set-Cookie` values that remove cookies with this name from all scopes of a host except the current scope. */
+  expireElsewhere(host: string): readonly string[];
+};
+
+/** Returns the value of a cookie, or a list of several different values. An empty value is ignored if there is another. */
+function read(header: string, name: string): PresentedCookie {
+  const values = cookieValues(header, name);
+  if (values.length < 2) return values[0];
+  const distinct = [...new Set(values)].filter((value) => value !== "");
+  return distinct.length < 2 ? (distinct[0] ?? "") : distinct;
+}
+
+/**
+ * Until `migrateUntilMs` the plain name is read beside a prefixed one (`__Secure-refresh_token`), so that sessions survive the change of
+ * the name. Later it is ignored, because a sibling domain can set such a cookie. @param clock ms since the epoch
+ */
+export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
+  const { name, migrateUntilMs, hintName, accessName, previousScopes } = settings;
+  const plain = { ...settings, name: plainName(settings) };
+  const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
+  const attributes = cookieAttributes(settings);
+  // The hint cookie and the access token cookie have Path=/, because pages of every path are rendered with them. Scripts may read the hint
+  // cookie: it contains only a session id, which is not a credential, and a tab compares that id with the id in its token.
+  const attributesAtRoot = cookieAttributes({ ...settings, path: "/" });
+  const hintAttributes = attributesAtRoot.replace("; HttpOnly", "");
+  const accessCookie = (token: string, maxAge: number) =>
+    accessName === undefined ? [] : [`${accessName}=${token}; ${attributesAtRoot}; Max-Age=${maxAge}`];
+  const secondsLeft = ({ expiresAt }: AccessToken) => Math.max(0, Math.floor((expiresAt - clock()) / 1000));
+  const companions = (hint: string, hintMaxAge: number, access: string, accessMaxAge: number) => [
+    ...(hintName === undefined ? [] : [`${hintName}=${hint}; ${hintAttributes}; Max-Age=${hintMaxAge}`]),
+    ...accessCookie(access, accessMaxAge),
+  ];
+  const companionNames = [hintName, accessName].filter((one) => one !== undefined);
+  const elsewhere = (scopes: CookieSettings["previousScopes"]) => [
+    ...expireIn(scopes, settings),
+    ...(migrating() ? expireIn(scopes, plain) : []),
+    ...companionNames.flatMap((companion) =>
+      expireIn(
+        scopes.map(({ domain }) => ({ domain, path: "/" })),
+        { ...settings, name: companion, path: "/" },
+      ),
+    ),
+  ];
+  const previous = previousScopes.length === 0 ? () => [] : () => elsewhere(previousScopes);
+  return {
+    read(header) {
+      if (header === null) return undefined;
+      return read(header, name) ?? (migrating() ? read(header, plain.name) : undefined);
+    },
+    set(token, maxAge, sid, access) {
+      const value = `${name}=${token}; ${attributes}; Max-Age=${maxAge}`;
+      return [value, ...companions(sid, maxAge, access.token, secondsLeft(access)), ...previous()];
+    },
+    setsAccess: accessName !== undefined,
+    accessBytes: (access) => accessCookie(access.token, secondsLeft(access)).join("").length,
+    clear() {
+      const cleared = [expiry(settings)];
+      // The cookie with the unprefixed name was set with other attributes than a prefix requires, and is removed with those attributes.
+      if (migrating()) cleared.push(expiry(plain));
+      return [...cleared, ...companions("", 0, "", 0), ...previous()];
+    },
+    expireElsewhere: (host) => elsewhere(scopesOfHost(host)),
+  };
+}

@@ -1,0 +1,52 @@
+/** Refuses callers of the public API whose credential is not accepted. */
+import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import { dpopToken } from "../../../verifier/bearer-token.ts";
+import type { Refused } from "../../session/errors.ts";
+import type { RefreshTokens } from "../../session/ports.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { type RefusalDeps, refusal } from "../refusal.ts";
+import { requestContextOf } from "../request-context.ts";
+import type { RefreshCookie } from "./cookie.ts";
+
+export type RefuseDeps = RefusalDeps & {
+  readonly cookie: RefreshCookie;
+  readonly refreshTokens: Pick<RefreshTokens, "parse">;
+};
+
+/** The operations that a cookie authenticates, except for those on device keys: these have errors of their own. */
+const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
+
+export function refuse(deps: RefuseDeps, refused: Refused, context: HandlerContext): never {
+  throw refusalOf(deps, refused, context);
+}
+
+/** Reports a refused call and its reason to the audit. Returns the error for the caller, which must not reveal the reason. */
+export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: HandlerContext): ConnectError {
+  if (reason === "ambiguous") expireElsewhere(deps, context);
+  const operation = context.method.name;
+  const event = { event: "authn_failed", operation, reason, sid } as const;
+  const { noCredential, invalidToken, invalidBoundToken } = SHARED_ERRORS;
+  if (operation === "RegisterDevice") {
+    // Failed registrations of a device key never get 429, because on 429 the browser would give up the device binding.
+    deps.audit(event, requestContextOf(context));
+    return noCredential;
+  }
+  if (reason === "absent" || BY_COOKIE.has(operation)) return refusal(deps, event, context, noCredential);
+  const isBound = dpopToken(context.requestHeader.get("authorization")) !== undefined;
+  return refusal(deps, event, context, isBound ? invalidBoundToken : invalidToken);
+}
+
+/**
+ * If a request has several refresh token cookies, removes those that were set before a change of `COOKIE_DOMAIN` or `COOKIE_PATH`. If the
+ * value of one is not a token of this service, no cookie is removed, because that one may belong to another service below the same domain.
+ */
+export function expireElsewhere({ cookie, refreshTokens }: RefuseDeps, context: HandlerContext): void {
+  const presented = cookie.read(context.requestHeader.get("cookie"));
+  if (typeof presented !== "object" || presented.some((value) => !refreshTokens.parse(value).ok)) return;
+  const url = URL.parse(requestContextOf(context).source.origin() ?? "");
+  if (url !== null) setCookies(context, cookie.expireElsewhere(url.hostname));
+}
+
+export function setCookies({ responseHeader }: HandlerContext, values: readonly string[]): void {
+  for (const value of values) responseHeader.append("set-cookie", value);
+}

@@ -1,0 +1,141 @@
+/** auth.v1.SessionService: converts between messages and the domain. It decides nothing. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ListSessionsRequest, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
+import { isDeviceBound, parseSessionId } from "../../session/model.ts";
+import * as owner from "../../session/owner.ts";
+import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
+import { refresh } from "../../session/refresh.ts";
+import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { timesOf } from "../messages.ts";
+import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
+import { requestContextOf } from "../request-context.ts";
+import { type CredentialDeps, credentialOf } from "./credentials.ts";
+import { REGISTRATION, registrationValue } from "./device-headers.ts";
+import {
+  type DeviceBindingParts,
+  type DeviceServiceDeps,
+  presentedDevice,
+  REGISTER_PATH,
+  register,
+  renew,
+} from "./device-service.ts";
+import { provenKey } from "./dpop.ts";
+import { expireElsewhere, refuse, setCookies } from "./refuse.ts";
+
+export type SessionServiceDeps = DeviceServiceDeps &
+  CredentialDeps & {
+    readonly store: SessionStore;
+    readonly accessTokens: AccessTokens;
+    readonly refreshTokens: RefreshTokens;
+    readonly device: DeviceBindingParts;
+    readonly random: Random;
+    readonly refreshLimit: RateLimit;
+  };
+
+export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
+  const { cookie } = deps;
+  return {
+    async refresh(_request, context) {
+      const presented = presentedDevice(deps.device, context);
+      const { tokens } = credentialOf(context, "refresh");
+      const proof = provenKey(deps, context, tokens[0].sid);
+      const all = proof === undefined ? presented : { ...presented, proof };
+      const result = await refresh(deps, tokens, requestContextOf(context), all);
+      const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
+      setCookies(
+        context,
+        cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid, refreshed.accessToken),
+      );
+      expireElsewhere(deps, context);
+      offerRegistration(context, refreshed.offer);
+      return { data: { accessToken: refreshed.accessToken.token } };
+    },
+
+    registerDevice: (_request, context) => register(deps, context),
+    renewDevice: (_request, context) => renew(deps, context),
+
+    async logout(_request, context) {
+      const result = await owner.logout(deps, credentialOf(context, "logout"), requestContextOf(context));
+      requireOk(deps, result, context);
+      clearCookies(deps, context);
+      return { data: {} };
+    },
+
+    async logoutByCookie(_request, context) {
+      const { tokens } = credentialOf(context, "logoutByCookie");
+      const proof = provenKey(deps, context, tokens[0].sid);
+      const result = await owner.logoutByCookie(deps, tokens, requestContextOf(context), proof);
+      requireOk(deps, result, context);
+      clearCookies(deps, context);
+      return { data: {} };
+    },
+
+    listSessions: (request, context) => listSessions(deps, request, context),
+
+    async revokeSession(request, context) {
+      const { claims: caller } = credentialOf(context, "revokeSession");
+      const target = parseSessionId(request.sessionId);
+      const result = await owner.revokeOwn(deps, caller, target, requestContextOf(context));
+      if (!result.ok && result.reason === "not_found") throw new ServiceError("E404_NOT_FOUND");
+      requireOk(deps, result, context);
+      return { data: {} };
+    },
+
+    async revokeOtherSessions(_request, context) {
+      const { claims: caller } = credentialOf(context, "revokeOtherSessions");
+      const result = await owner.revokeOthers(deps, caller, requestContextOf(context));
+      return { data: { revokedCount: requireOk(deps, result, context).count } };
+    },
+  };
+}
+
+type RefreshRefused = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>;
+
+function refuseRefresh(deps: SessionServiceDeps, result: RefreshRefused, context: HandlerContext): never {
+  if (result.reason === "device_cookie_stale") setCookies(context, deps.device.cookie.expire());
+  if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
+    throw SHARED_ERRORS.retryLater;
+  }
+  if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+  if ("offer" in result) offerRegistration(context, result.offer);
+  return refuse(deps, result, context);
+}
+
+function offerRegistration({ responseHeader }: HandlerContext, challenge: string | undefined): void {
+  if (challenge !== undefined) responseHeader.set(REGISTRATION, registrationValue(REGISTER_PATH, challenge));
+}
+
+async function listSessions(deps: SessionServiceDeps, request: ListSessionsRequest, context: HandlerContext) {
+  const { claims: caller } = credentialOf(context, "listSessions");
+  const limit = pageSizeOf(request.pageSize);
+  const from = parsePageToken(request.pageToken);
+  const result = await owner.listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
+  const { page } = requireOk(deps, result, context);
+  const sessions = page.sessions.map((session) => ({
+    sessionId: session.sid,
+    ...session.client,
+    ...timesOf(session, deps.store.shiftMs(session)),
+    current: session.sid === caller.sid,
+    deviceBound: isDeviceBound(session),
+  }));
+  return { data: { sessions, nextPageToken: toPageToken(page.next) } };
+}
+
+function requireOk<T extends { readonly ok: true }>(
+  deps: SessionServiceDeps,
+  result: T | Refused | Limited,
+  context: HandlerContext,
+): T {
+  if (result.ok) return result;
+  if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+  return refuse(deps, result, context);
+}
+
+function clearCookies(deps: SessionServiceDeps, context: HandlerContext): void {
+  const { cookie, device } = deps;
+  setCookies(context, cookie.clear());
+  const isUsed = device.offers || device.cookie.read(context.requestHeader.get("cookie")).length > 0;
+  if (isUsed) setCookies(context, device.cookie.clear());
+  expireElsewhere(deps, context);
+}

@@ -1,0 +1,93 @@
+/** Checks the files that hold secrets or grant rights, and the embedded store with its disk space. */
+import { stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
+import { protectionFault } from "../../../platform/files/protection.ts";
+import { hasOwnAdminToken } from "../../config/admin.ts";
+import type { Config } from "../../config/config.ts";
+import { isLoopback } from "../../config/loopback.ts";
+import { loadAdminAccess } from "../../tokens/admin-access.ts";
+import { AdminTokensFault } from "../../tokens/admin-entries.ts";
+import type { Report } from "./finding.ts";
+
+export async function checkDataDir({ ok, fault }: Report, config: Config): Promise<void> {
+  if (config.redis !== undefined && !hasOwnAdminToken(config)) return;
+  const path = config.dataDir;
+  try {
+    const isDirectory = (await stat(path)).isDirectory();
+    const found = await protectionFault(path, { forbids: "read", mode: 0o700, rootUsesAny: true });
+    const [what, remedy = "chmod 700"] = found?.split(/: (?=ch(?:mod|own) )/) ?? [];
+    if (!isDirectory) fault(`DATA_DIR: ${path} is no directory`, "name a directory");
+    else if (what === undefined) ok(`DATA_DIR: ${path} is for its owner alone`);
+    else fault(`DATA_DIR: ${path} ${what}`, remedy);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") ok(`DATA_DIR: ${path} is not there yet; the first start makes it`);
+    else fault(`DATA_DIR: ${path} cannot be read (${errorCode(error)})`, "run this as the user of the service");
+  }
+}
+
+export async function checkAdminTokens(report: Report, config: Config): Promise<void> {
+  try {
+    await loadAdminAccess([], config.adminTokensFile);
+    if (config.adminTokensFile !== undefined) report.ok(`ADMIN_TOKENS_FILE: ${config.adminTokensFile} is valid`);
+  } catch (error) {
+    if (!(error instanceof AdminTokensFault)) throw error;
+    report.fault(error.message, "correct the file; `session-service admin-token` makes entries");
+  }
+  if (config.redis !== undefined && hasOwnAdminToken(config)) {
+    report.warning(
+      "each instance makes an admin token of its own: callers need the one of the instance that they reach",
+      "set ADMIN_TOKENS or ADMIN_TOKENS_FILE, the same for all instances",
+    );
+  }
+  if (!isLoopback(config.adminHost) && config.tlsCertFile === undefined) {
+    report.warning(
+      `the admin API listens on ${config.adminHost} without TLS: admin tokens cross the network in clear text`,
+      "set TLS_CERT_FILE and TLS_KEY_FILE, or let only a trusted network reach ADMIN_PORT",
+    );
+  }
+  if (report.findings.length === 0) report.ok(hasOwnAdminToken(config) ? "the one in DATA_DIR" : "set by ADMIN_TOKENS");
+}
+
+/** The free space, in bytes, below which the store may soon refuse writes. */
+const MIN_FREE_BYTES = 256 * 1024 * 1024;
+
+/** The result code of SQLite for a file that is not a database (sqlite.org/rescode.html). */
+const SQLITE_NOTADB = 26;
+const RESTORE = "stop the service, and restore a backup (session-service restore)";
+
+export async function checkEmbedded(report: Report, config: Config): Promise<void> {
+  if (config.redis !== undefined) return;
+  await checkFile(report, join(config.dataDir, "sessions.db"));
+  await checkSpace(report, config.dataDir);
+}
+
+async function checkFile(report: Report, path: string): Promise<void> {
+  const { checkDatabase } = await import("../../store/embedded/check.ts");
+  try {
+    const problem = checkDatabase(path);
+    if (problem === "absent") report.ok(`there is no ${path} yet; the first start makes it`);
+    else if (problem === undefined) report.ok(`${path} is whole`);
+    else report.fault(`${path} is damaged: ${problem}`, RESTORE);
+  } catch (error) {
+    const isDatabase = !(error instanceof Error && "errcode" in error && error.errcode === SQLITE_NOTADB);
+    const remedy = isDatabase ? "run this as the user of the service" : RESTORE;
+    report.fault(`${path} cannot be read (${errorMessage(error)})`, remedy);
+  }
+}
+
+async function checkSpace(report: Report, directory: string): Promise<void> {
+  try {
+    const { bavail, bsize } = await statfs(directory);
+    judgeSpace(report, bavail * bsize);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error; // The directory does not exist yet.
+  }
+}
+
+/** @param free in bytes */
+export function judgeSpace(report: Pick<Report, "warning">, free: number): void {
+  if (free >= MIN_FREE_BYTES) return;
+  const found = `${Math.floor(free / 1024 / 1024)} MiB are free for DATA_DIR: refreshes get 503 when the disk is full`;
+  report.warning(found, "free space");
+}

@@ -1,0 +1,196 @@
+import { errorCode } from "../../../platform/files/error-code.ts";
+import type { Config } from "../../config/config.ts";
+import type { RedisTarget } from "../../config/redis-url.ts";
+import type { NodeFacts } from "../../store/redis/examination.ts";
+import { KEY_KINDS } from "../../tokens/ring.ts";
+import { readRing } from "../../tokens/ring-file.ts";
+import type { Report } from "./finding.ts";
+
+/** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/operations.md). */
+const MAX_NODE_SKEW_MS = 5_000;
+/** The tolerated difference between the clock of Redis, whose times are in tokens, and of this machine, which verifies them, in ms. */
+const MAX_OWN_SKEW_MS = 1_000;
+
+export async function checkRedis(report: Report, config: Config, clock: () => number): Promise<void> {
+  const { redis: target } = config;
+  if (target === undefined) return;
+  const { examineRedis } = await import("../../store/redis/examination.ts");
+  const examination = await examineRedis(target, config.redisWaitReplicas, clock);
+  if (examination.ok) {
+    for (const node of examination.nodes) checkNode(report, node, config, target);
+    checkClocks(report, examination.nodes);
+    await checkOwner(report, config, target, examination.owner);
+  } else reportUnreachable(report, target, examination.reason);
+}
+
+/** Finds keys of another deployment, which the start refuses. */
+async function checkOwner({ fault }: Report, { issuer, keysFile }: Config, target: RedisTarget, owner: string) {
+  const { otherOwner, remedyFor } = await import("../../store/redis/owner.ts");
+  const ring = await readRing(keysFile).catch(() => undefined); // Another check reports what is wrong with it.
+  if (ring === undefined) return;
+  const keyIds = KEY_KINDS.flatMap((kind) => ring[kind].map(({ kid }) => kid));
+  const other = otherOwner(owner, { issuer, keyIds });
+  if (other !== undefined) fault(`the sessions in Redis belong to ${other}`, remedyFor(target));
+}
+
+function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Error): void {
+  const { message } = error;
+  const names = nodes.map(({ host, port }) => `${host}:${port}`).join(", ");
+  if (/^(WRONGPASS|NOAUTH|ERR AUTH)/.test(message)) {
+    fault(
+      `${names} refuses the user or the password`,
+      "correct those of REDIS_URL, or REDIS_USERNAME and REDIS_PASSWORD_FILE; `session-service redis-acl` prints the user to load",
+    );
+  } else if (/alert|CERTIFICATE_REQUIRED/i.test(message)) {
+    fault(
+      `${names} refuses the certificate of the service, or its absence (${message})`,
+      "set REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE to a certificate that it accepts",
+    );
+  } else if (/certificate|self.signed|altname/i.test(message)) {
+    fault(
+      `${names}: the certificate is not accepted (${message})`,
+      "set REDIS_TLS_CA_FILE to the authority that signed it",
+    );
+  } else fault(`${names} does not respond (${message})`, unreachableRemedy(error));
+}
+
+function unreachableRemedy(error: Error): string {
+  const code = errorCode(error);
+  if (code === "ECONNREFUSED") return "start it there, or correct REDIS_URL";
+  return code === "ENOTFOUND" ? "correct the host in REDIS_URL" : "let this machine reach it through the network";
+}
+
+function checkNode(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {
+  const { at, missingPermissions, error } = node;
+  if (error !== undefined) {
+    report.fault(`${at} does not respond (${error.message})`, "start it, or take it out of the cluster");
+  } else if (missingPermissions !== "") {
+    report.fault(
+      `${at} denies the user ${target.username ?? "default"} permissions: ${missingPermissions}`,
+      "load the user that `session-service redis-acl` prints",
+    );
+  } else checkState(report, node, config, target);
+}
+
+function checkState(report: Report, { at, info, refusesWrites }: NodeFacts, config: Config, target: RedisTarget): void {
+  const field = (name: string) => info.get(name) ?? "";
+  const role = field("role") === "slave" ? "replica" : "master";
+  const before = report.findings.length;
+  if (refusesWrites !== "") report.fault(`${at} takes no writes (${refusesWrites})`, writesRemedy(refusesWrites));
+  checkVersion(report, at, field);
+  checkMemory(report, at, field, refusesWrites.startsWith("OOM "));
+  checkPersistence(report, at, field, refusesWrites.startsWith("MISCONF "));
+  if (role === "master") checkReplicas(report, at, field, config);
+  checkRole(report, at, field, target);
+  if (report.findings.length > before) return;
+  report.ok(`${at}: ${serverOf(field)}, ${role}, ${memoryOf(field)}, append-only file`);
+}
+
+function writesRemedy(refusal: string): string {
+  if (refusal.startsWith("OOM ")) return `raise maxmemory (${CAPACITY})`;
+  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/operations.md#redis-is-down)";
+}
+
+const CAPACITY = "docs/performance.md#capacity";
+const FREE_SPACE = "free space on its disk; its log has the reason";
+
+type Field = (name: string) => string;
+
+/** Names the server. Valkey reports as its `redis_version` the version of Redis that it is compatible with. */
+const serverOf = (field: Field) =>
+  field("server_name") === "valkey" ? `Valkey ${field("valkey_version")}` : `Redis ${field("redis_version")}`;
+
+function checkVersion({ fault }: Report, at: string, field: Field): void {
+  if (Number.parseInt(field("redis_version"), 10) < 7)
+    fault(`${at} is ${serverOf(field)}`, "upgrade it to 7.0 or newer");
+}
+
+const memoryOf = (field: Field) =>
+  field("maxmemory") === "0" ? "no memory limit" : `${field("used_memory_human")} of ${field("maxmemory_human")} used`;
+
+/** @param isFull whether an earlier check has found that the memory is full */
+function checkMemory({ fault, warning }: Report, at: string, field: Field, isFull: boolean): void {
+  const policy = field("maxmemory_policy");
+  if (policy === "") {
+    warning(`${at} does not report its maxmemory-policy`, "make sure that it is noeviction");
+  } else if (policy !== "noeviction") {
+    fault(
+      `${at} has maxmemory-policy ${policy}, which drops sessions and logouts when memory runs short`,
+      "CONFIG SET maxmemory-policy noeviction, and in its configuration file",
+    );
+  }
+  const [used, max] = [Number(field("used_memory")), Number(field("maxmemory"))];
+  if (max > 0 && used > 0.9 * max && !isFull) {
+    warning(
+      `${at} uses ${Math.floor((100 * used) / max)} % of its memory limit: at 100 % refreshes get 503`,
+      `raise maxmemory (${CAPACITY})`,
+    );
+  }
+}
+
+const WRITE_STATES = [
+  ["aof_last_write_status", "append to the append-only file"],
+  ["aof_last_bgrewrite_status", "append-only file"],
+  ["rdb_last_bgsave_status", "snapshot"],
+] as const;
+
+/** @param cannotWrite whether an earlier check has found that writes fail */
+function checkPersistence(report: Report, at: string, field: Field, cannotWrite: boolean): void {
+  if (field("aof_enabled") !== "1") {
+    report.warning(
+      `${at} writes no append-only file: a restart loses sessions, and undoes logouts`,
+      "CONFIG SET appendonly yes, and in its configuration file",
+    );
+  }
+  for (const [name, what] of WRITE_STATES) {
+    if (field(name) !== "err" || cannotWrite) continue;
+    report.warning(`${at} could not write its last ${what}`, FREE_SPACE);
+  }
+}
+
+function checkReplicas(report: Report, at: string, field: Field, { redisWaitReplicas }: Config): void {
+  const connected = Number(field("connected_slaves"));
+  if (redisWaitReplicas > connected) {
+    report.fault(
+      `${at} has ${connected} replicas, and REDIS_WAIT_REPLICAS waits for ${redisWaitReplicas}: logins and logouts get 503`,
+      "start the replicas, or lower REDIS_WAIT_REPLICAS",
+    );
+  }
+  if (connected > 0 && field("min_slaves_good_slaves") === "") {
+    report.warning(
+      `${at} takes writes even when it is cut off from its replicas: a failover then undoes logouts`,
+      "CONFIG SET min-replicas-to-write 1, and in its configuration file",
+    );
+  }
+}
+
+function checkRole({ fault }: Report, at: string, field: Field, target: RedisTarget): void {
+  if (target.kind !== "cluster" && field("cluster_enabled") === "1") {
+    fault(`${at} is part of a cluster`, "let REDIS_URL begin with redis+cluster://, or rediss+cluster:// with TLS");
+  } else if (target.kind === "single" && field("role") === "slave") {
+    fault(`${at} is a replica, which takes no writes`, "name its master in REDIS_URL, or use Sentinel");
+  }
+}
+
+function checkClocks({ ok, warning, fault }: Report, nodes: readonly NodeFacts[]): void {
+  const known = nodes.flatMap(({ at, clock }) => (clock === undefined ? [] : [{ at, ...clock }]));
+  const [first, ...others] = known;
+  if (first === undefined) return;
+  const apart = others.find(
+    ({ aheadMs, uncertaintyMs }) =>
+      Math.abs(aheadMs - first.aheadMs) - uncertaintyMs - first.uncertaintyMs > MAX_NODE_SKEW_MS,
+  );
+  const wrong = known.find(({ aheadMs, uncertaintyMs }) => Math.abs(aheadMs) - uncertaintyMs > MAX_OWN_SKEW_MS);
+  if (apart !== undefined) {
+    const differenceMs = Math.abs(apart.aheadMs - first.aheadMs);
+    fault(`the clocks of ${first.at} and ${apart.at} differ by ${seconds(differenceMs)}`, "let both follow NTP");
+  } else if (wrong !== undefined) {
+    const direction = wrong.aheadMs > 0 ? "ahead of" : "behind";
+    warning(
+      `the clock of ${wrong.at} is ${seconds(Math.abs(wrong.aheadMs))} ${direction} that of this machine: verifiers here may refuse fresh tokens`,
+      "let both follow NTP",
+    );
+  } else ok("the clocks agree");
+}
+
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;

@@ -1,0 +1,98 @@
+/** Runs `session-service forward-auth`, which gateways ask whether a request may pass, until the process receives a signal to stop. */
+import type { Command } from "commander";
+import { addConnectionOptions, CONNECTION_HELP, type ConnectionOptions } from "./admin-api/options.ts";
+import { CALL_EXIT_CODES, type Context, usageError } from "./context.ts";
+import { logOf, parsePort, serveUntilSignal } from "./serving.ts";
+
+export function addForwardAuthCommand(program: Command, context: Context): void {
+  const command = program
+    .command("forward-auth")
+    .description("tell gateways whether a request may pass: nginx, Caddy, Traefik, HAProxy, Envoy");
+  addConnectionOptions(command)
+    .option("--issuer <url>", "the issuer of the tokens (otherwise ISSUER)")
+    .option("--audience <value...>", "the audience, or several (otherwise the issuer)")
+    .option("--host <address>", "where to listen", "127.0.0.1")
+    .option("--port <number>", "0: any that is free", "4181")
+    .option(
+      "--metrics-host <name...>",
+      "a public name under which /metrics is scraped, besides addresses and private names",
+    )
+    .option("--cookie <name>", "a cookie with the access token, for requests without Authorization")
+    .option("--origin <url...>", "where clients reach the gateway, for tokens that are bound to a key (DPoP)")
+    .option("--device-bound", "accept only sessions that are bound to a device key")
+    .option("--refuse", "503 while the feed is older than 5 s, instead of asking the service about each token")
+    .addHelpText(
+      "after",
+      `\nA gateway sends the headers of a request to /check, or asks over gRPC (envoy.service.auth.v3), and gets
+200 with X-Auth-Subject, X-Auth-Session, X-Auth-Client and X-Auth-Claims; 401 with WWW-Authenticate; or 503 if it
+cannot be decided now. /readyz, /livez and /metrics are for those who run it.
+The admin token needs the scopes watch and introspect. SIGTERM drains and ends it.
+
+${CONNECTION_HELP}
+${CALL_EXIT_CODES}`,
+    )
+    .action((options) => forwardAuth(context, options));
+}
+
+type ForwardAuthOptions = ConnectionOptions & {
+  readonly issuer?: string;
+  readonly audience?: readonly string[];
+  readonly host: string;
+  readonly port: string;
+  readonly metricsHost?: readonly string[];
+  readonly cookie?: string;
+  readonly origin?: readonly string[];
+  readonly deviceBound?: boolean;
+  readonly refuse?: boolean;
+};
+
+/**
+ * How old the last message of the revocation feed may be, in ms. If it is older, the feed alone no longer decides whether tokens are
+ * accepted. The value is the default of the verifier.
+ */
+const MAX_STALENESS_MS = 5_000;
+
+async function forwardAuth(context: Context, options: ForwardAuthOptions): Promise<void> {
+  const { adminApiOf } = await import("./admin-api/client.ts");
+  const { createVerifier, VerifierClosedError } = await import("../../verifier/index.ts");
+  const { serveForwardAuth } = await import("../forward-auth/serve.ts");
+  const adminApi = adminApiOf(context.env, options);
+  const issuer = options.issuer ?? context.env.ISSUER;
+  if (issuer === undefined) throw usageError("--issuer or ISSUER is needed");
+  const log = logOf(context);
+  const verifier = createVerifier({
+    issuer,
+    audience: options.audience ?? issuer,
+    ...adminApi,
+    requireDeviceBound: options.deviceBound === true,
+    policy: options.refuse ? "refuse" : "introspect",
+    maxStalenessMs: MAX_STALENESS_MS,
+    report: log,
+  });
+  try {
+    // The gateway may send requests before the verifier is ready. Until then, requests that the verifier cannot decide get 503.
+    verifier.ready.catch((error: unknown) => {
+      // If this process stops before the service could be reached, that is not logged as a refusal.
+      if (!(error instanceof VerifierClosedError)) log({ event: "refused_by_service", error });
+    });
+    const serving = serveForwardAuth(verifier, {
+      host: options.host,
+      port: parsePort(options.port),
+      metricsHosts: options.metricsHost,
+      cookie: options.cookie,
+      origins: options.origin?.map(parseOrigin),
+      maxStalenessMs: MAX_STALENESS_MS,
+      onBug: (error) => log({ event: "bug", error }),
+    });
+    await serveUntilSignal(context, log, serving);
+  } finally {
+    verifier.close();
+  }
+}
+
+function parseOrigin(text: string): string {
+  const url = URL.parse(text);
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+  if (!isOrigin) throw usageError("--origin is a scheme, a host and maybe a port, such as https://app.example.com");
+  return url.origin;
+}

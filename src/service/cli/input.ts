@@ -1,0 +1,46 @@
+/** Reads the input of a command: secrets and lists come from a file or standard input, never as arguments. */
+import { readFileSync } from "node:fs";
+import { errorCode } from "../../platform/files/error-code.ts";
+import { readCommandLine } from "../config/command-line.ts";
+import type { Environment } from "../config/reader.ts";
+import { CommandError } from "./context.ts";
+
+/** Returns the name of an input in messages; the path `-` is standard input. */
+export const inputName = (path: string) => (path === "-" ? "standard input" : path);
+
+/** Reads the text of a file; `-` is standard input. @param option precedes the message of a failure @throws CommandError */
+export function readText(path: string, option = ""): string {
+  try {
+    return readFileSync(path === "-" ? 0 : path, "utf8");
+  } catch (error) {
+    throw new CommandError(`${option}${inputName(path)} cannot be read (${errorCode(error)})`);
+  }
+}
+
+/** Reads the token of a command. It is never an argument, because other users of the machine could see it. @throws CommandError */
+export function readToken(env: Environment, file: string | undefined): string {
+  const token = file === undefined ? (readCommandLine(env).token ?? readText("-")) : readText(file);
+  const bare = token.trim().replace(/^Bearer /i, "");
+  if (bare === "") throw new CommandError("there is no token to read");
+  return bare;
+}
+
+/** Reads the lines of a file that are not empty, without spaces around them. @throws CommandError */
+export function readLines(path: string): readonly string[] {
+  return readText(path)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+/** Asks a question on a terminal; returns false if there is no terminal. */
+export async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
+  const { createInterface } = await import("node:readline/promises");
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,89 @@
+import { create, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type Duration, durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import {
+  type CreateSessionRequest,
+  CreateSessionRequestSchema,
+  CreateSessionResponseSchema,
+  DeviceBindingPolicy,
+} from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { DAY_MS, duration } from "../../config/values.ts";
+import { openAdminApi } from "../admin-api/client.ts";
+import type { CallOptions } from "../admin-api/options.ts";
+import { type Context, usageError } from "../context.ts";
+import { fields } from "../output/text.ts";
+import { sessionFields } from "./view.ts";
+
+type Text = "clientId" | "userAgent" | "ipAddress" | "displayName" | "acr" | "replaces" | Time;
+type Time = "idleTimeout" | "absoluteLifetime" | "authTime";
+
+type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
+  readonly subject: string;
+  readonly claim?: readonly string[];
+  readonly audience?: string[];
+  readonly amr?: string[];
+  readonly requireDeviceBinding?: boolean;
+};
+
+export async function createSession(context: Context, options: CreateOptions): Promise<void> {
+  const request = requestOf(options);
+  const api = openAdminApi(context.env, options);
+  const created = await api.client.createSession(request);
+  if (options.json) return void context.print(JSON.stringify(toJson(CreateSessionResponseSchema, created)));
+  const { session, accessToken, refreshToken, setCookies } = created;
+  const tokens: [string, string][] = [
+    ["access token", accessToken],
+    ["refresh token", refreshToken],
+    ...setCookies.map((cookie): [string, string] => ["set-cookie", cookie]),
+  ];
+  context.print([...(session ? [sessionFields(session, Date.now()), ""] : []), fields(tokens)].join("\n"));
+}
+
+function requestOf(options: CreateOptions): CreateSessionRequest {
+  const { subject, clientId = "", audience = [], amr = [], acr = "", replaces = "" } = options;
+  const { userAgent = "", ipAddress = "", displayName = "" } = options;
+  return create(CreateSessionRequestSchema, {
+    subject,
+    clientId,
+    audiences: audience,
+    client: { userAgent, ipAddress, displayName },
+    amr,
+    acr,
+    replacesSessionId: replaces,
+    deviceBindingPolicy: DeviceBindingPolicy[options.requireDeviceBinding ? "REQUIRED" : "UNSPECIFIED"],
+    claims: options.claim && claimsOf(options.claim),
+    idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
+    absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),
+    authTime: options.authTime ? timestampFromDate(timeOf(options.authTime)) : undefined,
+  });
+}
+
+function claimsOf(claims: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    claims.map((claim) => {
+      const [, name, text = ""] = /^([^=]+)=(.*)$/s.exec(claim) ?? [];
+      if (name === undefined) throw usageError("--claim must be name=value");
+      return [name, jsonOrText(text)];
+    }),
+  );
+}
+
+function jsonOrText(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function lifeOf(option: string, text: string | undefined): Duration | undefined {
+  if (!text) return undefined;
+  const parsed = duration(1000, 3660 * DAY_MS)(text);
+  if (!parsed.ok) throw usageError(`${option} ${parsed.reason}`);
+  return durationFromMs(parsed.value);
+}
+
+function timeOf(text: string): Date {
+  const time = text === "now" ? new Date() : new Date(text);
+  if (Number.isNaN(time.getTime())) throw usageError("--auth-time must be now, or a time such as 2027-01-31T12:00:00Z");
+  return time;
+}

@@ -1,0 +1,62 @@
+import { toJson } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { fields, table } from "../output/text.ts";
+import { moment, relative, shownAt } from "../output/times.ts";
+
+/** The most characters of a device's description in a table. */
+const MAX_DEVICE = 40;
+
+export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);
+
+/** Returns the name of a device, or its User-Agent if it has no name. */
+function deviceOf({ client }: Session): string {
+  const name = client?.displayName || client?.userAgent || "";
+  return name.length > MAX_DEVICE ? `${name.slice(0, MAX_DEVICE - 1)}…` : name;
+}
+
+export function sessionTable(sessions: readonly Session[], nowMs: number): string {
+  const age = (time: Timestamp | undefined) => shownAt(time, (ms) => relative(ms, nowMs));
+  const rows = sessions.map((session) => [
+    session.sessionId,
+    session.subject,
+    session.clientId,
+    age(session.createTime),
+    age(session.lastRefreshTime),
+    age(session.idleExpireTime),
+    session.deviceBinding?.bound ? "yes" : "",
+    deviceOf(session),
+  ]);
+  return table([["session", "subject", "client", "created", "refreshed", "ends", "bound", "device"], ...rows]);
+}
+
+function deviceKeyOf(
+  { deviceBinding: binding, deviceBindingPolicy: policy }: Session,
+  when: (time: Timestamp | undefined) => string,
+): string {
+  if (binding === undefined) return policy === DeviceBindingPolicy.REQUIRED ? "required, and none yet" : "";
+  const state = binding.bound ? "bound since" : "registered, not used yet, since";
+  return `${binding.algorithm} ${binding.thumbprint}, ${state} ${when(binding.sinceTime)}`;
+}
+
+export function sessionFields(session: Session, nowMs: number): string {
+  const when = (time: Timestamp | undefined) => shownAt(time, (ms) => moment(ms, nowMs));
+  return fields([
+    ["session", session.sessionId],
+    ["subject", session.subject],
+    ["client", session.clientId],
+    ["audience", session.audiences.join(", ")],
+    ["claims", session.claims === undefined ? "" : JSON.stringify(session.claims)],
+    ["device", session.client?.displayName ?? ""],
+    ["user agent", session.client?.userAgent ?? ""],
+    ["address", session.client?.ipAddress ?? ""],
+    ["created", when(session.createTime)],
+    ["refreshed", when(session.lastRefreshTime)],
+    ["ends unless refreshed", when(session.idleExpireTime)],
+    ["ends at the latest", when(session.absoluteExpireTime)],
+    ["authenticated", when(session.authTime)],
+    ["methods", session.amr.join(", ")],
+    ["class", session.acr],
+    ["device key", deviceKeyOf(session, when)],
+  ]);
+}

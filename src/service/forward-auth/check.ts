@@ -1,0 +1,94 @@
+/** Decides about a request that a gateway describes, and returns what the gateway must do with it. */
+import { cookieValues } from "../../platform/net/cookie-values.ts";
+import {
+  type Authorization,
+  authorize,
+  type CallerRequest,
+  type Claims,
+  type Rejection,
+  type Verifier,
+} from "../../verifier/index.ts";
+
+/**
+ * The headers that identify the caller to the upstream. A request that passes gets all of them, in place of headers that the client sent.
+ */
+const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims"] as const;
+/** How many values of the cookie are tried. Browsers send one for each domain and path; a sibling domain may have planted some. */
+const MAX_VALUES = 4;
+
+type Identity = Readonly<Record<(typeof IDENTITY_HEADERS)[number], string>>;
+type Decision = { readonly ok: true; readonly identity: Identity } | Rejection;
+/** Returns a header of the request that the gateway describes, by its name in lower case. */
+export type HeaderOf = (name: string) => string | undefined;
+/** The gateway's description of the request. A proof contains the method and the URL that it is for (RFC 9449 section 4.3). */
+type Target = {
+  readonly method: string | undefined;
+  /** The host to which the client sent the request, with its port if the client named one. */
+  readonly host: string | undefined;
+  readonly path: string | undefined;
+};
+/** Decides about a request. It never rejects. */
+export type Check = (headerOf: HeaderOf, target: Target) => Promise<Decision>;
+
+type Options = {
+  /** The name of the cookie that contains the access token if a request has no `Authorization` header. */
+  readonly cookie?: string | undefined;
+  /** The origins at which clients reach the gateway. Without them, tokens that are bound to a key (DPoP) are refused. */
+  readonly origins?: readonly string[] | undefined;
+};
+
+export function createCheck(verifier: Verifier, { cookie, origins = [] }: Options): Check {
+  return async (headerOf, target) => {
+    const authorization = headerOf("authorization");
+    const given = origins.length === 0 ? authorization : requestOf(headerOf, target, origins);
+    const tokens = authorization === undefined && cookie !== undefined ? tokensOf(headerOf("cookie"), cookie) : [];
+    const judged = await (tokens.length === 0 ? authorize(verifier, given) : judgeAll(verifier, tokens));
+    return judged.ok ? { ok: true, identity: identityOf(judged.claims) } : judged;
+  };
+}
+
+/** Returns the whole request if it is known, because a proof can be verified only then. */
+function requestOf(headerOf: HeaderOf, target: Target, origins: readonly string[]): CallerRequest {
+  const headers = { get: (name: string) => headerOf(name) ?? null };
+  return { method: target.method ?? "", url: urlOf(target, origins), headers };
+}
+
+/**
+ * Returns the URL that the client has called, at one of the configured origins, so that a proof for another host is refused. Otherwise
+ * returns an empty text, for which no proof is valid. The scheme is the configured one, because TLS may end before the gateway.
+ */
+function urlOf({ host, path }: Target, origins: readonly string[]): string {
+  const origin = origins.find((known) => isAt(known, host ?? ""));
+  return origin !== undefined && path?.startsWith("/") ? origin + path : "";
+}
+
+const isAt = (origin: string, host: string) =>
+  /^[^/?#@\\\s]+$/.test(host) && URL.parse(origin.replace(/(?<=:\/\/).*/, host))?.origin === origin;
+
+function tokensOf(header: string | undefined, cookie: string): readonly string[] {
+  return header === undefined ? [] : [...new Set(cookieValues(header, cookie))].slice(0, MAX_VALUES);
+}
+
+/**
+ * Decides about several tokens. At least one must be valid, and no verdict may be unknown. All valid ones must have the same subject,
+ * because somebody may have planted another user's token.
+ */
+async function judgeAll(verifier: Verifier, tokens: readonly string[]): Promise<Authorization> {
+  const decisions = await Promise.all(tokens.map((token) => authorize(verifier, `Bearer ${token}`)));
+  const accepted = decisions.filter((decision) => decision.ok);
+  if (new Set(accepted.map(({ claims }) => claims.sub)).size > 1) return authorize(verifier, "Bearer");
+  const unavailable = decisions.find((decision) => !decision.ok && decision.status === 503);
+  return unavailable ?? accepted[0] ?? (decisions[0] as Authorization);
+}
+
+/** Percent-encodes the characters that a header must not contain: everything except visible ASCII, and the percent sign itself. */
+const headerText = (text: string) => text.toWellFormed().replace(/[^!-~]|%/gu, encodeURIComponent);
+
+function identityOf(claims: Claims): Identity {
+  return {
+    "x-auth-subject": headerText(claims.sub),
+    "x-auth-session": claims.sid,
+    "x-auth-client": headerText(claims.client_id),
+    "x-auth-claims": Buffer.from(JSON.stringify(claims)).toString("base64url"),
+  };
+}

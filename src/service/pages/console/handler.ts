@@ -1,0 +1,174 @@
+/** The console of the admin listener: its page, its sign-in, and the admin API for those who are signed in. */
+import { randomBytes } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { type Handler, type Request, type Response, type Route, respond } from "../../../platform/listener/exchange.ts";
+import { readBody, sendJson } from "../../../platform/listener/json.ts";
+import type { Page } from "../../../platform/listener/pages.ts";
+import type { NodeRequestSource } from "../../../platform/listener/request-source.ts";
+import type { Admin, AdminAccess } from "../../session/admin-access.ts";
+import type { Audit, Requester } from "../../session/audit.ts";
+import type { RateLimit } from "../../session/ports.ts";
+import { consoleCookie, readConsoleCookie } from "./cookie.ts";
+import { consoleFiles } from "./files.ts";
+import { isFromConsole } from "./origin.ts";
+import { createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
+
+const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } =
+  SessionAdminService.method;
+const { listSubscriptions, pauseSubscription, resumeSubscription, testSubscription } = SignalsAdminService.method;
+
+const ROOT = "/console";
+const API = `${ROOT}/api`;
+/**
+ * The only RPCs that are forwarded, those that the page calls. So a stolen cookie cannot create a session for anybody, and cannot open a
+ * stream that would outlive the sign-in.
+ */
+const CALLS = new Set(
+  [
+    ...[getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions],
+    ...[listSubscriptions, pauseSubscription, resumeSubscription, testSubscription],
+  ].map(({ parent, name }) => `/${parent.typeName}/${name}`),
+);
+/** The body of a sign-in contains one admin token. */
+const MAX_BODY_BYTES = 8 * 1024;
+
+type Log = (fields: object, message: string) => void;
+
+export type ConsoleDeps = {
+  readonly access: AdminAccess;
+  readonly audit: Audit;
+  readonly log: { readonly info: Log; readonly error: Log };
+  readonly failureLimit: RateLimit;
+  readonly sourceOf: (request: Request) => NodeRequestSource;
+  readonly signIns: SignInRecords;
+  /** Returns what the live page shows (live.ts). */
+  readonly live: () => Promise<unknown>;
+};
+
+type Exchange = {
+  readonly request: Request;
+  readonly response: Response;
+  readonly source: NodeRequestSource;
+  /** Whether the browser used https. */
+  readonly secure: boolean;
+  readonly cookie: string | undefined;
+};
+
+/** Serves the paths below `/console`. The calls of a signed-in page go to `rpc`. */
+export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
+  const secret = () => randomBytes(32).toString("base64url");
+  const signIns = createSignIns({ access: deps.access, records: deps.signIns, secret });
+  const files = consoleFiles();
+  const serve = (request: Request, response: Response) => {
+    const path = pathOf(request);
+    const source = deps.sourceOf(request);
+    const secure = source.origin()?.startsWith("https:") ?? false;
+    const cookie = readConsoleCookie(request.headers.cookie, secure);
+    const exchange = { request, response, source, secure, cookie };
+    const file = files(path);
+    const work = file === undefined ? handle(deps, signIns, exchange, path, rpc) : sendFile(exchange, file);
+    work.catch((err: unknown) => {
+      deps.log.error({ event: "bug", err, method: "console", ...source.correlation() }, "bug");
+      response.destroy();
+    });
+  };
+  return (request) => {
+    const path = pathOf(request);
+    return path === ROOT || path.startsWith(`${ROOT}/`) ? serve : undefined;
+  };
+}
+
+const pathOf = ({ url = "" }: Request) => url.split("?", 1)[0] ?? "";
+
+async function sendFile({ request, response }: Exchange, file: Promise<Page>): Promise<void> {
+  if (request.method !== "GET" && request.method !== "HEAD") return respond(response, 405, { allow: "GET, HEAD" });
+  const { status, type, body, headers } = await file;
+  const fields = { ...headers, "content-type": type, "content-length": Buffer.byteLength(body) };
+  respond(response, status, fields, request.method === "HEAD" ? undefined : body);
+}
+
+async function handle(
+  deps: ConsoleDeps,
+  signIns: SignIns,
+  exchange: Exchange,
+  path: string,
+  rpc: Handler,
+): Promise<void> {
+  const { request, response, source, secure, cookie } = exchange;
+  if (!isFromConsole(request.headers, source.origin())) return refuse(response, 403, "forbidden");
+  const operation = `${request.method} ${path}`;
+  if (operation === `POST ${ROOT}/session`) return signIn(deps, signIns, exchange);
+  if (operation === `DELETE ${ROOT}/session`) {
+    const name = cookie && (await signIns.find(cookie))?.admin.name;
+    if (cookie !== undefined) await signIns.remove(cookie);
+    if (name) record(deps.log, { event: "console_signed_out", by: name }, source);
+    return sendJson(response, 200, {}, { "set-cookie": consoleCookie(undefined, secure) });
+  }
+  const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
+  if (signedIn === undefined) return refuse(response, 401, "unauthenticated");
+  const { admin, token, expiresAt } = signedIn;
+  if (operation === `GET ${ROOT}/session`) return sendJson(response, 200, describe(admin, expiresAt));
+  if (operation === `GET ${ROOT}/live`) {
+    if (!admin.scopes.has("metrics")) return refuse(response, 403, "permission_denied");
+    return sendJson(response, 200, await deps.live());
+  }
+  const call = path.slice(API.length);
+  if (!path.startsWith(API) || !CALLS.has(call) || request.method !== "POST") return refuse(response, 404, "not_found");
+  request.url = call;
+  delete request.headers.cookie;
+  request.headers.authorization = `Bearer ${token}`;
+  rpc(request, response);
+}
+
+const describe = ({ name, scopes }: Admin, expiresAt: number) => ({ name, scopes: [...scopes], expiresAt });
+
+async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): Promise<void> {
+  const { request, response, source, secure } = exchange;
+  const token = tokenIn(request.headers, await readBody(request, MAX_BODY_BYTES));
+  if (token === undefined) return refuse(response, 400, "invalid_argument");
+  const cookie = await signIns.add(token);
+  const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
+  if (cookie === undefined || signedIn === undefined) {
+    const requester: Requester = {
+      address: () => source.address(),
+      adminName: undefined,
+      correlation: () => source.correlation(),
+    };
+    const event = { event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true } as const;
+    deps.audit(event, requester);
+    const retryAfterMs = deps.failureLimit.take(source.address() ?? "");
+    if (retryAfterMs === undefined) return refuse(response, 401, "unauthenticated");
+    deps.audit({ event: "rate_limited", limit: "failures" }, requester);
+    return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
+  }
+  // The response replaces the cookie of an earlier sign-in, which nobody could use any more. So the earlier sign-in ends.
+  if (exchange.cookie !== undefined) await signIns.remove(exchange.cookie);
+  const { admin, expiresAt } = signedIn;
+  record(deps.log, { event: "console_signed_in", by: admin.name }, source);
+  sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });
+}
+
+function record(
+  log: ConsoleDeps["log"],
+  event: { readonly event: string; readonly by: string },
+  source: NodeRequestSource,
+) {
+  log.info({ ...event, address: source.address(), ...source.correlation() }, event.event);
+}
+
+function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string | undefined {
+  if (body === undefined || headers["content-type"] !== "application/json") return undefined;
+  try {
+    const { token } = JSON.parse(body) as { readonly token?: unknown };
+    return typeof token === "string" && token !== "" ? token : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Sends an error in Connect's form, so that the page reads one form only. */
+function refuse(response: Response, status: number, code: string, headers?: Readonly<Record<string, string>>): void {
+  sendJson(response, status, { code }, headers);
+}

@@ -1,0 +1,151 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { type Subscription, SubscriptionKind } from "../../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { type Me, signals } from "./api.ts";
+import { msOf } from "./format.ts";
+import { Empty, Forbidden, Given, Headings, Hint, Loading, Problem, Time } from "./parts.tsx";
+
+type State = {
+  readonly subscriptions: readonly Subscription[] | undefined;
+  readonly error: unknown;
+  /** The result of the last test of each subscription. */
+  readonly tests: Readonly<Record<string, string>>;
+};
+
+/** Displays the receivers of signals and the state of their deliveries. An operator can test, pause and resume them here. */
+export function SignalsView({ me }: { readonly me: Me }) {
+  const mayRead = me.scopes.includes("signals:read");
+  const [{ subscriptions, error, tests }, setState] = useState<State>({
+    subscriptions: undefined,
+    error: undefined,
+    tests: {},
+  });
+  /** Calls the service, and lists the subscriptions again. */
+  const act = useCallback(async (call: () => Promise<Readonly<Record<string, string>> | undefined>) => {
+    try {
+      const tested = await call();
+      const listed = await signals.listSubscriptions({});
+      setState((before) => ({
+        subscriptions: listed.subscriptions,
+        error: undefined,
+        tests: { ...before.tests, ...tested },
+      }));
+    } catch (failure) {
+      setState((before) => ({ ...before, error: failure }));
+    }
+  }, []);
+  const read = useCallback(() => act(async () => undefined), [act]);
+  useEffect(() => {
+    if (mayRead) void read();
+  }, [mayRead, read]);
+
+  if (!mayRead) return <Forbidden title="Signals cannot be shown" scope="signals:read" />;
+  if (ConnectError.from(error).code === Code.Unimplemented) {
+    return <Hint title="Signals are off" text="SIGNALS=on turns them on." />;
+  }
+  return (
+    <main>
+      <div class="row">
+        <h1>Signals</h1>
+        <button type="button" class="quiet" onClick={read}>
+          Read again
+        </button>
+      </div>
+      {error !== undefined && <Problem error={error} retry={read} />}
+      {subscriptions === undefined ? (
+        error === undefined && <Loading what="Reading…" />
+      ) : subscriptions.length === 0 ? (
+        <Empty title="No subscriptions">session-service signals create makes one.</Empty>
+      ) : (
+        <Table subscriptions={subscriptions} tests={tests} mayManage={me.scopes.includes("signals:manage")} act={act} />
+      )}
+    </main>
+  );
+}
+
+type TableProps = {
+  readonly subscriptions: readonly Subscription[];
+  readonly tests: State["tests"];
+  readonly mayManage: boolean;
+  readonly act: (call: () => Promise<Readonly<Record<string, string>> | undefined>) => Promise<void>;
+};
+
+const KINDS: Readonly<Record<number, string>> = {
+  [SubscriptionKind.WEBHOOK]: "webhook",
+  [SubscriptionKind.BACKCHANNEL]: "back-channel logout",
+  [SubscriptionKind.SSF_PUSH]: "SSF, by push",
+  [SubscriptionKind.SSF_POLL]: "SSF, by poll",
+};
+
+const HEADINGS = "Receiver, Kind, State, Delivered, Given up, Waiting since, Failures in a row, Last error, Actions";
+
+function Table({ subscriptions, tests, mayManage, act }: TableProps) {
+  return (
+    <div class="scroll">
+      <table>
+        <Headings names={HEADINGS.split(", ")} />
+        <tbody>
+          {subscriptions.map((one) => (
+            <tr key={one.subscriptionId}>
+              <th scope="row" title={one.subscriptionId}>
+                <Given text={one.endpoint || one.audience.join(", ")} />
+              </th>
+              <td>
+                {KINDS[one.kind] ?? "another"}
+                {one.signingAlg !== "" && <> ({one.signingAlg})</>}
+              </td>
+              <td>
+                <span class={`badge ${one.pausedBecause === "" && one.failures === 0 ? "good" : "bad"}`}>
+                  {stateOf(one)}
+                </span>
+              </td>
+              <td>{one.delivered.toLocaleString("en")}</td>
+              <td>{one.deadLetters.toLocaleString("en")}</td>
+              <td>{one.oldestWaitingTime && <Time ms={msOf(one.oldestWaitingTime)} />}</td>
+              <td>{one.failures.toLocaleString("en")}</td>
+              <td>
+                {one.lastError.replaceAll("_", " ")} {one.lastErrorTime && <Time ms={msOf(one.lastErrorTime)} />}
+              </td>
+              <td>
+                <Actions one={one} disabled={!mayManage} act={act} />
+                <span role="status">{tests[one.subscriptionId] ?? ""}</span>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function stateOf({ pausedBecause, failures }: Subscription): string {
+  if (pausedBecause !== "") return `paused: ${pausedBecause}`;
+  return failures > 0 ? "failing" : "active";
+}
+
+type ActionsProps = { readonly one: Subscription; readonly disabled: boolean; readonly act: TableProps["act"] };
+
+function Actions({ one: { subscriptionId, pausedBecause, endpoint }, disabled, act }: ActionsProps) {
+  const title = disabled ? "Your admin token does not have the scope signals:manage" : undefined;
+  const given = { subscriptionId };
+  const change = () =>
+    act(async () => {
+      await (pausedBecause === "" ? signals.pauseSubscription(given) : signals.resumeSubscription(given));
+      return undefined;
+    });
+  const test = () =>
+    act(async () => {
+      const { accepted, error } = await signals.testSubscription(given);
+      return { [subscriptionId]: accepted ? "test accepted" : `test failed: ${error.replaceAll("_", " ")}` };
+    });
+  return (
+    <>
+      <button type="button" class="quiet" disabled={disabled} title={title} onClick={change}>
+        {pausedBecause === "" ? "Pause" : "Resume"}
+      </button>{" "}
+      <button type="button" class="quiet" disabled={disabled || endpoint === ""} title={title} onClick={test}>
+        Send a test
+      </button>{" "}
+    </>
+  );
+}

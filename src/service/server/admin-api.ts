@@ -1,0 +1,175 @@
+import { hostname } from "node:os";
+import { OAuthAdminServiceRoutes } from "../../../gen/auth/admin/v1/oauth_admin_http.ts";
+import { OAuthAdminService } from "../../../gen/auth/admin/v1/oauth_admin_pb.ts";
+import { OAuthAdminServiceRules } from "../../../gen/auth/admin/v1/oauth_admin_rules.ts";
+import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SessionAdminServiceRules } from "../../../gen/auth/admin/v1/session_admin_rules.ts";
+import { SharedSignalsServiceRoutes } from "../../../gen/auth/admin/v1/shared_signals_http.ts";
+import { SharedSignalsService } from "../../../gen/auth/admin/v1/shared_signals_pb.ts";
+import { SharedSignalsServiceRules } from "../../../gen/auth/admin/v1/shared_signals_rules.ts";
+import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { SignalsAdminServiceRules } from "../../../gen/auth/admin/v1/signals_admin_rules.ts";
+import { type Handler, type Request, type Responder, respond } from "../../platform/listener/exchange.ts";
+import { acceptsHost, authorityOf, reportForeignPages, withHosts } from "../../platform/listener/hosts.ts";
+import { NodeRequestSource } from "../../platform/listener/request-source.ts";
+import { OWN_PAGES_ALONE } from "../../platform/net/cross-site.ts";
+import { proxyTrust } from "../../platform/net/proxy-trust.ts";
+import { adminAuthentication } from "../api/admin/authentication.ts";
+import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
+import { oauthAdminService } from "../api/admin/oauth-admin-service.ts";
+import { sessionAdminService } from "../api/admin/session-admin-service.ts";
+import { type SharedSignalsDeps, sharedSignalsService } from "../api/admin/shared-signals-service.ts";
+import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
+import { STRICT_JSON } from "../api/connect-options.ts";
+import { errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
+import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
+import { crossSiteDefence, PASS_ON_HOST } from "../api/interceptors/cross-site.ts";
+import { createRateLimit, NO_LIMIT } from "../api/limits/rate-limit.ts";
+import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";
+import type { Config } from "../config/config.ts";
+import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
+import { liveData } from "../pages/console/live.ts";
+import type { SignInRecords } from "../pages/console/sign-ins.ts";
+import { referencePages } from "../pages/reference/pages.ts";
+import type { AdminAccess } from "../session/admin-access.ts";
+import { ERRORS, type ErrorCode } from "../session/errors.ts";
+import type { RevocationFeed } from "../session/feed.ts";
+import type { RateLimit } from "../session/ports.ts";
+import type { StreamPlace } from "../signals/streams/configuration.ts";
+import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
+import { nextStep } from "../tokens/ring-steps.ts";
+import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { metricsPage } from "./metrics-page.ts";
+import { type OfferedService, offer } from "./offered-service.ts";
+
+type Deps = ApiDeps &
+  SessionAdminServiceDeps & {
+    readonly access: AdminAccess;
+    readonly failureLimit: RateLimit;
+    readonly signIns: SignInRecords;
+    /** Undefined if SIGNALS is off. */
+    readonly signals: PollerDeps | undefined;
+    /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
+    readonly streams: StreamPlace | undefined;
+    readonly ring: KeyRing;
+    readonly feed: Pick<RevocationFeed, "watch" | "state">;
+  };
+
+/** How often an operator may test the receiver at one endpoint: each test is a request to somebody else's server. */
+const TEST_RATE = { count: 10, windowMs: 10_000 };
+
+const always =
+  ({ status, headers, body }: PlainResponse): Responder =>
+  (_request, response) =>
+    respond(response, status, headers, body);
+
+/** Responds in the form of OAuth below its paths, and as `otherwise` everywhere else. */
+function oauthOr(code: ErrorCode, otherwise: PlainResponse): Responder {
+  return (request, response) => {
+    const { url = "" } = request as Request;
+    if (!isOAuthPath(url)) return always(otherwise)(request, response);
+    const body = Buffer.from(errorBodyOf(url, code));
+    const headers = { "content-type": "application/json", "content-length": body.length };
+    respond(response, ERRORS[code].http, headers, body);
+  };
+}
+
+export function adminHandler(config: Config, deps: Deps): Handler {
+  // Browsers send client certificates and Basic by themselves, also for pages of other sites.
+  const refuseCrossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, deps);
+  const authenticate = adminAuthentication(deps);
+  return apiHandler(config, deps, {
+    services: servicesOf(config, deps),
+    reflection: true,
+    gate(context) {
+      refuseCrossSite(context);
+      return authenticate(context);
+    },
+    pages: [
+      ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
+      ...referencePages({ api: "admin", page: config.docs, signIn: false }),
+    ],
+    notFound: oauthOr("E404_NOT_FOUND", unknownMethod),
+    badRequest: oauthOr("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
+    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
+    around: (api, refuse) => withOwnHosts(config, deps, withPageAdvice(deps, api), refuse(misdirected)),
+  });
+}
+
+function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
+  const { signals } = deps;
+  const streams = streamsOf(deps);
+  const services = [
+    offer(SessionAdminService, SessionAdminServiceRules, sessionAdminService(deps), undefined, STRICT_JSON),
+  ];
+  if (oauthEndpoints) {
+    const table = { ...OAuthAdminServiceRoutes, formPosts: true };
+    const options = { readMaxBytes: Math.min(maxBodyBytes, MAX_OAUTH_REQUEST_BYTES) };
+    services.push(offer(OAuthAdminService, OAuthAdminServiceRules, oauthAdminService(deps), table, options));
+  }
+  if (signals) {
+    const handlers = signalsAdminService({ ...signals, testLimit: createRateLimit(TEST_RATE) });
+    services.push(offer(SignalsAdminService, SignalsAdminServiceRules, handlers, undefined, STRICT_JSON));
+  }
+  if (streams) {
+    const handlers = sharedSignalsService(streams);
+    services.push(offer(SharedSignalsService, SharedSignalsServiceRules, handlers, SharedSignalsServiceRoutes));
+  }
+  return services;
+}
+
+function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
+  if (signals === undefined || streams === undefined) return undefined;
+  const windowMs = streams.verificationIntervalMs;
+  const verificationLimit = windowMs === 0 ? NO_LIMIT : createRateLimit({ count: 1, windowMs });
+  return { ...signals, ...streams, draining, verificationLimit, poller: new Poller(signals) };
+}
+
+/** The time in ms after which every instance uses a changed key ring. `session-service keys` assumes the same. */
+const PICK_UP_MS = 60_000;
+
+function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
+  const { access, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
+  const times = { ...config, pickUpMs: PICK_UP_MS };
+  const trust = proxyTrust(config.trustProxy);
+  const keys = () => ring.current.states.map((key) => ({ ...key, next: nextStep(key.kind, key, times) }));
+  return {
+    access,
+    audit,
+    log,
+    failureLimit,
+    signIns: deps.signIns,
+    live: () => liveData({ metrics, feed, ringLost: () => ring.lost, keys, ready }),
+    sourceOf: (request) => new NodeRequestSource(request, trust, telemetry?.traceId),
+  };
+}
+
+/** Refuses requests whose host is not a name of this listener (DNS rebinding). With TLS, browsers check the name, so this is optional. */
+function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handler): Handler {
+  const { adminAllowedHosts, adminHost, tlsCertFile } = config;
+  if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;
+  const own = [adminHost, hostname()].map((name) => name.toLowerCase());
+  return withHosts(acceptsHost([...own, ...(adminAllowedHosts ?? [])]), api, (request, response) => {
+    log.warn({ event: "host_refused", api: "admin", host: authorityOf(request) }, "the host is none of this listener");
+    refuse(request, response);
+  });
+}
+
+/** Logs that a page in a browser calls the admin API: a browser lets no page read the response, and a page must not have the token. */
+function withPageAdvice({ log }: Deps, api: Handler): Handler {
+  const advice = "the admin API is for servers: call it from the server of this page, and the public API from the page";
+  return reportForeignPages((origin) => log.warn({ event: "page_calls_admin_api", origin, advice }, advice), api);
+}
+
+/** A Connect error, so that Connect clients display what has to be configured. */
+const misdirected = always({
+  status: 421,
+  headers: { "content-type": "application/json" },
+  body: Buffer.from(
+    JSON.stringify({
+      code: "failed_precondition",
+      message: "the admin API is not called by this host name: ADMIN_ALLOWED_HOSTS names those that it accepts",
+    }),
+  ),
+});

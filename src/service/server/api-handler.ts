@@ -1,0 +1,249 @@
+/** The parts that both APIs have in common: the layers around their RPCs, from the socket inwards. */
+import type { ConnectError, ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { createHttpHandler, createUnaryHandler } from "connect-http-routes";
+import { addHealth, Health } from "../../connect-grpc-health/index.ts";
+import { addReflection } from "../../connect-grpc-reflection/index.ts";
+import { withAuthority, withOneHost } from "../../platform/listener/authority.ts";
+import { withCors } from "../../platform/listener/cors.ts";
+import {
+  type Handler,
+  type Request,
+  type Responder,
+  type Response,
+  type Route,
+  type WritableResponse,
+  withRoute,
+} from "../../platform/listener/exchange.ts";
+import { keepOutput } from "../../platform/listener/output.ts";
+import { healthz, publicJson, type Render, readyz, withPages } from "../../platform/listener/pages.ts";
+import { NodeRequestSource } from "../../platform/listener/request-source.ts";
+import {
+  type SecurityHeaders,
+  securityHeaders,
+  withNoStore,
+  withSecurityHeaders,
+} from "../../platform/listener/security-headers.ts";
+import { proxyTrust } from "../../platform/net/proxy-trust.ts";
+import { subnetOf } from "../../platform/net/subnet.ts";
+import { acceptCompression, compressMinBytes, jsonOptions } from "../api/connect-options.ts";
+import { dropFarDeadline } from "../api/deadlines.ts";
+import { errorTranslation } from "../api/errors/connect-errors.ts";
+import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
+import { apiErrorEncoder } from "../api/errors/oauth-errors.ts";
+import { beginReading } from "../api/errors/reading.ts";
+import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
+import { admissionControl } from "../api/interceptors/admission.ts";
+import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
+import { requestValidation } from "../api/interceptors/request-validation.ts";
+import { stallTolerances } from "../api/limits/stall.ts";
+import { withSmallMessages } from "../api/message-sizes.ts";
+import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";
+import type { Config } from "../config/config.ts";
+import type { Logger } from "../observability/logger.ts";
+import { measure } from "../observability/measure.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import type { Telemetry } from "../observability/telemetry/telemetry.ts";
+import type { OfferedService } from "./offered-service.ts";
+
+export type ApiDeps = {
+  readonly jwks: () => string;
+  /** Resolves when requests can be served, and what they store is durable. */
+  readonly ready: () => Promise<void>;
+  readonly metrics: Metrics;
+  /** Aborted when load balancers must stop sending requests. */
+  readonly draining: AbortSignal;
+  /** Aborted when streams must end. */
+  readonly stopping: AbortSignal;
+  readonly onUnavailable: (error: Error) => void;
+  /** Returns whether an ordinary call is accepted, or refused because of overload. */
+  readonly accept: () => boolean;
+  readonly log: Logger;
+  readonly telemetry?: Telemetry | undefined;
+};
+
+type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
+type ApiParts = {
+  readonly services: readonly OfferedService[];
+  readonly reflection: boolean;
+  /** Refuses calls before their message is read: returns the error, throws it or rejects with it. It runs after admission control. */
+  readonly gate: (context: HandlerContext) => ConnectError | undefined | Promise<undefined>;
+  readonly pages: readonly (readonly [path: string, render: Render])[];
+  readonly notFound: Responder;
+  readonly badRequest: Responder;
+  /** Handles some requests without RPC, and passes the others to `rpc`. */
+  readonly route?: (rpc: Handler) => Route;
+  /** The origins whose pages may call the API (CORS). */
+  /** Returns whether pages of another origin may call; absent if none may. */
+  readonly isAllowed?: (origin: string) => boolean;
+  /** Refuses requests before anything else is done. @param refuse makes a handler from a response */
+  readonly around?: (api: Handler, refuse: (otherwise: Responder) => Handler) => Handler;
+};
+
+/** How many health watches of an API may be open. Anybody may open one, but few have a reason to. */
+const MAX_HEALTH_WATCHERS = 100;
+
+type CallOptions = ReturnType<typeof callOptions>;
+
+/**
+ * Returns the handler of a listener. Its layers from the outside: refusals by host, pages, `route`, CORS, JSON routes, RPC. The headers
+ * of every response are set by `headed`, except those of CORS and of the JSON routes, which set them themselves.
+ */
+export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
+  const { route = () => () => undefined, around = (api) => api } = parts;
+  const routes: ApiRoutes = (router) => {
+    for (const { register } of parts.services) register(router);
+    return router;
+  };
+  const headersFor = headersOf(config);
+  const headed = (handler: Handler) => withSecurityHeaders(headersFor, handler);
+  const refuse = (otherwise: Responder) => headed(withNoStore(otherwise));
+  const options = callOptions(config, deps, parts);
+  const connect = connectNodeAdapter({
+    ...options,
+    routes: (router) => withOurErrors(withProbes(routes(router), config, deps, parts), options.onBug),
+    acceptCompression,
+    fallback: notFound(parts),
+  });
+  const streams = streamsOf(parts);
+  const call: Handler = (request, response) => {
+    dropFarDeadline(request);
+    if (streams.has(request.url ?? "")) keepOutput(request, response);
+    connect(request, response);
+  };
+  const rpc = withNoStore(withAuthority(call, parts.badRequest));
+  const unary = unaryHandler(headed(rpc), options, routes, headersFor);
+  const json = jsonRoutes(unary, parts, routes, options, headersFor);
+  const api = withRoute(route(rpc), headed, withCors(parts.isAllowed, headersFor, json));
+  const pages = new Map<string, Render>([
+    ["/healthz", healthz],
+    ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
+    ["/.well-known/jwks.json", () => publicJson(deps.jwks, config.jwksMaxAgeMs / 1000)],
+    ...parts.pages,
+  ]);
+  const served = withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api);
+  return around(withOneHost(served, refuse(parts.badRequest)), refuse);
+}
+
+/** Serves unary calls of the Connect protocol without connect-node, and passes all other requests to `rpc`. */
+function unaryHandler(rpc: Handler, options: CallOptions, routes: ApiRoutes, headersFor: SecurityHeaders): Handler {
+  const unary = createUnaryHandler({
+    ...options,
+    acceptCompression,
+    routes,
+    translateError: (error, call) => toOurError(error, call, options.onBug),
+    // Setting the headers here costs less than in the layers around `rpc`.
+    onResponse: (headers, request) => setHeaders(headers, headersFor(request)),
+    fallback: rpc,
+  });
+  const call: Handler = (request, response) => {
+    dropFarDeadline(request);
+    unary(request, response);
+  };
+  return withAuthority(call, rpc);
+}
+
+function setHeaders(headers: Headers, fields: ReturnType<SecurityHeaders>): void {
+  headers.set("cache-control", "no-store");
+  for (const [name, value] of fields) headers.set(name, value);
+}
+
+function streamsOf({ services }: ApiParts): ReadonlySet<string> {
+  const methods = services.flatMap(({ service }) => service.methods);
+  const streams = methods.filter(({ methodKind }) => methodKind === "server_streaming");
+  return new Set(streams.map(({ name, parent }) => `/${parent.typeName}/${name}`));
+}
+
+function headersOf({ tlsCertFile, trustProxy, hstsMaxAgeMs }: Config): SecurityHeaders {
+  return securityHeaders({ tls: tlsCertFile !== undefined, trust: proxyTrust(trustProxy), hstsMaxAgeMs });
+}
+
+function notFound({ notFound: otherwise }: ApiParts) {
+  return (request: Pick<Request, "method" | "headers">, response: WritableResponse & Pick<Response, "setHeader">) => {
+    const unknown = unknownGrpcMethod(request.method, request.headers["content-type"]);
+    if (unknown === undefined) return otherwise(request, response);
+    // For an unknown method, gRPC requires a response that has trailers alone. Node sends such a response only without `writeHead`.
+    for (const name in unknown) response.setHeader(name, unknown[name] ?? "");
+    response.end();
+  };
+}
+
+/** Adds the services that probes and tools of gRPC call. */
+function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { services, reflection }: ApiParts) {
+  const { ready, draining } = deps;
+  const health = new Health({ services: services.map(({ service }) => service), probe: ready });
+  draining.addEventListener("abort", () => health.shutdown());
+  const clientOf = (context: HandlerContext) => subnetOf(requestContextOf(context).source.address() ?? "");
+  const small = withSmallMessages(router, config.maxBodyBytes);
+  addHealth(small, health, { maxWatchers: MAX_HEALTH_WATCHERS, clientOf });
+  if (reflection) addReflection(small);
+  return router;
+}
+
+/** Called when a call has passed the request gate. Its message is read next. */
+function passed(context: HandlerContext): undefined {
+  refuseUnknownEncoding(context);
+  beginReading(context.values);
+}
+
+/** Returns the rules for every call, RPC or JSON. Interceptors run in this order, and each sees the errors of those after it. */
+function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts) {
+  const { log, metrics, onUnavailable, telemetry } = deps;
+  const onBug = (err: unknown, method?: string, values?: ContextValues) =>
+    log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
+  const trust = proxyTrust(config.trustProxy);
+  const admit = admissionControl(deps.accept, stallTolerances(config.reuseIntervalMs));
+  const refuse = (context: HandlerContext) => {
+    admit(context);
+    const gated = gate(context);
+    if (gated === undefined) return passed(context);
+    return gated instanceof Promise ? gated.then(() => passed(context)) : gated;
+  };
+  return {
+    onBug,
+    refuse,
+    requestGate(context: HandlerContext) {
+      const refused = refuse(context);
+      if (refused === undefined || refused instanceof Promise) return refused;
+      throw refused;
+    },
+    interceptors: [
+      ...(telemetry?.interceptors ?? []),
+      measure(metrics),
+      errorTranslation({ onBug, onUnavailable }),
+      requestValidation(services),
+    ],
+    contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, trust, telemetry?.traceId)),
+    jsonOptions,
+    compressMinBytes,
+    readMaxBytes: config.maxBodyBytes,
+    shutdownSignal: deps.stopping,
+  };
+}
+
+/** Switches the limits of the HTTP layer off: overload control limits the number of calls, and the listener limits the time for a body. */
+const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
+
+/** Serves the JSON routes of an API, which the contract's annotations define, and passes all other requests to `rpc`. */
+function jsonRoutes(
+  rpc: Handler,
+  { services }: ApiParts,
+  routes: ApiRoutes,
+  options: CallOptions,
+  headersFor: SecurityHeaders,
+): Handler {
+  const tables = services.flatMap(({ table }) => table ?? []);
+  if (tables.length === 0) return rpc;
+  return createHttpHandler({
+    ...options,
+    ...BOUNDS_ELSEWHERE,
+    routes,
+    tables,
+    failureEncoder: apiErrorEncoder(options.onBug),
+    onInternalError() {}, // The encoder reports bugs.
+    // These headers are set together with the others of the response, which costs almost nothing. Set before the handler runs, they would
+    // cost a thirtieth of the processor time of a refresh.
+    onResponse: (headers, { request }) => setHeaders(headers, headersFor(request)),
+    fallback: rpc,
+  });
+}

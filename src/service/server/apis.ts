@@ -1,0 +1,187 @@
+/** Creates both APIs over the same store, tokens, limits and audit. */
+
+import { steadyClock } from "../../platform/clock/steady.ts";
+import type { Handler } from "../../platform/listener/exchange.ts";
+import { checkAtIntervals } from "../../platform/listener/recent-check.ts";
+import { subnetOf } from "../../platform/net/subnet.ts";
+import type { OverloadControl } from "../api/limits/overload.ts";
+import { createRateLimits } from "../api/limits/rate-limit.ts";
+import { refreshCookie } from "../api/public/cookie.ts";
+import type { Config } from "../config/config.ts";
+import { isLoopback } from "../config/loopback.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { outageLog } from "../observability/outage.ts";
+import type { Telemetry } from "../observability/telemetry/telemetry.ts";
+import type { SignInRecords } from "../pages/console/sign-ins.ts";
+import type { SignInDeps } from "../pages/reference/sign-in.ts";
+import type { AdminAccess } from "../session/admin-access.ts";
+import type { Audit } from "../session/audit.ts";
+import { create } from "../session/create.ts";
+import type { RevocationFeed } from "../session/feed.ts";
+import type { SessionStore } from "../session/ports.ts";
+import { systemClock } from "../session/time.ts";
+import { RevokedIndices } from "../signals/status-list/revoked-indices.ts";
+import { createListedRandom } from "../signals/status-list/session-ids.ts";
+import { StatusLists } from "../signals/status-list/status-lists.ts";
+import type { StreamPlace } from "../signals/streams/configuration.ts";
+import type { PollerDeps } from "../signals/streams/poller.ts";
+import { createAccessTokens } from "../tokens/access-token.ts";
+import type { EventKeyFile } from "../tokens/event-keys.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
+import { createRandom, type Entropy } from "../tokens/random.ts";
+import { createRefreshTokens } from "../tokens/refresh-token.ts";
+import { createClaimsSigner } from "../tokens/signed-claims.ts";
+import { adminHandler } from "./admin-api.ts";
+import { createDeviceBinding, createDpop } from "./device-parts.ts";
+import type { OpenedStore } from "./open-store.ts";
+import { publicHandler } from "./public-api.ts";
+import { mayOfferSignIn } from "./quickstart.ts";
+
+type Deps = {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly audit: Audit;
+  readonly entropy: Entropy;
+  readonly ring: KeyRing;
+  /** Undefined if the key ring signs security event tokens. */
+  readonly eventKeys: EventKeyFile | undefined;
+  readonly access: AdminAccess;
+  readonly store: SessionStore;
+  readonly overload: OverloadControl;
+  readonly storeKind: OpenedStore["kind"];
+  readonly telemetry: Telemetry | undefined;
+  /** Undefined if SIGNALS is off. */
+  readonly signals: PollerDeps | undefined;
+  readonly signIns: SignInRecords;
+  readonly feed: Pick<RevocationFeed, "watch" | "watchHere" | "state">;
+  readonly issuer: string;
+};
+
+type Apis = {
+  readonly publicHandler: Handler;
+  readonly adminHandler: Handler;
+  /** The key for signing in on the reference page, if that is offered. */
+  readonly docsKey: string | undefined;
+  /** Makes `/readyz` respond 503 from now on. */
+  drain(): void;
+  /** Ends streams and overload control. */
+  close(): void;
+};
+
+export function createApis(deps: Deps): Apis {
+  const { config, ring, access, feed, issuer, overload } = deps;
+  const draining = new AbortController();
+  const stopping = new AbortController();
+  const signInKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
+  const [audience = issuer, ...others] = config.audiences ?? [];
+  const streams = streamPlaceOf(deps);
+  const statusLists = config.statusList ? openStatusLists(deps, stopping.signal) : undefined;
+  const common = { ...shared(deps, statusLists), draining: draining.signal, stopping: stopping.signal };
+  const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject } = config;
+  return {
+    docsKey: signInKey,
+    publicHandler: publicHandler(config, {
+      ...common,
+      issuer,
+      adminUrl: config.signalsUrl,
+      streams,
+      audiences: new Set([audience, ...others]),
+      statusLists,
+      signIn:
+        signInKey === undefined
+          ? undefined
+          : { key: signInKey, isLoopback, createSession: sessionsForVisitors(deps, common) },
+    }),
+    adminHandler: adminHandler(config, {
+      ...common,
+      sessionIdleTtlMs,
+      sessionAbsoluteTtlMs,
+      reuseIntervalMs,
+      maxSessionsPerSubject,
+      oauthEndpoints: config.oauthEndpoints,
+      statusList: config.statusList,
+      access,
+      signIns: deps.signIns,
+      signals: deps.signals,
+      streams,
+      issuer,
+      audience,
+      feed,
+      ring,
+      clock: systemClock,
+      revokedKeyIds: () => ring.current.revokedKids,
+    }),
+    drain: () => draining.abort(),
+    close() {
+      stopping.abort();
+      overload.close();
+    },
+  };
+}
+
+/** Undefined if there are no streams of the Shared Signals Framework (SSF). */
+function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlace | undefined {
+  return signals === undefined || config.signalsUrl === undefined
+    ? undefined
+    : {
+        issuer,
+        url: config.signalsUrl,
+        verificationIntervalMs: config.signalsVerificationIntervalMs,
+        forInterop: eventKeys !== undefined,
+      };
+}
+
+function shared(deps: Deps, statusLists: StatusLists | undefined) {
+  const { config, log, metrics, audit, entropy, ring, eventKeys, store, storeKind, overload, issuer, telemetry } = deps;
+  const publishedKeys = () => [...ring.current.jwks.keys, ...(eventKeys?.current.jwks ?? [])];
+  return {
+    log,
+    metrics,
+    audit,
+    telemetry,
+    store: telemetry?.traceStore(store, storeKind) ?? store,
+    accept: overload.accept,
+    ready: checkAtIntervals(async () => {
+      if (ring.lost) throw new Error("the key ring's file is gone");
+      await store.ping();
+    }),
+    refreshTokens: createRefreshTokens(ring),
+    accessTokens: createAccessTokens({
+      ...{ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store },
+      statusOf: statusLists && ((session) => statusLists.memberOf(session)),
+    }),
+    random: statusLists ? createListedRandom(createRandom(entropy), () => entropy.text(6)) : createRandom(entropy),
+    cookie: refreshCookie(config.cookie, Date.now),
+    device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
+    dpop: createDpop(config, ring, entropy, issuer),
+    ...createRateLimits(config.rateLimits, subnetOf),
+    jwks: () => JSON.stringify({ keys: publishedKeys() }),
+    keyAlgorithms: () => publishedKeys().map(({ alg }) => alg),
+    onUnavailable: outageLog(log),
+  };
+}
+
+function openStatusLists({ config, feed, issuer, ring }: Deps, signal: AbortSignal): StatusLists {
+  const revoked = new RevokedIndices({ feed, wallClock: systemClock, clock: steadyClock, signal });
+  const signClaims = createClaimsSigner(ring);
+  return new StatusLists({ issuer, ttlMs: config.statusListTtlMs, signClaims, revoked, clock: steadyClock });
+}
+
+/** Returns a function that creates sessions for visitors who sign in on the reference page. */
+function sessionsForVisitors({ config, issuer }: Deps, common: ReturnType<typeof shared>): SignInDeps["createSession"] {
+  const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
+  return async ({ subject, userAgent, address }) => {
+    const client = { userAgent, ipAddress: address() ?? "", displayName: "API reference" };
+    const times = { idleTimeoutMs, absoluteLifetimeMs };
+    const wanted = { subject, clientId: issuer, audience: issuer, claims: "{}", client, ...times };
+    const created = await create({ ...common, maxSessionsPerSubject }, wanted, { address, adminName: "docs" });
+    if (!created.ok) return undefined;
+    const { accessToken, refreshToken, secondsLeft, session } = created;
+    return {
+      accessToken: accessToken.token,
+      cookies: [...common.cookie.set(refreshToken, secondsLeft, session.sid, accessToken)],
+    };
+  };
+}

@@ -1,0 +1,45 @@
+import { steadyClock } from "../../platform/clock/steady.ts";
+import type { Config } from "../config/config.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { Audit } from "../session/audit.ts";
+import { createExpiry, type Expiry } from "../session/expiry.ts";
+import type { SessionStore } from "../session/ports.ts";
+import { EventRecorder } from "../session/record-events.ts";
+import { systemClock } from "../session/time.ts";
+import type { Entropy } from "../tokens/random.ts";
+
+/** An operation of the store may take this many timeouts of a command: it may run several scripts, and wait for replicas after each. */
+const COMMANDS_PER_STEP = 20;
+
+const ID_BYTES = 4;
+
+/** Returns a steady time that includes the sleep of this machine, because other instances may be awake then. */
+function steady(): number {
+  steadyClock.refresh();
+  return steadyClock();
+}
+
+export function openEventRecorder(
+  { eventRetentionMs, redisCommandTimeoutMs }: Pick<Config, "eventRetentionMs" | "redisCommandTimeoutMs">,
+  store: SessionStore,
+  log: Logger,
+  lines: Audit,
+  entropy: Pick<Entropy, "text">,
+): EventRecorder {
+  return new EventRecorder({
+    log: store,
+    lines,
+    clock: systemClock,
+    steady,
+    newId: () => entropy.text(ID_BYTES),
+    retentionMs: eventRetentionMs,
+    maxStepMs: COMMANDS_PER_STEP * redisCommandTimeoutMs,
+    onLost: (count) => log.warn({ event: "session_events_lost", count }, "events of sessions were not kept"),
+  });
+}
+
+export function openExpiry(store: Pick<SessionStore, "expire">, audit: Audit, log: Logger): Expiry {
+  const onError = (err: unknown) =>
+    log.warn({ event: "expiry_delayed", err }, "expired sessions cannot be looked for until the store responds");
+  return createExpiry({ store, audit, onError });
+}

@@ -1,0 +1,127 @@
+import { OAuthServiceRoutes } from "../../../gen/auth/v1/oauth_http.ts";
+import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
+import { OAuthServiceRules } from "../../../gen/auth/v1/oauth_rules.ts";
+import { SessionServiceRoutes } from "../../../gen/auth/v1/session_http.ts";
+import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import { SessionServiceRules } from "../../../gen/auth/v1/session_rules.ts";
+import { type Handler, type Request, type Responder, type Route, respond } from "../../platform/listener/exchange.ts";
+import { publicJson } from "../../platform/listener/pages.ts";
+import { matchOrigins } from "../../platform/net/origins.ts";
+import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
+import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/interceptors/cross-site.ts";
+import { observedGate } from "../api/interceptors/observed-gate.ts";
+import { withSmallMessages } from "../api/message-sizes.ts";
+import { requireCredential } from "../api/public/credentials.ts";
+import {
+  MAX_OAUTH_REQUEST_BYTES,
+  metadataAliases,
+  type OAuthServiceDeps,
+  oauthService,
+} from "../api/public/oauth-service.ts";
+import { sessionService } from "../api/public/session-service.ts";
+import type { Config } from "../config/config.ts";
+import { measureRefused } from "../observability/measure.ts";
+import { referencePages } from "../pages/reference/pages.ts";
+import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
+import { ERRORS, type ErrorCode } from "../session/errors.ts";
+import { systemClock } from "../session/time.ts";
+import { statusListRoute } from "../signals/status-list/route.ts";
+import type { StatusLists } from "../signals/status-list/status-lists.ts";
+import type { StreamPlace } from "../signals/streams/configuration.ts";
+import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
+import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { type OfferedService, offer } from "./offered-service.ts";
+
+type Deps = ApiDeps &
+  OAuthServiceDeps & {
+    /** Undefined if the reference page offers no sign-in. */
+    readonly signIn?: SignInDeps | undefined;
+    /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
+    readonly streams?: StreamPlace | undefined;
+    /** Undefined if STATUS_LIST is off. */
+    readonly statusLists?: Pick<StatusLists, "get"> | undefined;
+  };
+
+const PERMISSIONS: Permissions = {
+  host: PASS_ON_HOST,
+  origin: "ALLOWED_ORIGINS with this origin",
+  same_site: "ALLOW_SAME_SITE=true",
+  cross_site: "COOKIE_SAMESITE=None",
+};
+
+function always(code: ErrorCode): Responder {
+  return (request, response) => {
+    const body = errorBodyOf((request as Request).url ?? "", code);
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    respond(response, ERRORS[code].http, headers, body);
+  };
+}
+
+function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">): Route {
+  const signInRoutes = signIn && signInRoute(signIn);
+  const unavailable = always("E503_UNAVAILABLE");
+  const served = { wallClock: systemClock, notFound: always("E404_NOT_FOUND"), unavailable };
+  const listRoutes = statusLists && statusListRoute({ ...served, lists: statusLists });
+  return (request) => signInRoutes?.(request) ?? listRoutes?.(request);
+}
+
+export function publicHandler(config: Config, deps: Deps): Handler {
+  const { allowedOrigins, allowSameSite, cookie } = config;
+  const { signIn, statusLists } = deps;
+  // With SameSite=None, allowed origins are expected to call from other sites.
+  const isAllowed = matchOrigins(allowedOrigins);
+  const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
+  const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, deps);
+  const tracing = deps.telemetry?.interceptors ?? [];
+  const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
+  const api = apiHandler(config, deps, {
+    services: servicesOf(config, deps),
+    ...(allowedOrigins.length > 0 && { isAllowed }),
+    reflection: config.reflection,
+    gate(context) {
+      // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.
+      if (context.method.parent === OAuthService) return undefined;
+      refuseCrossSite(context);
+      return authenticate(context);
+    },
+    pages: [
+      ...referencePages({ api: "public", page: config.docs, signIn: signIn !== undefined }),
+      ...transmitterPages(config, deps.streams),
+    ],
+    notFound: always("E404_NOT_FOUND"),
+    badRequest: always("E400_INVALID_REQUEST"),
+    ...((signIn ?? statusLists) !== undefined && { route: () => routesOf(deps) }),
+  });
+  return config.oauthEndpoints ? withMetadataAliases(deps.issuer, api) : api;
+}
+
+/** Serves the metadata at all paths at which clients look for it, as the one route that has it. */
+function withMetadataAliases(issuer: string, api: Handler): Handler {
+  const aliases = new Set(metadataAliases(issuer));
+  return (request, response) => {
+    if (aliases.has(request.url ?? "")) request.url = METADATA_PATH;
+    api(request, response);
+  };
+}
+
+function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
+  const handlers = sessionService(deps);
+  const services: OfferedService[] = [
+    {
+      ...offer(SessionService, SessionServiceRules, handlers, SessionServiceRoutes),
+      register: (router) => withSmallMessages(router, maxBodyBytes).service(SessionService, handlers),
+    },
+  ];
+  if (!oauthEndpoints) return services;
+  const table = { ...OAuthServiceRoutes, formPosts: true };
+  const options = { readMaxBytes: Math.min(maxBodyBytes, MAX_OAUTH_REQUEST_BYTES) };
+  return [...services, offer(OAuthService, OAuthServiceRules, oauthService(deps), table, options)];
+}
+
+/** Returns the pages that receivers of signals find at the issuer. The endpoints themselves are on the admin API. */
+function transmitterPages({ jwksMaxAgeMs }: Config, streams: StreamPlace | undefined) {
+  if (streams === undefined) return [];
+  const text = JSON.stringify(transmitterMetadata(streams));
+  const page = () => publicJson(() => text, jwksMaxAgeMs / 1000);
+  return metadataPaths(streams.issuer).map((path) => [path, page] as const);
+}

@@ -1,0 +1,64 @@
+import { mkdir } from "node:fs/promises";
+import { protectionFault } from "../../platform/files/protection.ts";
+import { hasOwnAdminToken } from "../config/admin.ts";
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../session/time.ts";
+import { holdsSessions } from "../store/embedded/holds-sessions.ts";
+import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
+import { AdminTokensFault } from "../tokens/admin-entries.ts";
+import { type EventKeyFile, loadEventKeys } from "../tokens/event-keys.ts";
+import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
+import { ADMIN_TOKEN_FILE, AdminTokenFault, ownAdminToken } from "../tokens/own-admin-token.ts";
+import { KeyRingFault } from "../tokens/ring.ts";
+import { embeddedFile } from "./open-store.ts";
+import { startError } from "./start-error.ts";
+
+/** Creates DATA_DIR (0700) if something is to be kept in it. @throws StartError if other users can access its contents */
+export async function prepareDataDir(config: Config): Promise<void> {
+  if (config.redis !== undefined && !hasOwnAdminToken(config)) return;
+  const path = config.dataDir;
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    const fault = await protectionFault(path, { forbids: "read", mode: 0o700 });
+    if (fault !== undefined) throw new Error(`the directory ${path} ${fault}`);
+  } catch (error) {
+    throw startError(error, "DATA_DIR");
+  }
+}
+
+/** @throws StartError */
+export function openKeyRing({ redis, keysFile, signingAlgorithm: alg, dataDir }: Config): Promise<KeyRing> {
+  const hasSessions = () => holdsSessions(embeddedFile({ dataDir }), systemClock);
+  const opening =
+    redis !== undefined ? loadKeyRing(keysFile) : loadOrCreateKeyRing(keysFile, { alg, now: Date.now(), hasSessions });
+  return opening.catch(refusing("KEYS_FILE", KeyRingFault));
+}
+
+/** Reads the RSA keys of security event tokens; undefined if the key ring signs them. @throws StartError */
+export async function openEventKeys(config: Config): Promise<EventKeyFile | undefined> {
+  const path = config.signals ? config.signalsRsaKeyFile : undefined;
+  return path === undefined ? undefined : loadEventKeys(path).catch(refusing("SIGNALS_RSA_KEY_FILE"));
+}
+
+/** @throws StartError */
+export async function openAdminAccess(config: Config): Promise<FollowedAdminAccess> {
+  const fullTokens = config.adminTokens?.map((token, index) => ({ name: `ADMIN_TOKENS[${index}]`, token }));
+  try {
+    const own = hasOwnAdminToken(config) ? [await readOwnAdminToken(config)] : [];
+    return await loadAdminAccess(fullTokens ?? own, config.adminTokensFile);
+  } catch (error) {
+    throw error instanceof AdminTokensFault ? startError(error, "ADMIN_TOKENS_FILE") : error;
+  }
+}
+
+async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {
+  const token = await ownAdminToken(dataDir).catch(refusing("DATA_DIR", AdminTokenFault));
+  return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token };
+}
+
+/** Makes a StartError that names the environment variable. @param Complete errors of this class name the file, and need no variable */
+const refusing =
+  (variable: string, Complete?: abstract new (...given: never[]) => Error) =>
+  (error: unknown): never => {
+    throw startError(error, Complete && error instanceof Complete ? undefined : variable);
+  };

@@ -1,0 +1,120 @@
+import { warmUp } from "../../platform/listener/warm-up.ts";
+import type { Config } from "../config/config.ts";
+import { createAudit } from "../observability/audit.ts";
+import { withCookieAdvice } from "../observability/cookie-advice.ts";
+import type { LogCounts, Logger } from "../observability/logger.ts";
+import { createMetrics } from "../observability/metrics.ts";
+import { exposeState } from "../observability/state-metrics.ts";
+import { createSignInRecords, type SignInRecords } from "../pages/console/sign-ins.ts";
+import { systemEntropy } from "../tokens/random.ts";
+import type { WorkerParts } from "../workers/join.ts";
+import { reportReady, reportSettings } from "./announce.ts";
+import { createApis } from "./apis.ts";
+import { openEventRecorder, openExpiry } from "./event-recorder.ts";
+import { followSecrets } from "./follow-secrets.ts";
+import { openFeed, openSignals } from "./open-feed.ts";
+import { type Listeners, openListeners } from "./open-listeners.ts";
+import { loadRedisStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
+import { openTelemetry } from "./open-telemetry.ts";
+import { rehearse } from "./rehearsal.ts";
+import { openAdminAccess, openEventKeys, openKeyRing, prepareDataDir } from "./secrets.ts";
+import { startError } from "./start-error.ts";
+import { createStop, type StopMode } from "./stop.ts";
+
+export type Service = {
+  readonly publicUrl: string;
+  readonly adminUrl: string;
+  /** Ends everything in order (stop.ts). If it is called again with "now", it stops waiting for clients to disconnect. */
+  stop(mode: StopMode): Promise<void>;
+};
+
+type ProcessDeps = {
+  readonly log: Logger;
+  readonly logCounts?: LogCounts;
+  /** Writes to standard output. */
+  readonly out: (text: string) => void;
+} & Partial<Pick<WorkerParts, "joinsOthers" | "ofAll" | "callSupervisor">>;
+
+/**
+ * Resolves when the service is ready and has reported that on `out`. While the store is not available, the listeners respond with
+ * E503_UNAVAILABLE. @throws StartError
+ */
+export async function start(config: Config, deps: ProcessDeps): Promise<Service> {
+  const { log, logCounts, out, joinsOthers = false, ofAll = (own) => own, callSupervisor } = deps;
+  await prepareDataDir(config);
+  const ring = await openKeyRing(config);
+  const eventKeys = await openEventKeys(config);
+  const access = await openAdminAccess(config);
+  const entropy = systemEntropy();
+
+  // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
+  if (config.redis !== undefined) await loadRedisStore();
+  await rehearse({ config, ring, entropy, log });
+
+  const metrics = createMetrics(logCounts);
+  const telemetry = await openTelemetry(config, metrics, log);
+  // A worker that starts beside others opens its port only after its store. Until then the other workers get all connections.
+  const early = joinsOthers ? await openStore(config, log, ring) : undefined;
+  if (early !== undefined) await waitForStore(early.store, log);
+  const listeners = await openListeners(config, log, metrics);
+  const urls = { publicUrl: listeners.public.url, adminUrl: listeners.admin.url };
+  const issuer = config.issuer ?? `${listeners.public.scheme}://127.0.0.1:${listeners.public.port}`;
+  reportSettings(config, issuer, log);
+
+  const opened =
+    early ?? (await openStore(config, log, ring).catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
+  const overload = openOverloadControl(config, log, metrics);
+  const store = overload.limit(opened.store);
+  const feed = openFeed(store, entropy, log);
+  const stopFollowing = followSecrets(ring, access, eventKeys, feed, log);
+  const lines = createAudit(log, metrics, (place) => store.shiftMs(place));
+  const audit = withCookieAdvice(lines, config.cookie, log);
+  const events = openEventRecorder(config, opened.store, log, audit, entropy);
+  const expiry = openExpiry(opened.store, events.audit, log);
+
+  const shared = { config, log, entropy, ring, eventKeys, issuer, audit: events.audit };
+  const signals = openSignals(opened.store, metrics, shared);
+  // Workers share the records of sign-ins, because the next request of a browser may reach another worker.
+  const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
+  const parts = { ...shared, access, store, overload, feed, telemetry, signIns, signals: signals?.management };
+  const apis = createApis({ ...parts, metrics: ofAll(metrics), storeKind: opened.kind });
+  exposeState(metrics, { listeners, feed, ring, opened });
+  listeners.public.serve(apis.publicHandler);
+  listeners.admin.serve(apis.adminHandler);
+  const stop = createStop({
+    drainDelayMs: config.drainDelayMs,
+    shutdownTimeoutMs: config.shutdownTimeoutMs,
+    listeners: [listeners.public, listeners.admin],
+    onDrain: apis.drain,
+    async onDrained() {
+      apis.close();
+      stopFollowing();
+      listeners.stopFollowing();
+      signals?.beginStop();
+      await feed.close();
+    },
+    async onClosed() {
+      await signals?.close();
+      await expiry.close();
+      await events.close();
+      await store.close();
+      await telemetry?.shutdown();
+    },
+  });
+
+  await waitForStore(store, log).catch((error: unknown) => giveUp(error, () => stop("now")));
+  signals?.start();
+  await warmUp([listeners.public, listeners.admin]);
+  reportReady(out, config, { ...urls, store: opened.kind, docsKey: apis.docsKey });
+  return { ...urls, stop };
+}
+
+async function closeAll(listeners: Listeners): Promise<void> {
+  listeners.stopFollowing();
+  await Promise.all([listeners.public.close(0), listeners.admin.close(0)]);
+}
+
+async function giveUp(error: unknown, close: () => Promise<void>): Promise<never> {
+  await close();
+  throw startError(error);
+}

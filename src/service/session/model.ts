@@ -1,0 +1,112 @@
+/** The model of the domain: plain data that all directories of src share. All times of sessions are the store's (time.ts). */
+import { type DeviceBinding, isProofKey, thumbprintBytes } from "./device-key.ts";
+import type { StoreMs, WallMs } from "./time.ts";
+
+/**
+ * A session's id: base64url of 17 bytes. The first byte is the session's partition (the first byte of the SHA-256 of the subject), the
+ * others are random. A text from outside becomes a SessionId only by `parseSessionId`.
+ */
+export type SessionId = string & { readonly __brand: "SessionId" };
+
+/** Names a part of the store: the part of one session, or of all sessions of a subject. The parts may have different clocks. */
+export type Place = { readonly sid: SessionId } | { readonly subject: string };
+
+/** The device data of a session, as its user sees it. */
+export type ClientData = {
+  readonly userAgent: string;
+  readonly ipAddress: string;
+  readonly displayName: string;
+};
+
+/** The audience of access tokens, in the form of `aud` (RFC 7519 section 4.1.3): one audience, or a list of several. */
+export type Audience = string | readonly [string, ...string[]];
+
+export function audiencesOf(audience: Audience): readonly [string, ...string[]] {
+  return typeof audience === "string" ? [audience] : audience;
+}
+
+/** When and how the user of a session last authenticated. Services check this before they permit sensitive operations (RFC 9470). */
+export type Authentication = {
+  /** The time that the login page reports; 0 if unknown. It is compared only with the time of a later authentication. */
+  readonly time: WallMs;
+  /** `amr` (RFC 8176); empty when unknown. */
+  readonly methods: readonly string[];
+  /** `acr`; empty when unknown. */
+  readonly contextClass: string;
+};
+
+/** How a refresh token is presented: in a cookie, or in the body of a request to the token endpoint. */
+export type Transport = "cookie" | "token";
+
+export type NewSession = {
+  readonly sid: SessionId;
+  readonly subject: string;
+  readonly clientId: string;
+  readonly audience: Audience;
+  /** Further claims of the session's access tokens: the text of a JSON object that is within the size limit. */
+  readonly claims: string;
+  readonly client: ClientData;
+  readonly idleTimeoutMs: number;
+  readonly absoluteLifetimeMs: number;
+  /** Absent if nothing is known about the authentication. */
+  readonly authentication?: Authentication;
+  /** Present if the session must be bound to a device key. */
+  readonly deviceRequired?: true;
+  /** The only way in which the session's refresh token may be presented; absent if both ways are allowed. */
+  readonly transport?: Transport;
+  /** The thumbprint of the key that each request must prove (RFC 9449 section 10), base64url; absent if the session has none yet. */
+  readonly dpopJkt?: string;
+};
+
+export type Session = Omit<NewSession, "dpopJkt"> & {
+  readonly createdAt: StoreMs;
+  readonly lastRefreshedAt: StoreMs;
+  /** When the session ends unless it is refreshed before; never later than `absoluteExpiresAt`. */
+  readonly idleExpiresAt: StoreMs;
+  readonly absoluteExpiresAt: StoreMs;
+  /** Absent if the session has no key. */
+  readonly device?: DeviceBinding;
+};
+
+/** Returns the data that the store keeps of a new session. If the session was created with a key, it is bound to that key. */
+export function bindAtCreation(
+  { dpopJkt, ...session }: NewSession,
+  createdAt: StoreMs,
+): Omit<NewSession, "dpopJkt"> & Pick<Session, "device"> {
+  if (dpopJkt === undefined) return session;
+  const key = { algorithm: "DPoP", thumbprint: thumbprintBytes(dpopJkt) } as const;
+  return { ...session, device: { key, state: "bound", since: createdAt } };
+}
+
+/** Returns whether a refresh of the session needs a key that cannot leave its device. A DPoP key may be copied, so it does not count. */
+export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
+  return device?.state === "bound" && !isProofKey(device);
+}
+
+/** Why a session ended, in the revocation log, the audit events and the feed. test/service/server/endings.test.ts tries every reason. */
+export type EndReason =
+  | "logout"
+  | "revoked_by_owner"
+  | "revoked_others"
+  | "revoked_by_admin"
+  | "revoked_subject"
+  | "session_limit"
+  | "replaced"
+  | "reuse"
+  | "expired";
+
+/** One entry of the revocation log. */
+export type Revocation = {
+  readonly sid: SessionId;
+  readonly revokedAt: StoreMs;
+  /** When the last access token of the session expires. */
+  readonly expiresAt: StoreMs;
+  readonly reason: EndReason;
+};
+
+const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
+
+/** Returns the text as a session id, or undefined if the text is not a session id. 17 bytes leave two spare bits, which must be zero. */
+export function parseSessionId(text: string): SessionId | undefined {
+  return SESSION_ID.test(text) ? (text as SessionId) : undefined;
+}

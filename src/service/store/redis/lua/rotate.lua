@@ -1,0 +1,117 @@
+#!lua
+-- Rotates the stored state of a session for one presented token, by the rules of src/service/session/rotation.ts. Before that, it checks the
+-- conditions of src/service/session/device-binding.ts.
+-- KEYS  1 partition
+-- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 how long ended sessions stay
+--       marked, ms; 10 the life of a device cookie, ms; 11 whether the browser could not renew that cookie (0, 1), or 2 if the token came
+--       in the body of a request and not in a cookie; with a device cookie: 12 when it was issued, ms, 13 to 16 the first words of its
+--       thumbprint; with a proof of a key: 12 to 16 are zero if there is no device cookie, 17 to 24 the thumbprint of that key, in words,
+--       and 25 the client that presents it at the token endpoint. Arguments of absent parts are left out.
+-- Returns one string. These letters are followed by the time (I6) and the session's record:
+--   p repeat, r rotate, h heal, v recover; in upper case if the request had a fresh device cookie or a proof of the session's key,
+--   and preceded by b if this request has bound the key
+--   x reuse, X two holders: the session was ended
+--   d the device cookie is missing, q a device key is required: the session is unchanged
+--   n a proof of the session's key is missing, k the proof is of another key: the session is unchanged
+-- These letters stand alone: m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the proof would be
+--   the session's first, but the client is not that of the session
+local NEVER = 2 ^ 48 - 1 -- a time later than any token
+local BOUND = 2 -- the bit in the kind of a key that says that the key has been used
+local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
+local partition, sid = KEYS[1], ARGV[1]
+local key = partition .. 's' .. sid
+local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
+local record, horizons = found[1], found[3]
+if not record then
+  local marked = session_functions()
+  return marked(partition, sid, now) and 'm' or 'u'
+end
+
+local version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life = struct.unpack(HEAD, record)
+local absolute = created + life
+if now >= absolute then return 'e' end
+if now >= math.max(created, ct) + idle then return 'i' end
+if created <= tonumber(found[2] or 0) then return 'm' end
+if horizons then
+  local _, ends_with_subject = session_functions()
+  if ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
+end
+
+local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local R = tonumber(ARGV[8])
+local function within(time, limit) return math.abs(now - time) <= limit end
+
+local proven, first_use, two_holders, held, unbound = false, false, false, false, nil
+if version > 1 or #ARGV > 26 then
+  local max_age = #ARGV > 12 and tonumber(ARGV[10]) or math.huge
+  local way = #ARGV > 13 and ARGV[11] or '0'
+  local skipped, only = way == '1', math.floor(version / 8)
+  if only > 0 and (only == 2) ~= (way == '2') then return 't' end
+  local since, length, kind = 0, 0, 0
+  if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
+  local proof = #ARGV > 26 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 17, 24))
+  local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
+  if length == 0 and way == '2' and version % 8 < 4 then unbound = proof end
+  if unbound and #ARGV > 27 then
+    local _, size, at = struct.unpack('>I2c0B', record, BODY)
+    local client = size == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + size - 1)
+    if client ~= ARGV[25] then return 'w' end
+  end
+  local matches = false
+  if length > 0 and #ARGV > 18 then
+    local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record - 40)
+    matches = w1 == tonumber(ARGV[13]) and w2 == tonumber(ARGV[14]) and w3 == tonumber(ARGV[15]) and w4 == tonumber(ARGV[16])
+  end
+  if kind >= PROOF and not holds then
+    local bound = struct.unpack('>I6', record, #record - 46)
+    two_holders = bound > created and I < bound and not within(bound, 2 * R)
+    if not two_holders then return (proof and 'k' or 'n') .. struct.pack('>I6', now) .. record end
+  elseif holds or matches then
+    proven = holds or within(tonumber(ARGV[12]), max_age)
+    if not proven then return 'd' .. struct.pack('>I6', now) .. record end
+    first_use = kind < BOUND
+    held = holds and not first_use
+    if first_use then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
+  elseif kind < BOUND then
+    if version % 8 > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
+  elseif not within(since, 2 * R) then
+    two_holders = I <= since + 2 * R and not skipped
+    if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end
+  end
+end
+
+local child = G == g + 1 and (held or (N1 == c1 and N2 == c2) or I >= ct - 2 * R)
+local confirmed = held and G <= g or G == g and ((N1 == n1 and N2 == n2) or I >= f)
+local late = (G == g or G == g - 1) and within(f, 2 * R)
+local outcome
+if two_holders then
+  outcome = 'X'
+elseif within(ct, R) and (child or confirmed or late) then
+  outcome, cs = 'p', now -- rule 1 of rotation.ts
+elseif child then
+  outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2 of rotation.ts
+elseif G > g + 1 then
+  outcome, f = 'h', now -- rule 3 of rotation.ts
+elseif confirmed then
+  outcome = 'v' -- rule 4 of rotation.ts
+else
+  outcome = 'x' -- rule 5 of rotation.ts
+end
+if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
+if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
+
+if outcome == 'x' or two_holders then
+  local _, _, close, unindex = session_functions()
+  close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]), two_holders and '{"h":1}' or '{}', subject_of(record))
+  unindex(partition, sid, record)
+else
+  if unbound and outcome ~= 'p' then -- the session's first proof binds it to the key
+    proven, first_use, version = true, true, version + 2
+    record = record .. struct.pack('>I6', now) .. unbound .. struct.pack('>I6I2B', 0, 6, PROOF + BOUND)
+  end
+  record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
+  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))
+  if proven then outcome = string.upper(outcome) end
+  if first_use then outcome = 'b' .. outcome end
+end
+return outcome .. struct.pack('>I6', now) .. record

@@ -1,0 +1,147 @@
+import { KnownSignatures } from "../../verifier/known-signatures.ts";
+import { authenticationClaims, RESERVED_CLAIMS, RESERVED_WITH_STATUS, sessionMembers } from "../session/claims.ts";
+import { parseSessionId, type Session } from "../session/model.ts";
+import type { AccessTokens, AuthenticAccessToken, SessionStore } from "../session/ports.ts";
+import { earliest, later, secondsOf, toWallClock, wallMs } from "../session/time.ts";
+import { isSignature, isSigningAlg, type SignatureCheck, type Signer, TYP } from "./jws.ts";
+import type { Entropy } from "./random.ts";
+import { FORGED, MALFORMED, UNKNOWN_KEY } from "./refresh-token.ts";
+
+/** A key that signs tokens. `header` is the encoded header segment of its tokens. */
+export type SigningKey = { readonly kid: string; readonly header: string; readonly sign: Signer };
+
+/** Returns the current keys. It is called for every token, so that a changed key ring takes effect at once. */
+export type SigningKeys = {
+  readonly current: {
+    readonly signing: SigningKey;
+    /** The signature checks of all valid keys, by the header segment of their tokens. */
+    readonly checks: ReadonlyMap<string, SignatureCheck>;
+  };
+};
+
+type AccessTokenOptions = {
+  readonly keys: SigningKeys;
+  readonly issuer: string;
+  readonly ttlMs: number;
+  readonly entropy: Entropy;
+  /** Returns the store's time, and by how much the wall clock is ahead of it. The times in tokens are those of the wall clock. */
+  readonly time: Pick<SessionStore, "now" | "shiftMs">;
+  /** Returns the claim `status` of a session's tokens, as a JSON member to append; absent if STATUS_LIST is off. */
+  readonly statusOf?: ((session: Session) => string) | undefined;
+};
+
+/** A token's life is shortened at random by up to this share, so that refreshes are spread and hard to predict (docs/rotation.md). */
+const JITTER = 0.2;
+
+/** A longer text is not a token of this service: even 4 KiB of claims, escaped and encoded, are much shorter. */
+const MAX_LENGTH = 16_384;
+
+const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
+
+const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+
+/** Signs and verifies access tokens (RFC 9068). A token never outlives its session. */
+export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
+  const { keys, issuer, ttlMs, entropy, time, statusOf } = options;
+  const iss = JSON.stringify(issuer);
+  const [membersOf, reserved] =
+    statusOf === undefined ? [sessionMembers, RESERVED_CLAIMS] : [withStatus(statusOf), RESERVED_WITH_STATUS];
+  const signatures = new KnownSignatures<SignatureCheck>();
+
+  function verifyAuthentic(text: string): AuthenticAccessToken {
+    if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return MALFORMED;
+    const dot = text.indexOf(".");
+    const end = text.lastIndexOf(".");
+    const signature = text.slice(end + 1);
+    if (!isSignature(signature)) return MALFORMED;
+    // The header is not parsed: it must be identical to the header that tokens of one of the keys have.
+    const header = text.slice(0, dot);
+    const check = keys.current.checks.get(header);
+    if (check === undefined) return rejectHeader(header);
+    if (!signatures.isValid(text, check, () => check(text.slice(0, end), signature))) return FORGED;
+    return readClaims(text.slice(dot + 1, end), issuer);
+  }
+
+  return {
+    /**
+     * Signs a token. `exp` is rounded down to whole seconds so that it never passes an expiry of the session. If less than a second of
+     * the session is left, the token has expired already, and its holder must log in, as the session is about to end.
+     */
+    issue(session, now, deviceProven = false) {
+      const { signing } = keys.current;
+      const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
+      const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
+      const shiftMs = time.shiftMs(session);
+      const exp = secondsOf(toWallClock(end, shiftMs));
+      const iat = secondsOf(toWallClock(now, shiftMs));
+      const payload =
+        `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
+        `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
+        `${membersOf(session, deviceProven)}${furtherClaims(session, reserved)}}`;
+      const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
+      return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
+    },
+
+    verify(text) {
+      const verified = verifyAuthentic(text);
+      if (!verified.ok) return verified;
+      const { claims } = verified;
+      const now = toWallClock(time.now(claims.sid), time.shiftMs(claims));
+      // RFC 7519 §4.1.4: a token is expired on or after `exp`. There is no leeway, because this service is the issuer.
+      return now >= wallMs(claims.exp * 1000) ? { ok: false, reason: "expired", claims } : verified;
+    },
+  };
+}
+
+function withStatus(statusOf: (session: Session) => string): typeof sessionMembers {
+  return (session, deviceProven) => sessionMembers(session, deviceProven) + statusOf(session);
+}
+
+/** Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped. */
+function furtherClaims({ claims, authentication }: Session, reserved: readonly string[]): string {
+  if (claims === "{}" && authentication === undefined) return "";
+  const own: Record<string, unknown> = JSON.parse(claims);
+  for (const name of reserved) delete own[name];
+  // The claims of the authentication come last, because they are newer than those from the creation.
+  if (authentication !== undefined) Object.assign(own, authenticationClaims(authentication));
+  const members = JSON.stringify(own).slice(1, -1);
+  return members === "" ? "" : `,${members}`;
+}
+
+/** Returns why a token's header is refused, for the log: it names a key that is not in the ring (any more), or it is malformed. */
+function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
+  const header = parseObject(segment);
+  const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";
+  return ours && Object.keys(header).length === 3 ? UNKNOWN_KEY : MALFORMED;
+}
+
+function readClaims(segment: string, issuer: string): AuthenticAccessToken {
+  const all = parseObject(segment);
+  if (all === undefined) return MALFORMED;
+  const { iss, sub, aud, exp, iat, jti } = all;
+  const sid = typeof all.sid === "string" ? parseSessionId(all.sid) : undefined;
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  const complete =
+    typeof iss === "string" &&
+    typeof sub === "string" &&
+    audiences.length > 0 &&
+    audiences.every((each) => typeof each === "string") &&
+    Number.isSafeInteger(iat) &&
+    typeof exp === "number" &&
+    typeof jti === "string" &&
+    typeof all.client_id === "string";
+  if (!complete || sid === undefined) return MALFORMED;
+  if (iss !== issuer) return WRONG_ISSUER;
+  return { ok: true, claims: { sid, sub, aud: audiences as readonly string[], exp, jti, all } };
+}
+
+function parseObject(segment: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(segment, "base64url").toString());
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,78 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { loadFollowed } from "../../platform/files/follow.ts";
+import { readProtected } from "../../platform/files/protection.ts";
+import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
+import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
+
+/** A token with every scope: one of ADMIN_TOKENS, or the token in DATA_DIR. */
+export type FullToken = { readonly name: string; readonly token: string };
+
+type AdminAccessEvents = {
+  readonly onChange: (names: readonly string[]) => void;
+  /** Called when the file is invalid or missing; the old entries stay valid. Each fault is reported once. */
+  readonly onRefusal: (fault: AdminTokensFault) => void;
+};
+
+export interface FollowedAdminAccess extends AdminAccess {
+  /** Follows the file, if there is one, until the returned function is called. */
+  watch(events: AdminAccessEvents, everyMs?: number): () => void;
+}
+
+const digest = (text: string) => createHash("sha256").update(text).digest();
+
+/** @throws AdminTokensFault if the file cannot be used */
+export async function loadAdminAccess(
+  fullTokens: readonly FullToken[],
+  path: string | undefined,
+): Promise<FollowedAdminAccess> {
+  const fixed = fullTokens.map(
+    ({ name, token }): AdminEntry => ({ name, scopes: new Set(SCOPES), credential: { sha256: digest(token) } }),
+  );
+  const file =
+    path === undefined
+      ? undefined
+      : await loadFollowed<readonly AdminEntry[], AdminTokensFault>({
+          path,
+          read: () => readEntries(path),
+          parse: (text) => [...fixed, ...parseAt(path, text)],
+          faultOf: (error) =>
+            error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`),
+        });
+  const entries = () => file?.current ?? fixed;
+
+  return {
+    byToken: (token) => findByToken(entries(), token),
+    holds: (admin) => (entries() as readonly Admin[]).includes(admin),
+    byCertificate: (names) =>
+      entries().find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
+    watch({ onChange, onRefusal }, everyMs) {
+      const onEntries = (changed: readonly AdminEntry[]) => onChange(changed.map(({ name }) => name));
+      return file?.watch({ onChange: onEntries, onRefusal }, everyMs) ?? (() => {});
+    },
+  };
+}
+
+/** Compares the token with every entry, by digests, so that the time it takes reveals neither a length nor which entry matched. */
+function findByToken(entries: readonly AdminEntry[], token: string): Admin | undefined {
+  const presented = digest(token);
+  let found: Admin | undefined;
+  for (const entry of entries) {
+    if ("sha256" in entry.credential && timingSafeEqual(entry.credential.sha256, presented)) found ??= entry;
+  }
+  return found;
+}
+
+function parseAt(path: string, text: string): readonly AdminEntry[] {
+  try {
+    return parseAdminEntries(text);
+  } catch (error) {
+    throw error instanceof AdminTokensFault ? new AdminTokensFault(`${path}: ${error.message}`) : error;
+  }
+}
+
+/** Other users may read the file, which has only hashes of random tokens, but not write it, because they could then grant any access. */
+async function readEntries(path: string): Promise<string> {
+  const read = await readProtected(path, { forbids: "write", mode: 0o644 });
+  if (!read.ok) throw new AdminTokensFault(`${path}: ${read.fault}`);
+  return read.text;
+}

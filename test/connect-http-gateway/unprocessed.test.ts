@@ -1,0 +1,100 @@
+/** Calls that a server has certainly not processed are sent once more, and other calls never. */
+import { once } from "node:events";
+import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { expect, onTestFinished, test } from "vitest";
+import { envelope } from "../../src/connect-http-gateway/grpc-call.ts";
+import { createGrpcUpstream } from "../../src/connect-http-gateway/grpc-transport.ts";
+import { SessionPool } from "../../src/platform/http2/session-pool.ts";
+import { ItemSchema, RelayService } from "../connect-http-routes/gen/relay/v1/relay_pb.ts";
+import { until } from "../support/until.ts";
+
+const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants;
+const REPLY = envelope(toBinary(ItemSchema, create(ItemSchema, { name: "served" })));
+
+function respond(stream: ServerHttp2Stream): void {
+  stream.respond({ ":status": 200, "content-type": "application/grpc+proto" }, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+  stream.end(REPLY);
+}
+
+/** Starts a server whose streams are handled by the test, by their number from 1. */
+async function start(serve: (stream: ServerHttp2Stream, count: number) => void, maxConcurrentStreams = 100) {
+  const sessions: ServerHttp2Session[] = [];
+  let count = 0;
+  const server = createServer({ settings: { maxConcurrentStreams } });
+  server.on("session", (session) => sessions.push(session));
+  server.on("stream", (stream: ServerHttp2Stream) => {
+    stream.on("error", () => {});
+    serve(stream, ++count);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const pool = new SessionPool([baseUrl], { connections: 1, onFailure: () => {} });
+  onTestFinished(() => {
+    pool.close();
+    server.close();
+    for (const session of sessions) session.destroy();
+  });
+  const transport = createGrpcUpstream({ baseUrl, sessionManager: pool });
+  const call = async () => {
+    const { message } = await transport.unary(RelayService.method.get, undefined, undefined, undefined, {});
+    return message.name;
+  };
+  return { call, sessions, count: () => count };
+}
+
+test("a call that waits for a free stream when the server leaves is sent on another connection", async () => {
+  const streams: ServerHttp2Stream[] = [];
+  const server = await start((stream, count) => {
+    streams.push(stream);
+    if (count > 1) respond(stream);
+  }, 1);
+  const first = server.call();
+  await until(async () => expect(streams).toHaveLength(1));
+  const waiting = server.call();
+  // After one turn of the event loop, the second call waits in the queue of the connection.
+  await new Promise(setImmediate);
+  const [stream] = streams as [ServerHttp2Stream];
+  stream.session?.close();
+  respond(stream);
+  expect(await Promise.all([first, waiting])).toEqual(["served", "served"]);
+  expect(server.sessions).toHaveLength(2);
+});
+
+test("a call behind the last one that a GOAWAY names is sent on another connection", async () => {
+  const server = await start((stream, count) => {
+    if (count === 2) stream.session?.goaway(0, 1);
+    else respond(stream);
+  });
+  expect(await server.call()).toBe("served");
+  expect(await server.call()).toBe("served");
+  expect(server.sessions).toHaveLength(2);
+});
+
+test("a call that the server refuses is sent once more, and no further time", async () => {
+  const served = await start((stream, count) => (count === 1 ? stream.close(NGHTTP2_REFUSED_STREAM) : respond(stream)));
+  expect(await served.call()).toBe("served");
+  const refused = await start((stream) => stream.close(NGHTTP2_REFUSED_STREAM));
+  await expect(refused.call()).rejects.toMatchObject({ code: Code.Unavailable, rawMessage: "the connection was lost" });
+  expect(refused.count()).toBe(2);
+});
+
+test.each<[name: string, end: (stream: ServerHttp2Stream) => void]>([
+  ["is reset by another code", (stream) => stream.close(NGHTTP2_CANCEL)],
+  ["loses its connection", (stream) => stream.session?.destroy()],
+  [
+    "is refused after its head",
+    (stream) => {
+      stream.respond({ ":status": 200 });
+      stream.write(REPLY, () => stream.close(NGHTTP2_REFUSED_STREAM));
+    },
+  ],
+])("a call that %s may have been processed, and is not sent again", async (_, end) => {
+  const server = await start(end);
+  await expect(server.call()).rejects.toMatchObject({ code: Code.Unavailable });
+  expect(server.count()).toBe(1);
+});

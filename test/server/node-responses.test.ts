@@ -1,0 +1,61 @@
+/** Headers that an application sets after the adapter for Express has run, or before the adapter for Fastify runs. */
+import { once } from "node:events";
+import type { Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import express from "express";
+import Fastify from "fastify";
+import { expect, onTestFinished, test } from "vitest";
+import { sessionMiddleware } from "../../src/server/express.ts";
+import { sessionHook } from "../../src/server/fastify.ts";
+import { createServerSessions } from "../../src/server/index.ts";
+
+const RENEWED = ["refresh_token=b; Path=/", "access_token=c; Path=/"];
+const OWN = "own=1; Path=/";
+
+/** Creates the server kit of an application. Its service is simulated, and renews every session. */
+function renewing() {
+  const headers = new Headers(RENEWED.map((line) => ["set-cookie", line]));
+  return createServerSessions({
+    service: "http://127.0.0.1:9",
+    fetch: async () => Response.json({ data: { accessToken: "c" } }, { headers }),
+    verifier: { verify: async () => ({ ok: true, claims: { sub: "user", sid: "s1", exp: 0 } }) },
+  });
+}
+
+async function request(server: Server, headers: Record<string, string>): Promise<Headers> {
+  const { port } = server.address() as AddressInfo;
+  const response = await fetch(`http://127.0.0.1:${port}/`, { headers });
+  await response.text();
+  return response.headers;
+}
+
+test.each<[string, (response: ServerResponse) => unknown]>([
+  ["setHeader", (response) => response.setHeader("Set-Cookie", OWN)],
+  ["appendHeader", (response) => response.appendHeader("set-cookie", OWN)],
+  ["writeHead with an object", (response) => response.writeHead(200, { "Set-Cookie": [OWN] })],
+  ["writeHead with an array", (response) => response.writeHead(200, "OK", ["Set-Cookie", OWN])],
+])("Express: %s keeps the cookies of a renewal, before those of the application", async (_, respond) => {
+  const app = express();
+  app.use(sessionMiddleware(renewing()));
+  app.use((_request, response) => {
+    respond(response);
+    response.end();
+  });
+  const server = app.listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const headers = await request(server, { cookie: "refresh_token=a" });
+  expect(headers.getSetCookie()).toEqual([...RENEWED, OWN]);
+});
+
+test("Fastify: what an earlier hook has said in Vary is kept", async () => {
+  const app = Fastify();
+  onTestFinished(() => app.close());
+  app.addHook("onRequest", async (_request, reply) => {
+    reply.header("vary", "Origin");
+  });
+  app.addHook("onRequest", sessionHook(renewing()));
+  app.get("/", async () => "page");
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  expect((await request(app.server, {})).get("vary")).toBe("Origin, Cookie");
+});

@@ -1,0 +1,160 @@
+/** The rules of requests that are compiled into gen/ find the same violations as protovalidate, an independent implementation. */
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type DescService,
+  type Message,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { pathToString } from "@bufbuild/protobuf/reflect";
+import { DurationSchema } from "@bufbuild/protobuf/wkt";
+import { createValidator } from "@bufbuild/protovalidate";
+import fc, { type Arbitrary } from "fast-check";
+import { describe, expect, test } from "vitest";
+import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SessionAdminServiceRules } from "../../../../gen/auth/admin/v1/session_admin_rules.ts";
+import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import { SessionServiceRules } from "../../../../gen/auth/v1/session_rules.ts";
+import type { Rules } from "../../../../src/service/api/rules/model.ts";
+import { prepareRules } from "../../../../src/service/api/rules/violations.ts";
+import { describeText } from "../../protoc-gen-rules/compile.ts";
+
+const RULE = "(buf.validate.field)";
+
+/** Invented messages with rules that the contract lacks, alone or combined: nested and recursive messages, presence, groups. */
+const synthetic = describeText(`
+  service S { rpc R(M) returns (M); rpc P(Plain) returns (M); }
+  enum E { E_ZERO = 0; E_ONE = 1; E_FAR = 300; }
+  message Inner { string text = 1 [${RULE}.string.max_bytes = 2]; }
+  message Plain { google.protobuf.Struct claims = 1; oneof o { string a = 2; int32 b = 3; } }
+  message M {
+    option (buf.validate.message).oneof = {fields: ["name", "tags", "deep", "since"], required: true};
+    option (buf.validate.message).oneof = {fields: ["count", "kind"]};
+    string name = 1 [${RULE}.required = true, ${RULE}.string.max_bytes = 2];
+    optional string nick = 2 [${RULE}.string = {min_bytes: 1, max_bytes: 3, pattern: "^[a-zé]+$"}];
+    optional string real = 3 [${RULE}.required = true, ${RULE}.string.min_bytes = 2];
+    repeated string tags = 4 [${RULE}.repeated = {max_items: 2, unique: true, items: {string: {max_bytes: 3}}}];
+    repeated M others = 5 [${RULE}.repeated.max_items = 2];
+    M deep = 6;
+    M needed = 7 [${RULE}.required = true];
+    int32 count = 8 [${RULE}.int32.gte = 1];
+    optional int32 more = 9 [${RULE}.int32.gte = -2];
+    E kind = 10 [${RULE}.enum.defined_only = true];
+    optional E other = 11 [${RULE}.enum.defined_only = true];
+    repeated E kinds = 12 [${RULE}.repeated.items.enum.defined_only = true];
+    google.protobuf.Duration since = 13 [${RULE}.duration.gte = {seconds: -2}];
+    repeated google.protobuf.Duration times = 14 [${RULE}.repeated.items.duration.gte = {seconds: 1}];
+    repeated string off = 15 [${RULE}.repeated.unique = false];
+    E any = 16 [${RULE}.enum.defined_only = false];
+    bool flag = 17 [${RULE}.required = true];
+    repeated int32 numbers = 18 [${RULE}.required = true, ${RULE}.repeated.items.int32.gte = 0];
+    bytes raw = 19 [${RULE}.required = true];
+    Inner inner = 20;
+  }`);
+test("the synthetic contract is described in full", () => {
+  expect(synthetic.faults).toEqual([]);
+});
+
+const validator = createValidator();
+
+const CONTRACTS: readonly (readonly [DescService, Rules])[] = [
+  [SessionAdminService, SessionAdminServiceRules],
+  [SessionService, SessionServiceRules],
+  [synthetic.service, synthetic.rules],
+];
+
+/** Lengths at and beside the limits of the contracts. */
+const LENGTHS = [1, 2, 3, 4, 32, 64, 128, 255, 512].flatMap((length) => [length - 1, length, length + 1]);
+const text: Arbitrary<string> = fc.oneof(
+  fc.constantFrom("", "a", "ab", "b"),
+  fc
+    .tuple(fc.constantFrom("a", "é", "🙂", "\u0085", " "), fc.constantFrom(...LENGTHS), fc.constantFrom("", "\n", "z"))
+    .map(([unit, bytes, last]) => unit.repeat(bytes / Buffer.byteLength(unit)) + last),
+  fc.string({ unit: "binary", maxLength: 5 }),
+);
+const duration: Arbitrary<Message> = fc
+  .record({
+    seconds: fc.oneof(fc.bigInt({ min: -4n, max: 4n }), fc.constantFrom(315_576_000_001n, -(2n ** 62n))),
+    nanos: fc.constantFrom(0, 1, -1, 999_999_999, -999_999_999, 2_000_000_000),
+  })
+  .map((value) => create(DurationSchema, value));
+
+function scalar(type: ScalarType): Arbitrary<unknown> {
+  if (type === ScalarType.STRING) return text;
+  if (type === ScalarType.INT32) return fc.oneof(fc.integer({ min: -4, max: 4 }), fc.integer());
+  if (type === ScalarType.BOOL) return fc.boolean();
+  if (type === ScalarType.BYTES) return fc.uint8Array({ maxLength: 2 });
+  throw new Error(`no values of ${ScalarType[type]}`);
+}
+
+function single(field: DescField, depth: number): Arbitrary<unknown> {
+  if (field.enum !== undefined) return fc.constantFrom(-1, 0, 1, 2, 300);
+  if (field.scalar !== undefined) return scalar(field.scalar);
+  if (field.message?.typeName === DurationSchema.typeName) return duration;
+  if (field.message !== undefined) return requestOf(field.message, depth - 1);
+  throw new Error(`no values of ${field}`);
+}
+
+/** Generates any message of a type, with each field set or not. */
+function requestOf(type: DescMessage, depth = 2): Arbitrary<Message> {
+  const foreign = type.file.proto.package?.startsWith("google.") ?? false;
+  if (foreign || depth === 0) return fc.constant(create(type));
+  const values = type.members.flatMap((member): (readonly [string, Arbitrary<unknown>])[] => {
+    if (member.kind === "oneof") {
+      const set = member.fields.map((field) =>
+        fc.record({ case: fc.constant(field.localName), value: single(field, depth) }),
+      );
+      return [[member.localName, fc.oneof(...set)]];
+    }
+    const value = single(member, depth);
+    return [[member.localName, member.fieldKind === "list" ? fc.array(value, { maxLength: 10, size: "max" }) : value]];
+  });
+  const any = fc.record(Object.fromEntries(values), { requiredKeys: [] });
+  // A message with at most three fields is valid more often than one with all fields, so both outcomes are tested.
+  const few = fc
+    .subarray(values, { maxLength: Math.min(3, values.length) })
+    .chain((chosen): Arbitrary<Record<string, unknown>> => fc.record(Object.fromEntries(chosen)));
+  return fc.oneof(any, few).map((init) => create(type, init));
+}
+
+function expected(type: DescMessage, message: Message) {
+  const result = validator.validate(type, message);
+  if (result.kind === "error") throw result.error;
+  return (result.violations ?? []).map(({ field, message: description, ruleId }) => ({
+    field: pathToString(field),
+    description,
+    ruleId,
+  }));
+}
+
+describe.each(CONTRACTS)("%s", (service, rules) => {
+  const prepared = prepareRules(rules, service, Number.POSITIVE_INFINITY);
+
+  test.each(service.methods)("%s: the violations of any request are those of protovalidate", (method) => {
+    const seen = { valid: false, invalid: false };
+    fc.assert(
+      fc.property(requestOf(method.input), (request) => {
+        const violations = expected(method.input, request);
+        seen[violations.length === 0 ? "valid" : "invalid"] = true;
+        expect(prepared.get(method)?.(request) ?? []).toEqual(violations);
+      }),
+      { numRuns: prepared.has(method) ? 300 : 20 },
+    );
+    if (prepared.has(method) && method.input.typeName !== "t.v1.M")
+      expect(seen).toEqual({ valid: true, invalid: true });
+  });
+});
+
+test("a request is examined until enough is found", () => {
+  const method = synthetic.service.method.r;
+  if (method === undefined) throw new Error("no method R");
+  const request = create(method.input, { kinds: Array<number>(1000).fill(7) } as Record<string, unknown>);
+  const all = expected(method.input, request);
+  expect(prepareRules(synthetic.rules, synthetic.service, 5).get(method)?.(request)).toEqual(all.slice(0, 5));
+});
+
+test("rules of a field that the message does not have are refused", () => {
+  const stale: Rules = { "t.v1.M": { fields: [{ field: "gone", required: true }], groups: [] } };
+  expect(() => prepareRules(stale, synthetic.service, 1)).toThrow("t.v1.M has no field gone");
+});

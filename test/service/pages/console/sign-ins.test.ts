@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { createSignInRecords, createSignIns } from "../../../../src/service/pages/console/sign-ins.ts";
+import { SCOPES } from "../../../../src/service/session/admin-access.ts";
+
+const MINUTE = 60_000;
+
+function setUp() {
+  let now = 0;
+  let count = 0;
+  const tokens = new Set(["token", "other token"]);
+  const admin = { name: "admin", scopes: new Set(SCOPES) };
+  const signIns = createSignIns({
+    access: { byToken: (token) => (tokens.has(token) ? admin : undefined) },
+    records: createSignInRecords(() => now),
+    secret: () => `secret-${count++}`,
+  });
+  const add = async (token = "token") => (await signIns.add(token)) ?? "";
+  return { signIns, tokens, add, wait: (ms: number) => (now += ms) };
+}
+
+test("a sign-in ends after 30 minutes without use, and after 8 hours in any case", async () => {
+  const { signIns, add, wait } = setUp();
+  const [unused, used] = [await add(), await add()];
+  for (let minutes = 0; minutes < 8 * 60; minutes += 20) {
+    expect((await signIns.find(used))?.admin.name, `${minutes} minutes`).toBe("admin");
+    wait(20 * MINUTE);
+  }
+  expect(await signIns.find(used)).toBeUndefined();
+  expect(await signIns.find(unused)).toBeUndefined();
+});
+
+test("a token that is withdrawn ends its sign-ins", async () => {
+  const { signIns, tokens, add } = setUp();
+  const cookie = await add();
+  tokens.clear();
+  expect(await signIns.find(cookie)).toBeUndefined();
+  tokens.add("token");
+  expect(await signIns.find(cookie)).toBeUndefined();
+});
+
+test("a token has only so many: its oldest one makes room, and those of others stay", async () => {
+  const { signIns, add } = setUp();
+  const others = await add("other token");
+  const cookies = await Promise.all(Array.from({ length: 201 }, () => add()));
+  expect(await signIns.find(others)).toBeDefined();
+  expect(await signIns.find(cookies[0] ?? "")).toBeUndefined();
+  expect(await signIns.find(cookies[1] ?? "")).toBeDefined();
+  expect(await signIns.find(cookies[200] ?? "")).toBeDefined();
+});

@@ -1,0 +1,163 @@
+/** The commands of docs/operations.md, "Backup and restore", pasted into a shell, for both stores. */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { freePort } from "../../support/free-port.ts";
+import { RedisServer } from "../../support/redis.ts";
+import { type Service, scratch, startService, withKeys } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
+
+const PAGE = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+const MODULES = join(import.meta.dirname, "../../../node_modules/.bin");
+
+/** Returns the shell commands below a heading, block by block. */
+function commandsBelow(heading: string): readonly string[] {
+  const section = PAGE.split(/^#{2,3} /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
+  return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, commands = ""]) => commands);
+}
+const [REVOKE_ALL = ""] = commandsBelow("Backup and restore");
+
+function paste(commands: string, env: Readonly<Record<string, string>>): void {
+  const PATH = [MODULES, process.env.PATH].join(":");
+  const shell = spawnSync("sh", ["-e"], { input: commands, encoding: "utf8", cwd: scratch(), env: { PATH, ...env } });
+  expect(shell.status, shell.stderr).toBe(0);
+}
+
+async function call(url: string, headers: Record<string, string>, body = "{}") {
+  const method = url.endsWith("/logout") ? "DELETE" : "POST";
+  const response = await fetch(url, { method, headers: { "content-type": "application/json", ...headers }, body });
+  return { status: response.status, body: await response.text(), cookies: response.headers.getSetCookie() };
+}
+
+async function logIn({ adminUrl, adminToken }: Service, subject: string) {
+  const headers = { authorization: `Bearer ${adminToken}` };
+  const { body } = await call(
+    `${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`,
+    headers,
+    JSON.stringify({ subject }),
+  );
+  return JSON.parse(body) as { refreshToken: string; accessToken: string };
+}
+
+async function refresh({ publicUrl }: Service, token: string) {
+  const { status, cookies } = await call(`${publicUrl}/v1/auth/refresh`, { cookie: `refresh_token=${token}` });
+  return { status, next: /^refresh_token=([^;]+)/.exec(cookies[0] ?? "")?.[1] ?? token };
+}
+
+/** Checks the contents of a restored store, and the effect of `RevokeAllSessions` on it. */
+async function expectRestored(
+  service: Service,
+  { loggedOut, newer }: { readonly loggedOut: string; readonly newer: string },
+): Promise<void> {
+  // The logout happened after the backup, so restoring the backup has undone it, as the documentation warns. The refreshes after the backup
+  // are still valid.
+  expect((await refresh(service, loggedOut)).status).toBe(200);
+  expect((await refresh(service, newer)).status).toBe(200);
+  paste(REVOKE_ALL, { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken });
+  expect((await refresh(service, loggedOut)).status).toBe(401);
+  expect((await refresh(service, newer)).status).toBe(401);
+  const { refreshToken } = await logIn(service, "carol");
+  expect((await refresh(service, refreshToken)).status).toBe(200);
+}
+
+/** Uses two sessions after the backup: one is logged out, and the other one is refreshed twice. Returns a token of each. */
+async function goOn(
+  service: Service,
+  alice: Awaited<ReturnType<typeof logIn>>,
+  bob: Awaited<ReturnType<typeof logIn>>,
+) {
+  const { status } = await call(`${service.publicUrl}/v1/auth/logout`, {
+    authorization: `Bearer ${alice.accessToken}`,
+  });
+  expect(status).toBe(200);
+  let newer = bob.refreshToken;
+  for (let i = 0; i < 2; i++) newer = (await refresh(service, newer)).next;
+  return { loggedOut: alice.refreshToken, newer };
+}
+
+test("an embedded store that is copied while it runs is restored", async () => {
+  const [backup = "", restore = ""] = commandsBelow("Copying the embedded store");
+  const first = await startService({ REUSE_INTERVAL: "0" });
+  const alice = await logIn(first, "alice");
+  const bob = await logIn(first, "bob");
+  const env = { DATA_DIR: first.dataDir, BACKUP_DIR: join(scratch(), "backup") };
+  paste(backup, env);
+  const tokens = await goOn(first, alice, bob);
+  await first.stop();
+  paste(restore, env);
+  const second = await startService({ REUSE_INTERVAL: "0", DATA_DIR: first.dataDir });
+  await expectRestored(second, tokens);
+  await second.stop();
+});
+
+test("a directory of an embedded store that is stopped is a backup", async () => {
+  const first = await startService();
+  const alice = await logIn(first, "alice");
+  await first.stop();
+  const copy = join(scratch(), "copy");
+  cpSync(first.dataDir, copy, { recursive: true });
+  const second = await startService({ DATA_DIR: copy });
+  expect((await refresh(second, alice.refreshToken)).status).toBe(200);
+  await second.stop();
+});
+
+const APPEND_ONLY = 'save ""\nappendonly yes';
+
+async function redisWithSessions() {
+  const redis = new RedisServer(await freePort(), []);
+  await redis.start(APPEND_ONLY);
+  const env = {
+    REUSE_INTERVAL: "0",
+    DATA_DIR: withKeys(),
+    REDIS_URL: redis.url,
+    REDIS_COMMAND_TIMEOUT: "10s",
+    ADMIN_TOKENS: "admin".repeat(8),
+  };
+  const service = await startService(env);
+  const directory = String((await redis.admin.config("GET", "dir"))[1 as never]);
+  return { redis, env, service, directory, alice: await logIn(service, "alice"), bob: await logIn(service, "bob") };
+}
+
+test("a snapshot of a Redis is restored, with its append-only file on", async () => {
+  const [backup = "", restore = ""] = commandsBelow("Copying Redis");
+  const { redis, env, service, directory, alice, bob } = await redisWithSessions();
+  const file = join(scratch(), "backup.rdb");
+  const shell = { REDIS_PORT: String(redis.port), BACKUP_FILE: file };
+  paste(backup, shell);
+  const tokens = await goOn(service, alice, bob);
+  await service.stop();
+  await redis.kill();
+  rmSync(join(directory, "appendonlydir"), { recursive: true });
+  cpSync(file, join(directory, "dump.rdb"));
+  await redis.start();
+  paste(restore, shell);
+  await redis.kill();
+  await redis.start(APPEND_ONLY); // From this start on, Redis keeps the data in its append-only file.
+  const second = await startService(env);
+  await expectRestored(second, tokens);
+  await second.stop();
+  await redis.stop();
+});
+
+test("a copy of the append-only directory of a Redis is restored", async () => {
+  const { redis, env, service, directory, alice, bob } = await redisWithSessions();
+  await redis.admin.config("SET", "auto-aof-rewrite-percentage", 0);
+  // Redis postpones its writes to the file while the disk is busy.
+  await until(async () => {
+    expect(await redis.admin.info("persistence")).toMatch(/^aof_rewrite_in_progress:0\r$.*^aof_buffer_length:0\r$/ms);
+  });
+  const copy = join(scratch(), "appendonlydir");
+  mkdirSync(dirname(copy), { recursive: true });
+  cpSync(join(directory, "appendonlydir"), copy, { recursive: true });
+  const tokens = await goOn(service, alice, bob);
+  await service.stop();
+  await redis.kill();
+  rmSync(join(directory, "appendonlydir"), { recursive: true });
+  cpSync(copy, join(directory, "appendonlydir"), { recursive: true });
+  await redis.start(APPEND_ONLY);
+  const second = await startService(env);
+  await expectRestored(second, tokens);
+  await second.stop();
+  await redis.stop();
+});

@@ -1,0 +1,123 @@
+/** Watches of the revocation feed that pass their batches to a function instead of yielding them. */
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { FeedBatch, RevocationFeed, TakeBatch } from "../../../src/service/session/feed.ts";
+import type { SessionId } from "../../../src/service/session/model.ts";
+import { createFeedWorld, type FeedWorld, open } from "../../support/session/feed.ts";
+
+let world: FeedWorld;
+beforeEach(() => {
+  world = createFeedWorld();
+});
+afterEach(() => world.close());
+
+/**
+ * Opens a watch that passes its batches to a function, and reads its first batch. `hold` decides what the function returns or throws for
+ * each later batch.
+ */
+async function push(feed: RevocationFeed, hold: TakeBatch = () => undefined) {
+  await open(feed);
+  const abort = new AbortController();
+  const taken: FeedBatch[] = [];
+  let onTaken = () => {};
+  const watch = feed.watch("", abort.signal, (batch) => {
+    taken.push(batch);
+    onTaken();
+    return hold(batch);
+  });
+  const first = (await watch.next()).value as FeedBatch;
+  /** Settles when the watch ends, with its result. */
+  const end = watch.next();
+  end.catch(() => {});
+  const until = (sid: SessionId) =>
+    new Promise<FeedBatch>((resolve) => {
+      onTaken = () => {
+        const found = taken.find(({ revocations }) => revocations.some((revocation) => revocation.sid === sid));
+        if (found !== undefined) resolve(found);
+      };
+      onTaken();
+    });
+  return { first, taken, until, end, stop: () => abort.abort() };
+}
+
+/**
+ * Returns a function for `hold` that delays the watcher at the first batch with a revocation. Heartbeats before that batch are not delayed.
+ */
+const heldUp =
+  (held: Promise<void>): TakeBatch =>
+  ({ revocations }) =>
+    revocations.length > 0 ? held : undefined;
+
+test("the first batch is yielded, those after it are passed on", async () => {
+  const before = await world.end();
+  const { first, taken, until } = await push(world.follow());
+  expect(first.revocations.map(({ sid }) => sid)).toEqual([before]);
+  const after = await world.end();
+  expect((await until(after)).revocations.map(({ sid }) => sid)).toEqual([after]);
+  expect(taken.flatMap(({ revocations }) => revocations).map(({ sid }) => sid)).toEqual([after]);
+});
+
+test("all watchers that have the same get the same batch", async () => {
+  const feed = world.follow();
+  const watches = await Promise.all(Array.from({ length: 5 }, () => push(feed)));
+  const sid = await world.end();
+  const batches = await Promise.all(watches.map(({ until }) => until(sid)));
+  expect(new Set(batches).size).toBe(1);
+});
+
+test("heartbeats are passed on", async () => {
+  const { taken, until } = await push(world.follow());
+  const reads = world.reads;
+  while (world.reads < reads + 3) await new Promise(setImmediate);
+  await until(await world.end());
+  expect(taken.filter(({ revocations }) => revocations.length === 0).length).toBeGreaterThan(0);
+});
+
+test("a watcher that is held up gets what it missed when it goes on, and others do not wait for it", async () => {
+  const feed = world.follow();
+  const held = Promise.withResolvers<void>();
+  const slow = await push(feed, heldUp(held.promise));
+  const fast = await push(feed);
+  const first = await world.end();
+  await fast.until(first);
+  await slow.until(first);
+  const [second, third] = [await world.end(), await world.end()];
+  await fast.until(third);
+  expect(slow.taken.flatMap(({ revocations }) => revocations).map(({ sid }) => sid)).toEqual([first]);
+  held.resolve();
+  expect((await slow.until(third)).revocations.map(({ sid }) => sid)).toEqual([second, third]);
+});
+
+test("a watcher that is held up too long is cut off with an error", async () => {
+  const held = Promise.withResolvers<void>();
+  const { end, until } = await push(world.follow(), heldUp(held.promise));
+  await until(await world.end());
+  await new Promise(setImmediate); // The time limit of a batch begins after the batch was passed to the function.
+  world.advanceProcess(10_001);
+  held.resolve();
+  await expect(end).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });
+});
+
+test("an error of the watcher ends its watch alone", async () => {
+  const feed = world.follow();
+  const withdrawn = new Error("withdrawn");
+  const failing = await push(feed, () => {
+    throw withdrawn;
+  });
+  const other = await push(feed);
+  const sid = await world.end();
+  await expect(failing.end).rejects.toBe(withdrawn);
+  await other.until(sid);
+});
+
+test("closing ends the watch with an error that sends it elsewhere", async () => {
+  const feed = world.follow();
+  const { end } = await push(feed);
+  await feed.close();
+  await expect(end).rejects.toMatchObject({ code: "E503_UNAVAILABLE" });
+});
+
+test("an aborted watch ends quietly", async () => {
+  const { end, stop } = await push(world.follow());
+  stop();
+  expect(await end).toMatchObject({ done: true });
+});

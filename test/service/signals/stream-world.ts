@@ -1,0 +1,30 @@
+/** A service with streams, and receivers that each have their own credential. */
+import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { scratch, startService } from "../../support/service.ts";
+import { ISSUER, SIGNALS_URL, StreamReceiver } from "./stream-receiver.ts";
+
+export const tokenOf = (name: string) => `token-of-${name}-`.padEnd(40, "x");
+
+const entryOf = (name: string, scope: string) => ({
+  name,
+  hash: createHash("sha256").update(tokenOf(name)).digest("hex"),
+  scopes: [scope],
+});
+
+/** Starts a service. `receiver` may only receive signals, `other` may also manage them, and `reader` may do neither. */
+export async function startTransmitter(env: Readonly<Record<string, string>> = {}) {
+  const file = join(scratch(), "admins.json");
+  const receivers = [entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage")];
+  writeFileSync(file, JSON.stringify({ admins: [...receivers, entryOf("reader", "signals:read")] }));
+  const on = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL, ISSUER, SIGNALS_VERIFICATION_INTERVAL: "0" };
+  const service = await startService({
+    ...on,
+    ADMIN_TOKENS_FILE: file,
+    ADMIN_TOKENS: "operator-".repeat(5),
+    ...env,
+  });
+  const receiverOf = (name: string) => new StreamReceiver(service, tokenOf(name));
+  return { service, receiver: receiverOf("receiver"), other: receiverOf("other") };
+}

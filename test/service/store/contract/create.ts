@@ -1,0 +1,158 @@
+/** Tests that every store has to pass: creating a session, alone or in place of another. */
+import { describe, expect, test } from "vitest";
+import { firstState } from "../../../../src/service/session/rotation.ts";
+import { CAP, type Context } from "../../../support/store/context.ts";
+import {
+  ABSOLUTE,
+  elsewhere,
+  IDLE,
+  neighbour,
+  newSession,
+  nonce,
+  SECOND,
+  sidOf,
+  subject,
+} from "../../../support/store/sessions.ts";
+
+export function createContract(context: () => Context): void {
+  describe("create", () => {
+    test("a session is there as it was created, with its expiries", async () => {
+      const { backend, store } = context();
+      const session = newSession(subject());
+      const first = nonce();
+      const created = {
+        ...session,
+        createdAt: backend.now(),
+        lastRefreshedAt: backend.now(),
+        idleExpiresAt: backend.now() + IDLE,
+        absoluteExpiresAt: backend.now() + ABSOLUTE,
+      };
+      expect(await store.create(session, first, CAP)).toEqual({ session: created, evicted: [], replaced: false });
+      expect(await store.find(session.sid)).toEqual({
+        ok: true,
+        session: created,
+        rotation: firstState(first),
+        now: backend.now(),
+      });
+    });
+
+    test("the idle expiry is never later than the absolute one", async () => {
+      const { store } = context();
+      const session = newSession(subject(), { idleTimeoutMs: 2 * ABSOLUTE });
+      const { session: created } = await store.create(session, nonce(), CAP);
+      expect(created.idleExpiresAt).toBe(created.absoluteExpiresAt);
+    });
+
+    test("text of any script and size comes back as it went in", async () => {
+      const { store } = context();
+      const user = subject("ユーザー\u0000\n{a7}");
+      const session = newSession(user, {
+        clientId: "ü".repeat(200),
+        audience: "",
+        claims: JSON.stringify({ text: '𝄞"\\'.repeat(1000) }),
+        client: { userAgent: "x".repeat(1024), ipAddress: "2001:db8::1", displayName: "é".repeat(127) },
+      });
+      await store.create(session, nonce(), CAP);
+      const found = await store.find(session.sid);
+      expect(found).toMatchObject({ ok: true, session });
+      expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
+    });
+
+    test("several audiences come back as they went in", async () => {
+      const { store } = context();
+      const user = subject();
+      const session = newSession(user, { audience: ["https://a.example", "urn:b, c", "d"] });
+      await store.create(session, nonce(), CAP);
+      expect(await store.find(session.sid)).toMatchObject({ ok: true, session });
+      expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
+    });
+
+    test("run twice, it makes one session", async () => {
+      const { store } = context();
+      const user = subject();
+      const session = newSession(user);
+      const first = nonce();
+      const once = await store.create(session, first, 1);
+      expect(await store.create(session, first, 1)).toEqual(once);
+      expect((await store.list(user, 10, undefined)).sessions).toHaveLength(1);
+    });
+
+    test("beyond the cap the oldest sessions end, with the reason", async () => {
+      const { store, login, logged } = context();
+      const user = subject();
+      const [a, b, c] = [await login(user), await login(user), await login(user)];
+      const d = newSession(user);
+      expect((await store.create(d, nonce(), 2)).evicted).toEqual([a.sid, b.sid]);
+      const { sessions } = await store.list(user, 10, undefined);
+      expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([c.sid, d.sid]));
+      expect(await store.find(a.sid)).toEqual({ ok: false, reason: "revoked" });
+      expect(await logged(b.sid)).toEqual(["session_limit"]);
+    });
+
+    test("expired sessions do not count towards the cap", async () => {
+      const { backend, store, login } = context();
+      const user = subject();
+      await login(user, { idleTimeoutMs: SECOND });
+      const kept = await login(user);
+      await login(user, { idleTimeoutMs: SECOND });
+      await backend.advance(SECOND);
+      expect((await store.create(newSession(user), nonce(), 2)).evicted).toEqual([]);
+      expect((await store.find(kept.sid)).ok).toBe(true);
+    });
+
+    test("with a cap of one, a login ends the session before it", async () => {
+      const { store, login } = context();
+      const user = subject();
+      const before = await login(user);
+      expect((await store.create(newSession(user), nonce(), 1)).evicted).toEqual([before.sid]);
+    });
+  });
+
+  describe("create in place of another session", () => {
+    test("the other one ends, with the reason", async () => {
+      const { store, login, logged } = context();
+      const user = subject();
+      const [old, other] = [await login(user), await login(user)];
+      const wanted = newSession(user);
+      expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true, evicted: [] });
+      expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
+      expect(await logged(old.sid)).toEqual(["replaced"]);
+      const { sessions } = await store.list(user, 10, undefined);
+      expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([wanted.sid, other.sid]));
+    });
+
+    test("it leaves its place under the cap to the new one", async () => {
+      const { store, login } = context();
+      const user = subject();
+      const [kept, old] = [await login(user), await login(user)];
+      const result = await store.create(newSession(user), nonce(), 2, old.sid);
+      expect(result).toMatchObject({ replaced: true, evicted: [] });
+      expect((await store.find(kept.sid)).ok).toBe(true);
+    });
+
+    test.each([
+      ["of another subject in the same partition", neighbour],
+      ["of another partition", elsewhere],
+    ])("the other one may be %s", async (_, other) => {
+      const { store, login, logged } = context();
+      const user = subject();
+      const old = await login(other(user));
+      const wanted = newSession(user);
+      expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true });
+      expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
+      expect(await logged(old.sid)).toEqual(["replaced"]);
+      expect((await store.list(other(user), 10, undefined)).sessions).toEqual([]);
+      expect((await store.find(wanted.sid)).ok).toBe(true);
+    });
+
+    test("one that is not live is replaced by nothing", async () => {
+      const { store, login, logged } = context();
+      const user = subject();
+      const old = await login(user);
+      await store.end(old.sid, "logout");
+      expect(await store.create(newSession(user), nonce(), CAP, old.sid)).toMatchObject({ replaced: false });
+      expect(await logged(old.sid)).toEqual(["logout"]);
+      expect(await store.create(newSession(user), nonce(), CAP, sidOf(user))).toMatchObject({ replaced: false });
+    });
+  });
+}

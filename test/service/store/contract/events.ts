@@ -1,0 +1,115 @@
+/** Tests that every store has to pass: the events of sessions that are kept. */
+import { expect, test } from "vitest";
+import {
+  type EventRecord,
+  MAX_ENDS_OF_ALL,
+  MAX_EVENT_SESSIONS,
+  MAX_EVENTS_PER_SESSION,
+  type SessionEvent,
+} from "../../../../src/service/session/events.ts";
+import type { SessionStore } from "../../../../src/service/session/ports.ts";
+import { storeMs } from "../../../../src/service/session/time.ts";
+import type { Context } from "../../../support/store/context.ts";
+import { dueOf, loginWith, RETENTION, recordOf, type StoreEvent } from "../../../support/store/event-records.ts";
+import { sidOf, subject } from "../../../support/store/sessions.ts";
+
+const record = (store: SessionStore, events: readonly StoreEvent[]) =>
+  store.recordEvents(events.map(recordOf), RETENTION);
+
+const withoutAll = (events: readonly SessionEvent[]) => events.filter(({ type }) => type !== "all_ended");
+
+export function eventsContract(context: () => Context): void {
+  test("events come back as they were recorded, by session and by subject", async () => {
+    const { store } = context();
+    const user = subject('müller\n"');
+    const client = { userAgent: "<b>\n\u{1F980}", ipAddress: "::1", displayName: "x" };
+    const [{ sid: a }, { sid: b }] = [await loginWith(store, user, {}, {}), await loginWith(store, user, {}, {})];
+    await store.end(a, "revoked_by_admin", {});
+    const created: StoreEvent = { time: storeMs(1), type: "created", sid: a, subject: user, client, clientId: "web" };
+    const events: StoreEvent[] = [
+      created,
+      { time: storeMs(2), type: "created", sid: b, subject: user, address: "192.0.2.1", client, clientId: "" },
+      { time: storeMs(3), type: "elevated", sid: a, subject: user },
+      {
+        time: storeMs(4),
+        type: "ended",
+        sid: a,
+        subject: user,
+        reason: "revoked_by_admin",
+        admin: "support",
+        address: "::1",
+      },
+    ];
+    await record(store, events.slice(0, 3));
+    await record(store, events.slice(3));
+    const bySubject = withoutAll(await store.events({ subject: user }));
+    expect(bySubject.toSorted((x, y) => x.time - y.time)).toEqual(events);
+    expect(withoutAll(await store.events({ sid: b }))).toEqual(events.slice(1, 2));
+    expect(withoutAll(await store.events({ subject: subject() }))).toEqual([]);
+    expect(withoutAll(await store.events({ sid: sidOf(user) }))).toEqual([]);
+  });
+
+  test("the end of all is among the events of everybody, and bounded", async () => {
+    const { store } = context();
+    const ends: StoreEvent[] = [];
+    for (let at = 0; at < MAX_ENDS_OF_ALL + 3; at++) {
+      const revokedUntil = await store.revokeAll(storeMs(at + 1), {});
+      ends.push({ time: storeMs(1_000 + at), type: "all_ended", revokedUntil, admin: "root" });
+    }
+    for (const end of ends) await record(store, [end]);
+    const events = await store.events({ subject: subject() });
+    expect(events).toEqual(ends.slice(-MAX_ENDS_OF_ALL));
+    expect(await store.events({ sid: sidOf("x") })).toEqual(events);
+  });
+
+  test("a session keeps a bounded number of events, and its end always", async () => {
+    const { store } = context();
+    const user = subject();
+    const { sid } = await loginWith(store, user);
+    await store.end(sid, "logout", {});
+    const many = Array.from({ length: 2 * MAX_EVENTS_PER_SESSION }, (_, time): StoreEvent => {
+      return { time: storeMs(time), type: "elevated", sid, subject: user };
+    });
+    await record(store, many);
+    await record(store, [{ time: storeMs(99), type: "ended", sid, subject: user, reason: "logout" }]);
+    const events = withoutAll(await store.events({ sid }));
+    expect(events).toHaveLength(MAX_EVENTS_PER_SESSION + 1);
+    expect(events.at(-1)?.type).toBe("ended");
+  });
+
+  test("a subject has the events of its last sessions", async () => {
+    const { store } = context();
+    const user = subject();
+    const events = Array.from({ length: MAX_EVENT_SESSIONS + 5 }, (_, time): StoreEvent => {
+      return { time: storeMs(time), type: "elevated", sid: sidOf(user), subject: user };
+    });
+    await record(store, events);
+    const found = withoutAll(await store.events({ subject: user }));
+    expect(found.toSorted((x, y) => x.time - y.time)).toEqual(events.slice(5));
+  });
+
+  test("an event that is written several times is kept once, and equal ones with ids are kept apart", async () => {
+    const { store } = context();
+    const user = subject();
+    const { sid } = await loginWith(store, user, {}, {});
+    await store.end(sid, "logout", {});
+    const elevated: StoreEvent = { time: storeMs(2), type: "elevated", sid, subject: user };
+    const records: EventRecord[] = [
+      recordOf({ time: storeMs(1), type: "created", sid, subject: user }),
+      { ...recordOf(elevated), id: "a" },
+      { ...recordOf(elevated), id: "b" },
+      recordOf({ time: storeMs(3), type: "ended", sid, subject: user, reason: "logout" }),
+    ];
+    for (let times = 0; times < 3; times++) expect(await store.recordEvents(records, RETENTION)).toEqual([]);
+    await store.recordEvents([recordOf({ time: storeMs(9), type: "ended", sid, reason: "logout" })], RETENTION);
+    expect(withoutAll(await store.events({ sid }))).toEqual(records.map(({ event }) => event));
+  });
+
+  test("where events are not kept, what is due is taken away all the same", async () => {
+    const { store } = context();
+    const { sid } = await loginWith(store, subject(), {}, {});
+    await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid })], 0);
+    expect(await dueOf(store, sid)).toEqual([]);
+    expect(withoutAll(await store.events({ sid }))).toEqual([]);
+  });
+}

@@ -1,0 +1,295 @@
+/**
+ * Random histories: the model (the pure functions of the domain, with maps in memory), the embedded store and real Redis give the same
+ * result for every step. The clock moves by steps close to the reuse interval and the lifetimes. The presented tokens are those that were
+ * returned, including several successors of one token (siblings), and corrupted ones.
+ */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { DevicePresentation } from "../../../src/service/session/device-binding.ts";
+import { type DeviceKey, type KeyProof, thumbprintOf } from "../../../src/service/session/device-key.ts";
+import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
+import type { RotateOutcome, SessionStore } from "../../../src/service/session/ports.ts";
+import type { PresentedToken } from "../../../src/service/session/rotation.ts";
+import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
+import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
+import { someKey, someProof } from "../../support/store/device.ts";
+import {
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  REUSE_INTERVAL,
+  SECOND,
+  sidOf,
+  subject,
+} from "../../support/store/sessions.ts";
+import { ModelStore } from "./model.ts";
+
+const backends: Backend[] = [];
+const stores: SessionStore[] = [];
+
+beforeAll(async () => {
+  backends.push(await embeddedBackend(), await redisBackend());
+  for (const backend of backends) stores.push(await backend.open());
+});
+afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
+
+/**
+ * Selects the session or token that a step uses, among those that exist so far. The number counts back from the newest one. The newest ones
+ * are preferred, because most of them are live.
+ */
+const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(12) });
+const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
+const R = REUSE_INTERVAL;
+const IDLE = 240 * SECOND;
+/** The life of a device cookie, in ms. */
+const LIFE = 3 * R;
+
+const step = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant("create" as const),
+      user: pick,
+      cap: fc.integer({ min: 1, max: 4 }),
+      replaces: fc.option(pick),
+      required: fc.boolean(),
+      transport: fc.constantFrom(undefined, undefined, "cookie" as const, "token" as const),
+      proof: fc.option(fc.nat(3)),
+    }),
+  },
+  {
+    weight: 30,
+    arbitrary: fc.record({
+      does: fc.constant("rotate" as const),
+      session: pick,
+      recent: fc.nat(4),
+      device: fc.option(
+        fc.record({
+          key: fc.nat(3),
+          age: fc.constantFrom(0, R, LIFE, LIFE + 1),
+          skipped: fc.boolean(),
+          token: fc.boolean(),
+          proof: fc.option(fc.nat(3)),
+          client: fc.constantFrom(undefined, "own" as const, "own" as const, "another" as const),
+        }),
+      ),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ does: fc.constant("register" as const), session: pick, recent: fc.nat(4), key: fc.nat(1) }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("unbind" as const), session: pick }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ does: fc.constant("mangle" as const), session: pick, by: fc.integer({ min: -2, max: 3 }) }),
+  },
+  {
+    weight: 15,
+    arbitrary: fc.record({
+      does: fc.constant("wait" as const),
+      ms: fc.oneof(
+        { weight: 9, arbitrary: fc.constantFrom(1, R / 2, R - 1, R, R + 1, 1.5 * R, 2 * R) },
+        { weight: 1, arbitrary: fc.constantFrom(60 * SECOND, IDLE - 1, IDLE, MARKER_LIFE) },
+      ),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      does: fc.constant("end" as const),
+      session: pick,
+      reason,
+      holder: fc.option(fc.record({ recent: fc.nat(4), proof: fc.option(fc.nat(3)) })),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("endOwned" as const), session: pick, target: pick, reason }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant("endAll" as const),
+      user: pick,
+      reason,
+      except: fc.boolean(),
+      actor: fc.boolean(),
+      session: pick,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const), ago: fc.option(fc.nat(3 * R)) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant("elevate" as const), session: pick, time: fc.nat(3), otp: fc.boolean() }),
+  },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("look" as const), session: pick, user: pick }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+type Device = Extract<Step, { does: "rotate" }>["device"];
+
+/**
+ * Returns the device data of a request: a device cookie for one of two keys, no cookie, or the data of a client that sends its refresh
+ * token without a cookie.
+ */
+function presentation(
+  device: Device,
+  keys: readonly DeviceKey[],
+  now: number,
+  clientId: string,
+): DevicePresentation | undefined {
+  if (device === null) return undefined;
+  const key = keys[device.key];
+  const cookie = key && { thumbprint: key.thumbprint, issuedAtMs: storeMs(now - device.age) };
+  const proof = proofOf(device.proof, keys);
+  if (device.token) {
+    const client = device.client && { clientId: device.client === "own" ? clientId : "another" };
+    return { lifeMs: LIFE, cookie: undefined, skipped: false, transport: "token", ...proof, ...client };
+  }
+  return { lifeMs: LIFE, cookie, skipped: device.skipped, ...proof };
+}
+
+/** Returns a proof: of one of the device keys, or of a key that belongs to a client. */
+function proofOf(proof: number | null, keys: readonly DeviceKey[]): { readonly proof?: KeyProof } {
+  if (proof === null) return {};
+  return { proof: keys[proof] ? { thumbprint: thumbprintOf({ key: keys[proof] }) } : someProof(proof) };
+}
+
+/**
+ * Maps the reasons `idle` and `expired` to `unknown`. After a session has expired, a store may still know the reason for a while, but the
+ * model never does.
+ */
+function gone(result: RotateOutcome): RotateOutcome {
+  return !result.ok && (result.reason === "idle" || result.reason === "expired")
+    ? { ok: false, reason: "unknown" }
+    : result;
+}
+
+async function play(history: readonly Step[]): Promise<void> {
+  const model = new ModelStore();
+  const start = backends.map((backend) => backend.now());
+  // Sets the clocks of all stores and of the model to one time, which is a second later than the latest of them. This exceeds the
+  // millisecond by which a store may date logins ahead of its clock after all sessions were ended.
+  model.now = storeMs(Math.max(...start) + SECOND);
+  await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
+
+  const keys = [someKey("ES256"), someKey("RS256")];
+  const users = [subject(), subject()];
+  const clientId = subject("history");
+  const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id belongs to no session.
+  const tokens = new Map<SessionId, PresentedToken[]>();
+  const user = (pick: number) => users[pick % users.length] ?? "";
+  const sid = (pick: number) => sids.at(-1 - (pick % sids.length)) ?? sidOf("");
+  const all = async <T>(expected: T, ask: (store: SessionStore) => Promise<T>) => {
+    for (const store of stores) expect(await ask(store)).toEqual(expected);
+  };
+
+  for (const step of history) {
+    switch (step.does) {
+      case "create": {
+        const lifetimes = { idleTimeoutMs: IDLE, absoluteLifetimeMs: 4 * IDLE };
+        const required = step.required ? { deviceRequired: true as const } : {};
+        const transport = step.transport && { transport: step.transport };
+        const jkt = step.proof !== null && step.proof > 1 ? { dpopJkt: someProof(step.proof).thumbprint } : {};
+        const session = newSession(user(step.user), { clientId, ...lifetimes, ...required, ...transport, ...jkt });
+        const first = nonce();
+        const replaces = step.replaces === null ? undefined : sid(step.replaces);
+        await all(model.create(session, first, step.cap, replaces), (store) =>
+          store.create(session, first, step.cap, replaces),
+        );
+        sids.push(session.sid);
+        tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
+        break;
+      }
+      case "rotate":
+      case "mangle": {
+        const known = tokens.get(sid(step.session)) ?? [];
+        const token = known.at(-1 - (step.does === "rotate" ? step.recent : 0)) ?? known[0];
+        const presented =
+          step.does === "rotate" && token !== undefined
+            ? token
+            : {
+                generation: Math.max(1, (token?.generation ?? 1) + ("by" in step ? step.by : 0)),
+                nonce: nonce(),
+                issuedAt: storeMs(model.now),
+              };
+        const fresh = nonce();
+        const device = "device" in step ? presentation(step.device, keys, model.now, clientId) : undefined;
+        const expected = model.rotate(sid(step.session), presented, fresh, device);
+        await all(expected, async (store) => gone(await store.rotate(sid(step.session), presented, fresh, device)));
+        if ("child" in expected && expected.child.nonce === fresh) known.push(expected.child);
+        break;
+      }
+      case "register": {
+        const known = tokens.get(sid(step.session)) ?? [];
+        const token = known.at(-1 - step.recent) ?? known[0] ?? { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
+        const key = keys[step.key] ?? someKey();
+        await all(model.registerKey(sid(step.session), token, key), (store) =>
+          store.registerKey(sid(step.session), token, key),
+        );
+        break;
+      }
+      case "unbind":
+        await all(model.unbind(sid(step.session)), (store) => store.unbind(sid(step.session)));
+        break;
+      case "wait":
+        model.now = later(model.now, step.ms);
+        await Promise.all(backends.map((backend) => backend.advance(step.ms)));
+        break;
+      case "end": {
+        const known = tokens.get(sid(step.session)) ?? [];
+        const { issuedAt } = known.at(-1 - (step.holder?.recent ?? 0)) ?? { issuedAt: storeMs(0) };
+        const holder = step.holder ? { issuedAt, ...proofOf(step.holder.proof, keys) } : undefined;
+        await all(model.end(sid(step.session), step.reason, holder), (store) =>
+          store.end(sid(step.session), step.reason, undefined, holder),
+        );
+        break;
+      }
+      case "endOwned": {
+        const { session, target, reason } = step;
+        await all(model.endOwned(sid(session), sid(target), reason), (store) =>
+          store.endOwned(sid(session), sid(target), reason),
+        );
+        break;
+      }
+      case "endAll": {
+        const options = {
+          ...(step.except ? { except: sid(step.session) } : {}),
+          ...(step.actor ? { actor: sid(step.session) } : {}),
+        };
+        const expected = model.endAll(user(step.user), step.reason, options);
+        await all(expected, (store) => store.endAll(user(step.user), step.reason, options));
+        break;
+      }
+      case "revokeAll": {
+        const before = step.ago === null ? undefined : storeMs(model.now - step.ago);
+        await all(model.revokeAll(before), (store) => store.revokeAll(before));
+        break;
+      }
+      case "elevate": {
+        const methods = step.otp ? ["pwd", "otp"] : [];
+        const authentication = { time: wallMs(step.time * SECOND), methods, contextClass: step.otp ? "" : "silver" };
+        await all(model.elevate(sid(step.session), authentication), (store) =>
+          store.elevate(sid(step.session), authentication),
+        );
+        break;
+      }
+      case "look":
+        await all(model.find(sid(step.session)), (store) => store.find(sid(step.session)));
+        await all(model.list(user(step.user)), async (store) => [
+          ...(await store.list(user(step.user), 10, undefined)).sessions,
+        ]);
+        await all(model.listAll(), async (store) => [...(await store.listAll(100, undefined, { clientId })).sessions]);
+    }
+  }
+  const mine = new Set(sids);
+  const logged = model.log.filter(({ expiresAt }) => expiresAt > model.now);
+  await all(new Set(logged), async (store) => {
+    const { revocations } = await store.revocations(undefined);
+    return new Set(revocations.filter((entry) => mine.has(entry.sid) && entry.expiresAt > model.now));
+  });
+}
+
+test("the model, the embedded store and Redis agree on random histories", async () => {
+  await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 150, size: "max" }), play), {
+    numRuns: 60,
+  });
+});

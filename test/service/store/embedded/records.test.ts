@@ -1,0 +1,4 @@
+import { embeddedBackend } from "../../../support/store/backends.ts";
+import { recordSearch } from "../record-search.ts";
+
+recordSearch(embeddedBackend);

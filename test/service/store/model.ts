@@ -1,0 +1,219 @@
+/** A model of the store, with which real stores must agree: the pure function of rotation.ts, with maps in memory. */
+
+import {
+  boundKey,
+  type DevicePresentation,
+  judgeDevice,
+  judgeEnd,
+  NO_PRESENTATION,
+  shownBy,
+} from "../../../src/service/session/device-binding.ts";
+import type { DeviceKey } from "../../../src/service/session/device-key.ts";
+import { isProofKey } from "../../../src/service/session/device-key.ts";
+import {
+  type Authentication,
+  bindAtCreation,
+  type EndReason,
+  type NewSession,
+  type Revocation,
+  type Session,
+  type SessionId,
+} from "../../../src/service/session/model.ts";
+import type {
+  CreateOutcome,
+  ElevateOutcome,
+  EndAllOutcome,
+  EndingHolder,
+  EndOutcome,
+  EndOwnedOutcome,
+  Found,
+  RegisterKeyOutcome,
+  RotateOutcome,
+  UnbindOutcome,
+} from "../../../src/service/session/ports.ts";
+import { decide, firstState, type PresentedToken, type RotationState } from "../../../src/service/session/rotation.ts";
+import { earliest, later, latest, type StoreMs, storeMs } from "../../../src/service/session/time.ts";
+import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
+
+export class ModelStore {
+  /** The sessions in order of creation. */
+  readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
+  readonly log: Revocation[] = [];
+  now = storeMs(0);
+  #endedUntil = storeMs(0);
+
+  create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): CreateOutcome {
+    const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
+    if (replaced) this.#end(replaces, "replaced");
+    const live = this.#ofSubject(session.subject);
+    const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
+    for (const sid of evicted) this.#end(sid, "session_limit");
+    const createdAt = latest(this.now, later(this.#endedUntil, 1));
+    const absoluteExpiresAt = later(createdAt, session.absoluteLifetimeMs);
+    const created: Session = {
+      ...bindAtCreation(session, createdAt),
+      createdAt,
+      lastRefreshedAt: createdAt,
+      idleExpiresAt: earliest(later(createdAt, session.idleTimeoutMs), absoluteExpiresAt),
+      absoluteExpiresAt,
+    };
+    this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
+    return { session: created, evicted, replaced };
+  }
+
+  rotate(sid: SessionId, token: PresentedToken, freshNonce: string, device?: DevicePresentation): RotateOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    const { state } = found;
+    const verdict = judgeDevice(found.session, token, device ?? NO_PRESENTATION, this.now, REUSE_INTERVAL);
+    if (verdict === "proof_missing" || verdict === "other_key") {
+      return { ok: false, reason: verdict, session: found.session };
+    }
+    if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
+    if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
+    if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
+    if (verdict === "two_holders") {
+      this.#end(sid, "reuse");
+      return { ok: false, reason: verdict, subject: found.session.subject };
+    }
+    const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL, verdict === "held");
+    if (decision.outcome === "reuse") {
+      this.#end(sid, "reuse");
+      return { ok: false, reason: "reuse", subject: found.session.subject };
+    }
+    const { outcome, next } = decision;
+    const shown = shownBy(verdict, outcome);
+    const bind = () => boundKey(found.session, device ?? NO_PRESENTATION, this.now);
+    const session: Session = shown === "first_use" ? { ...found.session, device: bind() } : found.session;
+    const lastRefreshedAt = latest(session.createdAt, this.now);
+    const slid = {
+      lastRefreshedAt,
+      idleExpiresAt: earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt),
+    };
+    const after = outcome === "repeat" ? session : { ...session, ...slid };
+    this.#sessions.set(sid, { session: after, state: next });
+    const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
+    return { ok: true, outcome, session: after, child, now: this.now, device: shown };
+  }
+
+  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): RegisterKeyOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (token.generation < found.state.generation - 1) return { ok: false, reason: "outdated" };
+    const { device } = found.session;
+    const isSame =
+      device !== undefined && !isProofKey(device) && Buffer.compare(device.key.thumbprint, key.thumbprint) === 0;
+    if (device !== undefined && !isSame) {
+      const isInUse = device.state === "bound" || this.now - device.since <= 2 * REUSE_INTERVAL;
+      if (isInUse) return { ok: false, reason: "other_key" };
+    }
+    const session: Session = isSame
+      ? found.session
+      : { ...found.session, device: { key, state: "registered", since: this.now } };
+    this.#sessions.set(sid, { ...found, session });
+    return { ok: true, session, now: this.now };
+  }
+
+  unbind(sid: SessionId): UnbindOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    const { device, ...session } = found.session;
+    this.#sessions.set(sid, { ...found, session });
+    return { ok: true, session, hadKey: device !== undefined };
+  }
+
+  find(sid: SessionId): Found {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    return { ok: true, session: found.session, rotation: found.state, now: this.now };
+  }
+
+  list(subject: string): Session[] {
+    return this.#ofSubject(subject)
+      .map((sid) => this.#live(sid)?.session)
+      .filter((session) => session !== undefined)
+      .sort((a, b) => b.createdAt - a.createdAt || (a.sid < b.sid ? 1 : -1));
+  }
+
+  listAll(): Session[] {
+    return [...new Set([...this.#sessions.values()].map(({ session }) => session.subject))]
+      .flatMap((subject) => this.list(subject))
+      .sort((a, b) => b.createdAt - a.createdAt || (a.sid < b.sid ? 1 : -1));
+  }
+
+  end(sid: SessionId, reason: EndReason, holder?: EndingHolder): EndOutcome {
+    const live = this.#live(sid);
+    if (live === undefined && this.#marked(sid)) return { ok: false, reason: "already_ended" };
+    const verdict = live && holder ? judgeEnd(live.session, holder, holder.proof) : "allowed";
+    if (live !== undefined && verdict !== "allowed") {
+      return { ok: false, reason: verdict, subject: live.session.subject };
+    }
+    this.#end(sid, reason);
+    return live === undefined
+      ? { ok: true, wasLive: false }
+      : { ok: true, wasLive: true, subject: live.session.subject };
+  }
+
+  endOwned(actor: SessionId, target: SessionId, reason: EndReason): EndOwnedOutcome {
+    const subject = this.#live(actor)?.session.subject;
+    if (subject === undefined) return { ok: false, reason: "actor_ended" };
+    if (this.#live(target)?.session.subject !== subject) return { ok: false, reason: "not_found" };
+    this.#end(target, reason);
+    return { ok: true };
+  }
+
+  endAll(
+    subject: string,
+    reason: EndReason,
+    { except, actor }: { except?: SessionId; actor?: SessionId },
+  ): EndAllOutcome {
+    if (actor !== undefined && this.#live(actor)?.session.subject !== subject) {
+      return { ok: false, reason: "actor_ended" };
+    }
+    const ended = this.#ofSubject(subject).filter((sid) => sid !== except);
+    for (const sid of ended) this.#end(sid, reason);
+    return { ok: true, ended, count: ended.length };
+  }
+
+  /** Ends all sessions that exist now. Sessions that are created later get a later time of creation, by which they are distinguished. */
+  revokeAll(createdBefore?: StoreMs): StoreMs {
+    const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
+    const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
+    this.#endedUntil = latest(this.#endedUntil, until);
+    return until;
+  }
+
+  elevate(sid: SessionId, authentication: Authentication): ElevateOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (authentication.time < (found.session.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
+    const session = { ...found.session, authentication };
+    this.#sessions.set(sid, { ...found, session });
+    return { ok: true, session };
+  }
+
+  #withinLifetimes(sid: SessionId) {
+    const found = this.#sessions.get(sid);
+    return found !== undefined && this.now < found.session.idleExpiresAt ? found : undefined;
+  }
+
+  #live(sid: SessionId) {
+    const found = this.#withinLifetimes(sid);
+    return found !== undefined && found.session.createdAt > this.#endedUntil ? found : undefined;
+  }
+
+  #ofSubject(subject: string): SessionId[] {
+    return [...this.#sessions.keys()].filter((sid) => this.#live(sid)?.session.subject === subject);
+  }
+
+  #marked(sid: SessionId): boolean {
+    if (this.log.some((entry) => entry.sid === sid && this.now < entry.expiresAt)) return true;
+    const found = this.#withinLifetimes(sid);
+    return found !== undefined && found.session.createdAt <= this.#endedUntil;
+  }
+
+  #end(sid: SessionId, reason: EndReason): void {
+    this.#sessions.delete(sid);
+    this.log.push({ sid, revokedAt: this.now, expiresAt: later(this.now, MARKER_LIFE), reason });
+  }
+}

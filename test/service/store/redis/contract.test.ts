@@ -1,0 +1,4 @@
+import { redisBackend } from "../../../support/store/backends.ts";
+import { storeContract } from "../contract.ts";
+
+storeContract("Redis", redisBackend);

@@ -1,0 +1,94 @@
+/** The index of a subject contains exactly its live sessions. An entry that is not removed would stay indefinitely. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SessionId } from "../../../../src/service/session/model.ts";
+import type { SessionStore } from "../../../../src/service/session/ports.ts";
+import { storeMs } from "../../../../src/service/session/time.ts";
+import { TAGS, tagOfSession } from "../../../../src/service/store/redis/partitions.ts";
+import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
+import { type RedisServer, startRedis } from "../../../support/redis.ts";
+import { movable, redisOptions } from "../../../support/store/backends.ts";
+import { newSession, nonce, outcomeOf, REUSE_INTERVAL as R, subject } from "../../../support/store/sessions.ts";
+
+let redis: RedisServer;
+let store: SessionStore;
+let now = Date.now();
+
+async function advance(ms: number): Promise<void> {
+  now += ms;
+  await Promise.all(TAGS.map((tag) => redis.admin.set(`${tag}clock`, now)));
+}
+
+beforeAll(async () => {
+  redis = await startRedis();
+  await advance(0);
+  store = await createRedisStore(
+    redisOptions(
+      redis.url,
+      movable(() => now),
+    ),
+  );
+});
+afterAll(async () => {
+  await store.close();
+  await redis.stop();
+});
+
+/** Returns the ids of a subject's sessions in the index. */
+async function indexed(user: string, sid: SessionId): Promise<string[]> {
+  const entry = await redis.admin.hget(`${tagOfSession(sid)}u`, user);
+  return entry?.match(/.{23}/g) ?? [];
+}
+
+async function login(user: string, cap = 100): Promise<{ sid: SessionId; first: string }> {
+  const [session, first] = [newSession(user), nonce()];
+  await store.create(session, first, cap);
+  return { sid: session.sid, first };
+}
+
+test.each<
+  [how: string, end: (user: string, ended: { sid: SessionId; first: string }, other: SessionId) => Promise<unknown>]
+>([
+  ["ending a session", (_, ended) => store.end(ended.sid, "logout")],
+  ["ending one's other session", (_, ended, other) => store.endOwned(other, ended.sid, "revoked_by_owner")],
+  ["ending all others", (user, _, other) => store.endAll(user, "revoked_others", { except: other })],
+  [
+    "reuse",
+    async (_, { sid, first }) => {
+      const second = nonce();
+      await store.rotate(sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, second);
+      await advance(3 * R);
+      await store.rotate(sid, { generation: 2, nonce: second, issuedAt: storeMs(0) }, nonce());
+      await advance(3 * R);
+      expect(outcomeOf(await store.rotate(sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()))).toBe(
+        "reuse",
+      );
+    },
+  ],
+])("%s takes it out of the index, and leaves the other in", async (_, end) => {
+  const user = subject();
+  const ended = await login(user);
+  const other = await login(user);
+  expect(await indexed(user, other.sid)).toEqual([ended.sid, other.sid]);
+  await end(user, ended, other.sid);
+  expect(await indexed(user, other.sid)).toEqual([other.sid]);
+});
+
+test("the last session of a subject takes its entry with it, however it ends", async () => {
+  for (const end of [
+    (_: string, sid: SessionId) => store.end(sid, "logout"),
+    (_: string, sid: SessionId) => store.endOwned(sid, sid, "revoked_by_owner"),
+    (user: string) => store.endAll(user, "revoked_subject"),
+  ]) {
+    const user = subject();
+    const { sid } = await login(user);
+    await end(user, sid);
+    expect(await redis.admin.hexists(`${tagOfSession(sid)}u`, user)).toBe(0);
+  }
+});
+
+test("a session that makes room for a new one leaves the index", async () => {
+  const user = subject();
+  await login(user);
+  const kept = await login(user, 1);
+  expect(await indexed(user, kept.sid)).toEqual([kept.sid]);
+});

@@ -1,0 +1,65 @@
+/** A cluster over TLS whose certificates name the host alone, as those of rented clusters do. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
+import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
+import { selfSigned } from "../../../support/certificate.ts";
+import { type RedisCluster, startRedisCluster } from "../../../support/redis.ts";
+import { scratch } from "../../../support/service.ts";
+import { redisOptions, target } from "../../../support/store/backends.ts";
+import { login } from "../../../support/store/redis.ts";
+import { until } from "../../../support/until.ts";
+
+let cluster: RedisCluster;
+let ca: string;
+
+beforeAll(async () => {
+  const directory = scratch();
+  const [certFile, keyFile] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  const { cert, key } = selfSigned({ namesAddress: false });
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  ca = certFile;
+  const tls = ["--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile];
+  const names = ["--cluster-announce-hostname", "localhost"];
+  cluster = await startRedisCluster("--tls-cluster", "yes", ...tls, "--tls-auth-clients", "no", ...names);
+});
+afterAll(() => cluster.stop());
+
+async function open(host: string) {
+  const url = `rediss+cluster://${host}:${cluster.nodes[0]?.tlsPort}`;
+  const store = await createRedisStore(redisOptions(url, { target: { ...target(url), tlsFiles: { ca } } }));
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** @param type what CLUSTER SLOTS and redirections name: `hostname` or `ip` */
+async function listNodesBy(type: string): Promise<void> {
+  for (const { admin } of cluster.nodes) await admin.config("SET", "cluster-preferred-endpoint-type", type);
+}
+
+test.each(["hostname", "ip"])("one endpoint is enough, whether the cluster lists its nodes by %s", async (type) => {
+  await listNodesBy(type);
+  const store = await open("localhost");
+  await until(() => store.ping());
+  const revoked: string[] = [];
+  onTestFinished(store.onRevocation((entries) => revoked.push(...entries.map(({ sid }) => sid))));
+  const logout = async () => {
+    const { sid } = await login(store);
+    await store.end(sid, "logout");
+    return sid;
+  };
+  await until(async () => {
+    await logout();
+    expect(revoked).not.toEqual([]); // The store is subscribed from now on.
+  });
+  // These are enough sessions for every node to have some of them.
+  const ended = await Promise.all(Array.from({ length: 12 }, logout));
+  await until(() => expect(revoked).toEqual(expect.arrayContaining(ended)));
+});
+
+test("a node is refused if its certificate names neither its address nor the endpoint", async () => {
+  await listNodesBy("ip");
+  await expect((await open("127.0.0.1")).ping()).rejects.toThrow(StoreUnavailable);
+});

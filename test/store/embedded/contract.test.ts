@@ -1,4 +1,0 @@
-import { embeddedBackend } from "../../support/store/backends.ts";
-import { storeContract } from "../contract.ts";
-
-storeContract("embedded", embeddedBackend);

@@ -1,4 +1,0 @@
-import { embeddedBackend } from "../../support/store/backends.ts";
-import { recordSearch } from "../record-search.ts";
-
-recordSearch(embeddedBackend);

@@ -1,4 +1,0 @@
-import { redisClusterBackend } from "../../support/store/backends.ts";
-import { storeContract } from "../contract.ts";
-
-storeContract("Redis Cluster", redisClusterBackend);

@@ -1,4 +1,0 @@
-import { redisBackend } from "../../support/store/backends.ts";
-import { storeContract } from "../contract.ts";
-
-storeContract("Redis", redisBackend);

@@ -1,4 +1,0 @@
-import { redisClusterBackend } from "../../support/store/backends.ts";
-import { recordSearch } from "../record-search.ts";
-
-recordSearch(redisClusterBackend);
