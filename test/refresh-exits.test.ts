@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ERRORS } from "../src/service/session/errors.ts";
-import type { refresh } from "../src/service/session/refresh.ts";
+import type { refresh } from "../src/service/session/rotation/refresh.ts";
 import { tableRows } from "./support/named-tests.ts";
 
 type Exit = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>["reason"];

@@ -50,7 +50,7 @@ test("no file has a time limit for readers that the page leaves out", () => {
   const listed = new Set(ROWS.map(({ file, constant }) => `${file} ${constant}`));
   for (const file of [
     "src/platform/listener/limits.ts",
-    "src/service/session/feed.ts",
+    "src/service/session/feed/feed.ts",
     "src/service/api/admin/watch-revocations.ts",
   ]) {
     const constants = [...read(file).matchAll(/const ((?:WRITE|WATCHER)_TIMEOUT_MS) =/g)].map(

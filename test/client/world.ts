@@ -1,6 +1,6 @@
 /** Simulates many processes with one file of tokens in virtual time: requests are slow or lost, processes are killed, clocks are set. */
 import { createTokenSession, SessionEnded, SessionUnavailable, type StoredTokens } from "../../src/client/index.ts";
-import { decide, firstState, type PresentedToken } from "../../src/service/session/rotation.ts";
+import { decide, firstState, type PresentedToken } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 
 export const R = 10_000;

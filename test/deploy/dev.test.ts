@@ -15,7 +15,17 @@ const GENERATION_MS = 90_000;
 /** Copies what the loop reads. Returns the directory, and functions that read and change its files. */
 function copyTree() {
   const copy = join(scratch(), "tree");
-  for (const name of ["src", "gen", "proto", "deploy", "docs", "test/connect-http-routes", "buf.yaml", "buf.gen.yaml", "package.json"])
+  for (const name of [
+    "src",
+    "gen",
+    "proto",
+    "deploy",
+    "docs",
+    "test/connect-http-routes",
+    "buf.yaml",
+    "buf.gen.yaml",
+    "package.json",
+  ])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
   const read = (file: string, root = copy) => readFileSync(join(root, file), "utf8");

@@ -8,7 +8,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createServerSessions, type ServerSessions } from "../../src/server/index.ts";
-import { decide, firstState, type PresentedToken, type RotationState } from "../../src/service/session/rotation.ts";
+import {
+  decide,
+  firstState,
+  type PresentedToken,
+  type RotationState,
+} from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import { Jar } from "./world.ts";
 

@@ -4,12 +4,12 @@
  * browsers are bound to a device. No refresh of a browser may ever be refused.
  */
 
-import type { DevicePresentation } from "../../src/service/session/device-binding.ts";
-import type { DeviceKey } from "../../src/service/session/device-key.ts";
+import type { DevicePresentation } from "../../src/service/session/devices/binding.ts";
+import type { DeviceKey } from "../../src/service/session/devices/key.ts";
 import type { SessionId } from "../../src/service/session/model.ts";
 import type { SessionStore } from "../../src/service/session/ports.ts";
 import { StoreUnavailable } from "../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../src/service/session/rotation.ts";
+import type { PresentedToken } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import { someKey, WITHOUT, withCookie } from "../support/store/device.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";

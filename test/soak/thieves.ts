@@ -4,7 +4,7 @@
  */
 
 import type { SessionId } from "../../src/service/session/model.ts";
-import type { PresentedToken } from "../../src/service/session/rotation.ts";
+import type { PresentedToken } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import { newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
 import type { Dice } from "./random.ts";

@@ -1,5 +1,5 @@
 /** A simplified device binding for tests of the domain. It offers keys, but accepts no proof and no cookie. */
-import type { DeviceTools } from "../../src/service/session/device-tools.ts";
+import type { DeviceTools } from "../../src/service/session/devices/presented.ts";
 
 export function deviceTools(now: DeviceTools["now"], more: Partial<DeviceTools> = {}): DeviceTools {
   return {

@@ -7,7 +7,7 @@ import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-
 import Fastify from "fastify";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { thumbprintBytes } from "../../src/service/session/device-key.ts";
+import { thumbprintBytes } from "../../src/service/session/devices/key.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import {
   accessTokenHook,

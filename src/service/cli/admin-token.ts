@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { errorCode } from "../../platform/files/error-code.ts";
-import { SCOPES } from "../session/admin-access.ts";
+import { SCOPES } from "../session/admin/access.ts";
 import { AdminTokensFault, parseAdminEntries } from "../tokens/admin-entries.ts";
 import { type Context, EXIT_CODES, refusing, usageError } from "./context.ts";
 

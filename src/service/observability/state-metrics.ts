@@ -1,6 +1,6 @@
 /** Gauges of the state of an instance and its store. They are read when they are exposed. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FeedState } from "../session/feed.ts";
+import type { FeedState } from "../session/feed/feed.ts";
 import type { Metrics } from "./metrics.ts";
 
 type ListenerState = { connections(): number; readonly maxConnections: number };

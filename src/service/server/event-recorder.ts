@@ -2,9 +2,9 @@ import { steadyClock } from "../../platform/clock/steady.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Audit } from "../session/audit.ts";
-import { createExpiry, type Expiry } from "../session/expiry.ts";
+import { createExpiry, type Expiry } from "../session/endings/expiry.ts";
+import { EventRecorder } from "../session/events/record-events.ts";
 import type { SessionStore } from "../session/ports.ts";
-import { EventRecorder } from "../session/record-events.ts";
 import { systemClock } from "../session/time.ts";
 import type { Entropy } from "../tokens/random.ts";
 

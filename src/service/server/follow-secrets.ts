@@ -1,5 +1,5 @@
 import type { Logger } from "../observability/logger.ts";
-import type { RevocationFeed } from "../session/feed.ts";
+import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
 import type { EventKeyFile } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";

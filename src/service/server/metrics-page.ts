@@ -3,7 +3,7 @@ import type { Request } from "../../platform/listener/listener.ts";
 import { type Page, type Render, shareWhileSent } from "../../platform/listener/pages.ts";
 import { identifyAdmin } from "../api/admin/credential.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import type { AdminAccess } from "../session/admin-access.ts";
+import type { AdminAccess } from "../session/admin/access.ts";
 
 const UNAUTHENTICATED: Page = {
   status: 401,

@@ -6,7 +6,7 @@ import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { signalReports } from "../observability/signals.ts";
 import type { Audit } from "../session/audit.ts";
-import { RevocationFeed } from "../session/feed.ts";
+import { RevocationFeed } from "../session/feed/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import { startDelivery } from "../signals/delivery/start.ts";

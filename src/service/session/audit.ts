@@ -2,13 +2,13 @@
  * Audit events: one for each business fact, named after the OWASP logging vocabulary. Events never contain a token. Implementations of
  * `Audit` never throw, so that a failing audit cannot fail a request.
  */
-import type { Scope } from "./admin-access.ts";
-import type { ProofRefusal } from "./device-binding.ts";
-import type { DeviceBinding } from "./device-key.ts";
-import type { DeviceChallengeCheck, DeviceProofRefusal, KeyProofRefusal } from "./device-ports.ts";
+import type { Scope } from "./admin/access.ts";
+import type { ProofRefusal } from "./devices/binding.ts";
+import type { DeviceBinding } from "./devices/key.ts";
+import type { DeviceChallengeCheck, DeviceProofRefusal, KeyProofRefusal } from "./devices/ports.ts";
 import type { RateLimitName, RefusalReason } from "./errors.ts";
 import type { EndReason, Session, SessionId } from "./model.ts";
-import type { RotationOutcome } from "./rotation.ts";
+import type { RotationOutcome } from "./rotation/rotation.ts";
 import type { StoreMs } from "./time.ts";
 
 export type AuditEvent =

@@ -1,5 +1,5 @@
 /** The claims that the service sets in access tokens. CONTRIBUTING.md has the steps that add one. */
-import { isProofKey, thumbprintOf } from "./device-key.ts";
+import { isProofKey, thumbprintOf } from "./devices/key.ts";
 import type { Authentication, Session } from "./model.ts";
 import { secondsOf } from "./time.ts";
 

@@ -1,5 +1,5 @@
 /** The model of the domain: plain data that all directories of src share. All times of sessions are the store's (time.ts). */
-import { type DeviceBinding, isProofKey, thumbprintBytes } from "./device-key.ts";
+import { type DeviceBinding, isProofKey, thumbprintBytes } from "./devices/key.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
 /**

@@ -2,12 +2,13 @@
  * The interfaces that the domain needs from outside. Each method of the store is one atomic step, one script or one transaction: nothing is
  * read through this port in order to be written back.
  */
-import type { DevicePresentation } from "./device-binding.ts";
-import type { DeviceKey, KeyProof } from "./device-key.ts";
-import type { Origin, SessionEventLog } from "./events.ts";
-import type { SessionFilter } from "./filter.ts";
+
+import type { SessionFilter } from "./admin/filter.ts";
+import type { DevicePresentation } from "./devices/binding.ts";
+import type { DeviceKey, KeyProof } from "./devices/key.ts";
+import type { Origin, SessionEventLog } from "./events/events.ts";
 import type { Authentication, EndReason, NewSession, Place, Revocation, Session, SessionId } from "./model.ts";
-import type { PresentedToken } from "./rotation.ts";
+import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
   CreateOutcome,
   ElevateOutcome,
@@ -60,7 +61,7 @@ export interface SessionStore extends SessionEventLog {
   ): Promise<CreateOutcome>;
 
   /**
-   * Refreshes a session: applies the rules of device-binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and
+   * Refreshes a session: applies the rules of devices/binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and
    * `two_holders` also end the session. A successful rotation moves the idle expiry. Without `device` it works as with NO_PRESENTATION.
    */
   rotate(
@@ -89,7 +90,7 @@ export interface SessionStore extends SessionEventLog {
 
   /**
    * Ends a session: deletes it, keeps a marker that it has ended, and adds an entry to the revocation log.
-   * @param holder if present, the session ends only if judgeEnd (device-binding.ts) allows it
+   * @param holder if present, the session ends only if judgeEnd (devices/binding.ts) allows it
    */
   end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome>;
 

@@ -1,7 +1,7 @@
 /** The outcomes of the store's methods (ports.ts). */
-import type { ProofRefusal, ServingVerdict } from "./device-binding.ts";
+import type { ProofRefusal, ServingVerdict } from "./devices/binding.ts";
 import type { Revocation, Session, SessionId } from "./model.ts";
-import type { PresentedToken, RotationState } from "./rotation.ts";
+import type { PresentedToken, RotationState } from "./rotation/rotation.ts";
 import type { StoreMs } from "./time.ts";
 
 export type CreateOutcome = {

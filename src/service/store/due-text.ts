@@ -1,5 +1,5 @@
-/** The JSON text of a due record: an event of a session that is still to be recorded (src/service/session/events.ts). Both stores use it. */
-import type { DueRecord, Origin } from "../session/events.ts";
+/** The JSON text of a due record: an event of a session that is still to be recorded (src/service/session/events/events.ts). Both stores use it. */
+import type { DueRecord, Origin } from "../session/events/events.ts";
 import type { EndReason, NewSession, SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
 import { shortClient, toClient } from "./event-text.ts";

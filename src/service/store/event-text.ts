@@ -1,5 +1,5 @@
 /** The text of session events in the stores: each event is one line of JSON with short names, without empty fields. */
-import type { EventRecord, SessionEvent } from "../session/events.ts";
+import type { EventRecord, SessionEvent } from "../session/events/events.ts";
 import type { ClientData, EndReason, SessionId } from "../session/model.ts";
 import type { WallMs } from "../session/time.ts";
 

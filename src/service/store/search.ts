@@ -1,5 +1,5 @@
 /** Lists sessions newest first (by time of creation, then by session id), at a bounded cost whatever the filter is. */
-import { EVERY_SESSION, isSelective, matches, type SessionFilter } from "../session/filter.ts";
+import { EVERY_SESSION, isSelective, matches, type SessionFilter } from "../session/admin/filter.ts";
 import { parseSessionId, type Session, type SessionId } from "../session/model.ts";
 import { InvalidCursor, type SessionPage } from "../session/ports.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";

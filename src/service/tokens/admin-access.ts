@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { loadFollowed } from "../../platform/files/follow.ts";
 import { readProtected } from "../../platform/files/protection.ts";
-import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
+import { type Admin, type AdminAccess, SCOPES } from "../session/admin/access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
 
 /** A token with every scope: one of ADMIN_TOKENS, or the token in DATA_DIR. */

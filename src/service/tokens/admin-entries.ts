@@ -1,5 +1,5 @@
 /** Parses ADMIN_TOKENS_FILE: the callers of the admin API and their scopes. The file has hashes, never a token. */
-import { SCOPES, type Scope } from "../session/admin-access.ts";
+import { SCOPES, type Scope } from "../session/admin/access.ts";
 
 export type AdminEntry = {
   readonly name: string;

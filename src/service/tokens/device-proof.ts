@@ -3,8 +3,8 @@ import { readCompactJws } from "../../verifier/dpop/compact-jws.ts";
 import { readProofKey, thumbprintInput } from "../../verifier/dpop/proof-key.ts";
 import { importPublicKey, isSignedBy } from "../../verifier/dpop/verify-proof.ts";
 import { findKeyFault } from "../../verifier/public-key.ts";
-import type { DeviceKey } from "../session/device-key.ts";
-import type { DeviceProofExpectation, DeviceProofRefusal, DeviceProofResult } from "../session/device-ports.ts";
+import type { DeviceKey } from "../session/devices/key.ts";
+import type { DeviceProofExpectation, DeviceProofRefusal, DeviceProofResult } from "../session/devices/ports.ts";
 
 /** The type of a proof (DBSC, "DBSC Proof JWT Syntax"). */
 const TYP = "dbsc+jwt";

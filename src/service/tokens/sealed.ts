@@ -1,6 +1,6 @@
 /** Authenticated texts that the service issues for sessions: challenges, nonces of proofs, and device cookies. */
 import { timingSafeEqual } from "node:crypto";
-import type { DeviceChallenges, DeviceCookies } from "../session/device-ports.ts";
+import type { DeviceChallenges, DeviceCookies } from "../session/devices/ports.ts";
 import type { SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";

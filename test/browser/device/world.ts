@@ -4,7 +4,7 @@
  */
 import { type DeviceRealm, withDeviceKey } from "../../../src/browser/device/index.ts";
 import type { Realm } from "../../../src/browser/realm.ts";
-import type { DeviceKey } from "../../../src/service/session/device-key.ts";
+import type { DeviceKey } from "../../../src/service/session/devices/key.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { verifyDeviceProof } from "../../../src/service/tokens/device-proof.ts";

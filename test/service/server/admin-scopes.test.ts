@@ -15,7 +15,7 @@ import {
   SHARED_SIGNALS_SCOPES,
   SIGNALS_SCOPES,
 } from "../../../src/service/api/admin/scopes.ts";
-import { SCOPES, type Scope } from "../../../src/service/session/admin-access.ts";
+import { SCOPES, type Scope } from "../../../src/service/session/admin/access.ts";
 import { RPC_PROTOCOLS } from "../../support/clients.ts";
 import { request } from "../../support/raw-http.ts";
 import { runToExit, type Service, scratch, startService, waitFor } from "../../support/service.ts";

@@ -1,10 +1,10 @@
 /** Refreshes and logouts of a session that is bound to a key which each request proves, and the audit events of both. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
-import type { KeyProof } from "../../../src/service/session/device-key.ts";
-import { logoutByCookie } from "../../../src/service/session/owner.ts";
+import type { KeyProof } from "../../../src/service/session/devices/key.ts";
+import { logoutByCookie } from "../../../src/service/session/endings/owner.ts";
 import type { RateLimit, RefreshToken, SessionStore } from "../../../src/service/session/ports.ts";
-import { refresh } from "../../../src/service/session/refresh.ts";
+import { refresh } from "../../../src/service/session/rotation/refresh.ts";
 import { type StoreMs, toWallClock } from "../../../src/service/session/time.ts";
 import { deviceTools } from "../../support/device-tools.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";

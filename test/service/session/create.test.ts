@@ -1,6 +1,6 @@
 /** What the creation of a session does for every outcome of the store: what it returns, what it records, and what it counts. */
 import { expect, test } from "vitest";
-import { create } from "../../../src/service/session/create.ts";
+import { create } from "../../../src/service/session/admin/create.ts";
 import { type CreateOutcome, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import {
   accessTokens,

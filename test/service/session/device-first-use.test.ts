@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
 import { UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
-import type { DeviceTools } from "../../../src/service/session/device-tools.ts";
+import type { DeviceTools } from "../../../src/service/session/devices/presented.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
-import { refresh } from "../../../src/service/session/refresh.ts";
+import { refresh } from "../../../src/service/session/rotation/refresh.ts";
 import { type StoreMs, toWallClock } from "../../../src/service/session/time.ts";
 import { deviceTools } from "../../support/device-tools.ts";
 import { embeddedBackend } from "../../support/store/backends.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isReplaceable, judgeDevice } from "../../../src/service/session/device-binding.ts";
+import { isReplaceable, judgeDevice } from "../../../src/service/session/devices/binding.ts";
 import { DEVICE_MUTANTS, type DeviceMutant, mutatedRules, type Rules } from "./device-search/mutants.ts";
 import { BROWSER, FAILOVER, MIXED, OFF, THIEF } from "./device-search/searches.ts";
 import { type Assumptions, type OffInstance, session } from "./device-search/world.ts";

@@ -1,12 +1,12 @@
 /** What registration, renewal and removal of a device key do for every outcome of the store and every proof. */
 import { expect, test } from "vitest";
-import { registerDevice, renewDevice, unbindDevice } from "../../../src/service/session/device.ts";
-import { type DeviceKey, thumbprintBytes } from "../../../src/service/session/device-key.ts";
-import type { DeviceChallengeCheck, DeviceProofResult } from "../../../src/service/session/device-ports.ts";
-import { type DeviceTools, NEVER_FRESH } from "../../../src/service/session/device-tools.ts";
+import { registerDevice, renewDevice, unbindDevice } from "../../../src/service/session/devices/device.ts";
+import { type DeviceKey, thumbprintBytes } from "../../../src/service/session/devices/key.ts";
+import type { DeviceChallengeCheck, DeviceProofResult } from "../../../src/service/session/devices/ports.ts";
+import { type DeviceTools, NEVER_FRESH } from "../../../src/service/session/devices/presented.ts";
 import type { Session } from "../../../src/service/session/model.ts";
 import type { RegisterKeyOutcome } from "../../../src/service/session/ports.ts";
-import type { AuthenticTokens } from "../../../src/service/session/presented-cookie.ts";
+import type { AuthenticTokens } from "../../../src/service/session/rotation/presented-cookie.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { deviceTools } from "../../support/device-tools.ts";
 import { findOf, NOW, REQUESTER, SID, script, sessionOf, sidOf, tokenOf } from "../../support/session/scripted.ts";

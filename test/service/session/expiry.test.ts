@@ -4,7 +4,7 @@
  */
 import { expect, onTestFinished, test } from "vitest";
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
-import { createExpiry } from "../../../src/service/session/expiry.ts";
+import { createExpiry } from "../../../src/service/session/endings/expiry.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { type ExpireOutcome, StoreUnavailable } from "../../../src/service/session/ports.ts";
 

@@ -1,7 +1,7 @@
 /** The position in the log at which a watch of the revocation feed begins, and at which it resumes. */
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type FeedBatch, RevocationFeed } from "../../../src/service/session/feed.ts";
+import { type FeedBatch, RevocationFeed } from "../../../src/service/session/feed/feed.ts";
 import type { Revocation, SessionId } from "../../../src/service/session/model.ts";
 import { InvalidCursor } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";

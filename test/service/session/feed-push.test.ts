@@ -1,6 +1,6 @@
 /** Watches of the revocation feed that pass their batches to a function instead of yielding them. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { FeedBatch, RevocationFeed, TakeBatch } from "../../../src/service/session/feed.ts";
+import type { FeedBatch, RevocationFeed, TakeBatch } from "../../../src/service/session/feed/feed.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { createFeedWorld, type FeedWorld, open } from "../../support/session/feed.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FeedWakes } from "../../../src/service/session/feed-wakes.ts";
+import { FeedWakes } from "../../../src/service/session/feed/wakes.ts";
 
 /** Creates a list of watchers that counts how often they are notified. @param costMs how much the clock advances at each notification */
 function wakesWith(watchers: number, costMs: number) {

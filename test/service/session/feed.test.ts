@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { RevocationFeed } from "../../../src/service/session/feed.ts";
+import { RevocationFeed } from "../../../src/service/session/feed/feed.ts";
 import type { Revocation } from "../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";

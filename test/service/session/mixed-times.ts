@@ -2,7 +2,7 @@
 import { shownTime, wallTime } from "../../../src/service/api/times.ts";
 import type { Session } from "../../../src/service/session/model.ts";
 import type { AccessTokens, SessionStore } from "../../../src/service/session/ports.ts";
-import { decide, firstState } from "../../../src/service/session/rotation.ts";
+import { decide, firstState } from "../../../src/service/session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, toStoreTime, type WallMs } from "../../../src/service/session/time.ts";
 
 /** Each statement below must not compile. If one does, `tsc` reports the unused `@ts-expect-error`. */

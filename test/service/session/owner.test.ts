@@ -8,7 +8,7 @@ import {
   logoutByCookie,
   revokeOthers,
   revokeOwn,
-} from "../../../src/service/session/owner.ts";
+} from "../../../src/service/session/endings/owner.ts";
 import type { AccessClaims, AccessTokenResult, EndOutcome, SessionStore } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import {

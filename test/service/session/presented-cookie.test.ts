@@ -8,7 +8,7 @@ import {
   newestFirst,
   type PresentedCookie,
   type PresentedTokens,
-} from "../../../src/service/session/presented-cookie.ts";
+} from "../../../src/service/session/rotation/presented-cookie.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { findOf, NOW, REFRESH_TOKENS, SID, script, sessionOf, sidOf, tokenOf } from "../../support/session/scripted.ts";
 

@@ -1,10 +1,10 @@
 /** Events of sessions are collected, and written in batches apart from the operations that caused them. */
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
-import type { DueRecord, EventRecord } from "../../../src/service/session/events.ts";
+import type { DueRecord, EventRecord } from "../../../src/service/session/events/events.ts";
+import { EventRecorder } from "../../../src/service/session/events/record-events.ts";
 import type { Session, SessionId } from "../../../src/service/session/model.ts";
 import { StoreUnavailable } from "../../../src/service/session/ports.ts";
-import { EventRecorder } from "../../../src/service/session/record-events.ts";
 import { storeMs, wallMs } from "../../../src/service/session/time.ts";
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,11 +1,11 @@
 /** What a refresh does for every outcome of the store: what it returns, what it records, and what it counts. */
 import { expect, test } from "vitest";
-import { thumbprintBytes } from "../../../src/service/session/device-key.ts";
-import type { DeviceTools, PresentedDevice } from "../../../src/service/session/device-tools.ts";
-import { NEVER_FRESH } from "../../../src/service/session/device-tools.ts";
+import { thumbprintBytes } from "../../../src/service/session/devices/key.ts";
+import type { DeviceTools, PresentedDevice } from "../../../src/service/session/devices/presented.ts";
+import { NEVER_FRESH } from "../../../src/service/session/devices/presented.ts";
 import { type RotateOutcome, StoreUnavailable } from "../../../src/service/session/ports.ts";
-import type { PresentedTokens } from "../../../src/service/session/presented-cookie.ts";
-import { refresh, refuseOverLimit, secondsLeft } from "../../../src/service/session/refresh.ts";
+import type { PresentedTokens } from "../../../src/service/session/rotation/presented-cookie.ts";
+import { refresh, refuseOverLimit, secondsLeft } from "../../../src/service/session/rotation/refresh.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { deviceTools } from "../../support/device-tools.ts";
 import {

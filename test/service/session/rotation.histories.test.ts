@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decide, firstState, type PresentedToken, type RotationState } from "../../../src/service/session/rotation.ts";
+import {
+  decide,
+  firstState,
+  type PresentedToken,
+  type RotationState,
+} from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { decide } from "../../../src/service/session/rotation.ts";
+import type { decide } from "../../../src/service/session/rotation/rotation.ts";
 import { browser } from "./rotation-search/browser.ts";
 import { explore } from "./rotation-search/explore.ts";
 import { holders } from "./rotation-search/holders.ts";

@@ -2,7 +2,7 @@
  * The search of the model in which servers that render pages refresh the session with the browser's cookies, as the browser itself does.
  */
 import { describe, expect, test } from "vitest";
-import { decide } from "../../../src/service/session/rotation.ts";
+import { decide } from "../../../src/service/session/rotation/rotation.ts";
 import { explore } from "./rotation-search/explore.ts";
 import { type PagesAssumptions, pages } from "./rotation-search/pages.ts";
 import { grid, type Time } from "./rotation-search/time.ts";

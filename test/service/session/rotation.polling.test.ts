@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decide } from "../../../src/service/session/rotation.ts";
+import { decide } from "../../../src/service/session/rotation/rotation.ts";
 import { dice } from "../../soak/random.ts";
 import { R } from "./rotation-search/play.ts";
 import { line, promised, TICKS } from "./rotation-search/polling-line.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { compareAge } from "../../../src/service/session/presented-cookie.ts";
-import { decide, firstState } from "../../../src/service/session/rotation.ts";
+import { compareAge } from "../../../src/service/session/rotation/presented-cookie.ts";
+import { decide, firstState } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { type Assumptions, browser } from "./rotation-search/browser.ts";
 import { explore } from "./rotation-search/explore.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Decision, decide } from "../../../src/service/session/rotation.ts";
+import { type Decision, decide } from "../../../src/service/session/rotation/rotation.ts";
 import { explore } from "./rotation-search/explore.ts";
 import { holders } from "./rotation-search/holders.ts";
 import { keepsAsking, play, R } from "./rotation-search/play.ts";

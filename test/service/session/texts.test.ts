@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { introspectToken } from "../../../src/service/api/admin/introspect-token.ts";
 import { ERRORS } from "../../../src/service/session/errors.ts";
-import { secondsLeft } from "../../../src/service/session/refresh.ts";
-import { firstState } from "../../../src/service/session/rotation.ts";
+import { secondsLeft } from "../../../src/service/session/rotation/refresh.ts";
+import { firstState } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { createRefreshTokens } from "../../../src/service/tokens/refresh-token.ts";
 import { NOW, SID, someKeys, someSession } from "../../support/tokens.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { earliest, later, latest, storeMs, toStoreTime, toWallClock } from "../../../src/service/session/time.ts";
 
-const SRC = join(import.meta.dirname, "../../../src");
+const SRC = join(import.meta.dirname, "../../../src/service");
 const SHIFT_MS = 3_600_000;
 const store = storeMs(1_000);
 
@@ -33,7 +33,7 @@ test("times are converted where tokens are signed and checked, and where times a
     "api/public/oauth-service.ts",
     "api/times.ts",
     "observability/audit.ts",
-    "session/due-lines.ts",
+    "session/events/due-lines.ts",
     "session/time.ts",
     "signals/delivery/dispatch.ts",
     "signals/manage.ts",

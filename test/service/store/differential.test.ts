@@ -5,11 +5,11 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { DevicePresentation } from "../../../src/service/session/device-binding.ts";
-import { type DeviceKey, type KeyProof, thumbprintOf } from "../../../src/service/session/device-key.ts";
+import type { DevicePresentation } from "../../../src/service/session/devices/binding.ts";
+import { type DeviceKey, type KeyProof, thumbprintOf } from "../../../src/service/session/devices/key.ts";
 import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation.ts";
+import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
 import { someKey, someProof } from "../../support/store/device.ts";

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
 import type { EndAllOutcome, SessionStore } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation.ts";
+import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
 import { newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";

@@ -7,9 +7,9 @@ import {
   judgeEnd,
   NO_PRESENTATION,
   shownBy,
-} from "../../../src/service/session/device-binding.ts";
-import type { DeviceKey } from "../../../src/service/session/device-key.ts";
-import { isProofKey } from "../../../src/service/session/device-key.ts";
+} from "../../../src/service/session/devices/binding.ts";
+import type { DeviceKey } from "../../../src/service/session/devices/key.ts";
+import { isProofKey } from "../../../src/service/session/devices/key.ts";
 import {
   type Authentication,
   bindAtCreation,
@@ -31,7 +31,12 @@ import type {
   RotateOutcome,
   UnbindOutcome,
 } from "../../../src/service/session/ports.ts";
-import { decide, firstState, type PresentedToken, type RotationState } from "../../../src/service/session/rotation.ts";
+import {
+  decide,
+  firstState,
+  type PresentedToken,
+  type RotationState,
+} from "../../../src/service/session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../../src/service/session/time.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 

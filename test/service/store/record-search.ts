@@ -3,20 +3,20 @@
  * while replies about records are lost at random. Every backend runs all combinations.
  */
 import { expect, test } from "vitest";
-import { revoke, revokeAll, revokeSubject } from "../../../src/service/session/admin.ts";
+import { revoke, revokeAll, revokeSubject } from "../../../src/service/session/admin/admin.ts";
+import { create } from "../../../src/service/session/admin/create.ts";
 import type { AuditEvent, Requester } from "../../../src/service/session/audit.ts";
-import { create } from "../../../src/service/session/create.ts";
-import type { SessionEventLog } from "../../../src/service/session/events.ts";
+import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../../src/service/session/endings/owner.ts";
+import type { SessionEventLog } from "../../../src/service/session/events/events.ts";
+import { EventRecorder } from "../../../src/service/session/events/record-events.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
-import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../../src/service/session/owner.ts";
 import {
   type AccessClaims,
   type RefreshToken,
   type SessionStore,
   StoreUnavailable,
 } from "../../../src/service/session/ports.ts";
-import { EventRecorder } from "../../../src/service/session/record-events.ts";
-import { refresh } from "../../../src/service/session/refresh.ts";
+import { refresh } from "../../../src/service/session/rotation/refresh.ts";
 import { storeMs, toWallClock, wallMs } from "../../../src/service/session/time.ts";
 import { deviceTools } from "../../support/device-tools.ts";
 import type { Backend } from "../../support/store/backends.ts";

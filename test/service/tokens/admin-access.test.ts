@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { SCOPES } from "../../../src/service/session/admin-access.ts";
+import { SCOPES } from "../../../src/service/session/admin/access.ts";
 import { loadAdminAccess } from "../../../src/service/tokens/admin-access.ts";
 import { AdminTokensFault, parseAdminEntries } from "../../../src/service/tokens/admin-entries.ts";
 

@@ -2,8 +2,8 @@ import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypt
 import fc from "fast-check";
 import { type CompactJWSHeaderParameters, CompactSign, calculateJwkThumbprint, compactVerify, type JWK } from "jose";
 import { describe, expect, test } from "vitest";
-import type { DeviceKey } from "../../../src/service/session/device-key.ts";
-import type { DeviceProofExpectation } from "../../../src/service/session/device-ports.ts";
+import type { DeviceKey } from "../../../src/service/session/devices/key.ts";
+import type { DeviceProofExpectation } from "../../../src/service/session/devices/ports.ts";
 import { keyFromBytes, verifyDeviceProof } from "../../../src/service/tokens/device-proof.ts";
 
 type Algorithm = DeviceKey["algorithm"];

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type FeedBatch, RevocationFeed } from "../../../src/service/session/feed.ts";
+import { type FeedBatch, RevocationFeed } from "../../../src/service/session/feed/feed.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { type StoreMs, wallMs } from "../../../src/service/session/time.ts";

@@ -9,7 +9,7 @@ import type {
   RefreshTokens,
   SessionStore,
 } from "../../../src/service/session/ports.ts";
-import { firstState } from "../../../src/service/session/rotation.ts";
+import { firstState } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs, wallMs } from "../../../src/service/session/time.ts";
 
 export const NOW = storeMs(1_700_000_000_000);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll } from "vitest";
 import type { NewSession, SessionId } from "../../../src/service/session/model.ts";
 import type { RotateOutcome } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation.ts";
+import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../src/service/signals/ports.ts";
 import type { Backend } from "./backends.ts";

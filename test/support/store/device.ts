@@ -1,9 +1,9 @@
 /** Device keys in the form that stores receive, and the device data of requests. */
-import type { DevicePresentation } from "../../../src/service/session/device-binding.ts";
-import type { DeviceKey, KeyProof } from "../../../src/service/session/device-key.ts";
+import type { DevicePresentation } from "../../../src/service/session/devices/binding.ts";
+import type { DeviceKey, KeyProof } from "../../../src/service/session/devices/key.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation.ts";
+import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import type { Context } from "./context.ts";
 import { nonce, outcomeOf, SECOND, subject } from "./sessions.ts";

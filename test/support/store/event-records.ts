@@ -8,7 +8,7 @@ import {
   type EventRecord,
   type Origin,
   type SessionEvent,
-} from "../../../src/service/session/events.ts";
+} from "../../../src/service/session/events/events.ts";
 import type { NewSession, SessionId } from "../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../src/service/session/ports.ts";
 import { type StoreMs, storeMs, type WallMs } from "../../../src/service/session/time.ts";

@@ -1,5 +1,5 @@
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
-import type { AdminAccess } from "../../session/admin-access.ts";
+import type { AdminAccess } from "../../session/admin/access.ts";
 import { ServiceError } from "../../session/errors.ts";
 import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { type Created, create } from "../../session/admin/create.ts";
 import { RESERVED_CLAIMS, RESERVED_WITH_STATUS } from "../../session/claims.ts";
-import { type Created, create } from "../../session/create.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { audiencesOf } from "../../session/model.ts";
 import { rateLimited } from "../errors/connect-errors.ts";

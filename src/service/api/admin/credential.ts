@@ -1,5 +1,5 @@
 import { bearerToken } from "../../../verifier/bearer-token.ts";
-import type { Admin, AdminAccess, Scope } from "../../session/admin-access.ts";
+import type { Admin, AdminAccess, Scope } from "../../session/admin/access.ts";
 import type { RefusalReason } from "../../session/errors.ts";
 
 export type ClientCertificate = {

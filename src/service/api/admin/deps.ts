@@ -1,6 +1,6 @@
 import type { Audit } from "../../session/audit.ts";
-import type { DeviceTools } from "../../session/device-tools.ts";
-import type { RevocationFeed } from "../../session/feed.ts";
+import type { DeviceTools } from "../../session/devices/presented.ts";
+import type { RevocationFeed } from "../../session/feed/feed.ts";
 import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import type { RefreshCookie } from "../public/cookie.ts";

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import { type Introspection, introspect } from "../../session/admin/introspect.ts";
 import { authenticationClaims, introspectedClaims } from "../../session/claims.ts";
-import { type Introspection, introspect } from "../../session/introspect.ts";
 import { isDeviceBound } from "../../session/model.ts";
 import { secondsOf, toWallClock } from "../../session/time.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";

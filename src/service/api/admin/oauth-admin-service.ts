@@ -3,7 +3,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { successStatus } from "connect-http-routes";
 import type { OAuthAdminService, SubjectIdentifier } from "../../../../gen/auth/admin/v1/oauth_admin_pb.ts";
-import { revokeSubject } from "../../session/admin.ts";
+import { revokeSubject } from "../../session/admin/admin.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import { type AuthenticationDeps, authenticateByForm } from "./authentication.ts";

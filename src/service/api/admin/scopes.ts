@@ -4,7 +4,7 @@ import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin
 import { SharedSignalsService } from "../../../../gen/auth/admin/v1/shared_signals_pb.ts";
 import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { Health } from "../../../../gen/grpc/health/v1/health_pb.ts";
-import type { Scope } from "../../session/admin-access.ts";
+import type { Scope } from "../../session/admin/access.ts";
 
 /** The scope that each RPC requires. An RPC without one does not compile. */
 export const RPC_SCOPES = {

@@ -6,11 +6,11 @@ import type {
   ListSessionsRequest,
   SessionAdminService,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import * as admin from "../../session/admin.ts";
-import { unbindDevice } from "../../session/device.ts";
+import * as admin from "../../session/admin/admin.ts";
+import type { SessionFilter } from "../../session/admin/filter.ts";
+import { unbindDevice } from "../../session/devices/device.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
-import type { SessionEvent } from "../../session/events.ts";
-import type { SessionFilter } from "../../session/filter.ts";
+import type { SessionEvent } from "../../session/events/events.ts";
 import { authenticationOf, sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";

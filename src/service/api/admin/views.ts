@@ -7,9 +7,9 @@ import {
   TokenType,
   Transport as TransportEnum,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { type DeviceBinding, thumbprintOf } from "../../session/device-key.ts";
-import type { SessionEvent } from "../../session/events.ts";
-import type { Introspection } from "../../session/introspect.ts";
+import type { Introspection } from "../../session/admin/introspect.ts";
+import { type DeviceBinding, thumbprintOf } from "../../session/devices/key.ts";
+import type { SessionEvent } from "../../session/events/events.ts";
 import {
   type Authentication,
   audiencesOf,

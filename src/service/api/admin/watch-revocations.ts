@@ -7,7 +7,7 @@ import {
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { patientTimeout } from "../../../platform/clock/after-reading.ts";
 import { invalidRequest } from "../../session/errors.ts";
-import type { FeedBatch, TakeBatch } from "../../session/feed.ts";
+import type { FeedBatch, TakeBatch } from "../../session/feed/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";
 import { jsonOptions } from "../connect-options.ts";
 import { requestContextOf } from "../request-context.ts";

@@ -3,7 +3,7 @@
 import { cookieValues } from "../../../platform/net/cookie-values.ts";
 import type { CookieSettings } from "../../config/cookie.ts";
 import type { AccessToken } from "../../session/ports.ts";
-import type { PresentedCookie } from "../../session/presented-cookie.ts";
+import type { PresentedCookie } from "../../session/rotation/presented-cookie.ts";
 import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./cookie-scopes.ts";
 
 export type RefreshCookie = {

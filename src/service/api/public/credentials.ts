@@ -2,11 +2,11 @@
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { bearerToken, dpopToken } from "../../../verifier/bearer-token.ts";
+import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/endings/owner.ts";
 import type { Limited, Refused } from "../../session/errors.ts";
-import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/owner.ts";
 import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";
-import { authenticateCookie } from "../../session/presented-cookie.ts";
-import { refuseOverLimit } from "../../session/refresh.ts";
+import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
+import { refuseOverLimit } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { DeviceCookie } from "./device-cookie-headers.ts";

@@ -1,10 +1,10 @@
 /** RegisterDevice and RenewDevice: converts between messages and the domain, in the format of Device Bound Session Credentials. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { type DeviceGranted, type ProofRequired, registerDevice, renewDevice } from "../../session/device.ts";
-import type { DeviceTools, PresentedDevice } from "../../session/device-tools.ts";
+import { type DeviceGranted, type ProofRequired, registerDevice, renewDevice } from "../../session/devices/device.ts";
+import type { DeviceTools, PresentedDevice } from "../../session/devices/presented.ts";
 import { ServiceError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/ports.ts";
-import { secondsLeft } from "../../session/refresh.ts";
+import { secondsLeft } from "../../session/rotation/refresh.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import { credentialOf } from "./credentials.ts";

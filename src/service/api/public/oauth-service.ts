@@ -2,11 +2,11 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GrantTokenRequest, OAuthService } from "../../../../gen/auth/v1/oauth_pb.ts";
 import { PROOF_ALGORITHMS } from "../../../verifier/dpop/proof-key.ts";
+import { revokeToken } from "../../session/endings/revoke-token.ts";
 import { invalidRequest, type Refused } from "../../session/errors.ts";
 import type { SessionId } from "../../session/model.ts";
-import { authenticateCookie } from "../../session/presented-cookie.ts";
-import { refresh } from "../../session/refresh.ts";
-import { revokeToken } from "../../session/revoke-token.ts";
+import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
+import { refresh } from "../../session/rotation/refresh.ts";
 import { toWallClock } from "../../session/time.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { badProof, METADATA_PATH, unsupportedGrantType } from "../errors/oauth-errors.ts";

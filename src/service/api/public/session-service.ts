@@ -1,11 +1,11 @@
 /** auth.v1.SessionService: converts between messages and the domain. It decides nothing. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ListSessionsRequest, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import * as owner from "../../session/endings/owner.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
 import { isDeviceBound, parseSessionId } from "../../session/model.ts";
-import * as owner from "../../session/owner.ts";
 import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
-import { refresh } from "../../session/refresh.ts";
+import { refresh } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { timesOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";

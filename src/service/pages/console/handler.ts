@@ -7,7 +7,7 @@ import { type Handler, type Request, type Response, type Route, respond } from "
 import { readBody, sendJson } from "../../../platform/listener/json.ts";
 import type { Page } from "../../../platform/listener/pages.ts";
 import type { NodeRequestSource } from "../../../platform/listener/request-source.ts";
-import type { Admin, AdminAccess } from "../../session/admin-access.ts";
+import type { Admin, AdminAccess } from "../../session/admin/access.ts";
 import type { Audit, Requester } from "../../session/audit.ts";
 import type { RateLimit } from "../../session/ports.ts";
 import { consoleCookie, readConsoleCookie } from "./cookie.ts";

@@ -1,5 +1,5 @@
 /** The data of the console's live page. */
-import type { RevocationFeed } from "../../session/feed.ts";
+import type { RevocationFeed } from "../../session/feed/feed.ts";
 
 type Deps = {
   readonly metrics: { readonly values: () => Promise<readonly { readonly name: string }[]> };

@@ -3,7 +3,7 @@
  * never the admin token. An attacker who can read the memory of the process could read the admin tokens anyway.
  */
 import { createHash } from "node:crypto";
-import type { Admin, AdminAccess } from "../../session/admin-access.ts";
+import type { Admin, AdminAccess } from "../../session/admin/access.ts";
 import type { Clock } from "../../session/ports.ts";
 
 /** A sign-in without a request ends after this time, in ms. */

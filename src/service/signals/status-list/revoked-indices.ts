@@ -1,4 +1,4 @@
-import type { FeedBatch, RevocationFeed } from "../../session/feed.ts";
+import type { FeedBatch, RevocationFeed } from "../../session/feed/feed.ts";
 import type { Clock } from "../../session/ports.ts";
 import { latest, type StoreMs, storeMs, type WallClock, type WallMs } from "../../session/time.ts";
 import { placeOf } from "./place.ts";

@@ -1,4 +1,4 @@
-import { judgeEnd } from "../../session/device-binding.ts";
+import { judgeEnd } from "../../session/devices/binding.ts";
 import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../due-text.ts";

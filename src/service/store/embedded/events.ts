@@ -8,7 +8,7 @@ import {
   type Origin,
   type SessionEvent,
   type SessionEventLog,
-} from "../../session/events.ts";
+} from "../../session/events/events.ts";
 import type { EndReason, NewSession, SessionId } from "../../session/model.ts";
 import { later, type StoreMs } from "../../session/time.ts";
 import { CREATED, type DueText, dueRecord, ENDED_ALL, noteOf } from "../due-text.ts";

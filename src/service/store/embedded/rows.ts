@@ -1,6 +1,6 @@
 /** Converts rows of the embedded store to the domain's types. Rows are trusted: only the code of this directory writes them. */
-import type { ServingVerdict } from "../../session/device-binding.ts";
-import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/device-key.ts";
+import type { ServingVerdict } from "../../session/devices/binding.ts";
+import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/devices/key.ts";
 import {
   bindAtCreation,
   type EndReason,
@@ -9,7 +9,7 @@ import {
   type Session,
   type SessionId,
 } from "../../session/model.ts";
-import type { RotationState } from "../../session/rotation.ts";
+import type { RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 
 /** The JSON in the column `fixed` of a session. Its durations are milliseconds. */

@@ -64,7 +64,7 @@ export const MIGRATIONS = [
    CREATE INDEX events_by_sid ON events (sid);
    CREATE INDEX events_by_subject ON events (subject, sid) WHERE subject IS NOT NULL;
    CREATE INDEX events_by_expiry ON events (expires_at);`,
-  // The due records: events that are still to be recorded (src/service/session/events.ts). Most rows exist only for a moment.
+  // The due records: events that are still to be recorded (src/service/session/events/events.ts). Most rows exist only for a moment.
   `CREATE TABLE due (
      key TEXT PRIMARY KEY,
      since INTEGER NOT NULL,

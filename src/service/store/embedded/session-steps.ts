@@ -8,11 +8,11 @@ import {
   mayRegister,
   NO_PRESENTATION,
   shownBy,
-} from "../../session/device-binding.ts";
-import { isProofKey } from "../../session/device-key.ts";
+} from "../../session/devices/binding.ts";
+import { isProofKey } from "../../session/devices/key.ts";
 import type { Session, SessionId } from "../../session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
-import { decide, type PresentedToken } from "../../session/rotation.ts";
+import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { RevocationLog } from "./log.ts";
 import { fixedOf, rotationOf, sessionOf, slid, toServed } from "./rows.ts";

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
-import { firstState } from "../../session/rotation.ts";
+import { firstState } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { type Candidate, type PagePosition, search } from "../search.ts";
 import { type FoundRow, newborn, type SessionRow, sessionOf, toRow } from "./rows.ts";

@@ -1,7 +1,7 @@
 /** Operations that take several transactions if a subject has many sessions (subject-steps.ts). Other work runs in between. */
 import { randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Origin } from "../../session/events.ts";
+import type { Origin } from "../../session/events/events.ts";
 import type { NewSession, SessionId } from "../../session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";

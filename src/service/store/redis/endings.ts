@@ -1,4 +1,4 @@
-import { dueKeyOf } from "../../session/events.ts";
+import { dueKeyOf } from "../../session/events/events.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../due-text.ts";

@@ -11,7 +11,7 @@ import {
   MAX_EVENTS_PER_SESSION,
   type SessionEvent,
   type SessionEventLog,
-} from "../../session/events.ts";
+} from "../../session/events/events.ts";
 import { parseSessionId } from "../../session/model.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";

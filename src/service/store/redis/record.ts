@@ -3,11 +3,11 @@
  * subject, and data that only the service reads. It is compact, because it is most of the memory that a session takes. The head contains
  * a nonce as two words of 32 bits.
  */
-import type { DevicePresentation } from "../../session/device-binding.ts";
-import { type DeviceBinding, type DeviceKey, type KeyProof, thumbprintBytes } from "../../session/device-key.ts";
+import type { DevicePresentation } from "../../session/devices/binding.ts";
+import { type DeviceBinding, type DeviceKey, type KeyProof, thumbprintBytes } from "../../session/devices/key.ts";
 import type { Audience, Authentication, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndingHolder } from "../../session/ports.ts";
-import type { RotationState } from "../../session/rotation.ts";
+import type { RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs, wallMs } from "../../session/time.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -9,7 +9,7 @@ import type {
   RotateOutcome,
   UnbindOutcome,
 } from "../../session/ports.ts";
-import type { RotationOutcome } from "../../session/rotation.ts";
+import type { RotationOutcome } from "../../session/rotation/rotation.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type ClientCertificate, identifyAdmin } from "../../../../src/service/api/admin/credential.ts";
-import type { Admin, AdminAccess } from "../../../../src/service/session/admin-access.ts";
+import type { Admin, AdminAccess } from "../../../../src/service/session/admin/access.ts";
 
 const admins = new Map<string, Admin>();
 const access: AdminAccess = {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createSignInRecords, createSignIns } from "../../../../src/service/pages/console/sign-ins.ts";
-import { SCOPES } from "../../../../src/service/session/admin-access.ts";
+import { SCOPES } from "../../../../src/service/session/admin/access.ts";
 
 const MINUTE = 60_000;
 

@@ -1,5 +1,5 @@
 /** Runs the searches of device.search.test.ts without a bound on states, as a part of `npm run search`. This takes about two minutes. */
-import { isReplaceable, judgeDevice } from "../../../../src/service/session/device-binding.ts";
+import { isReplaceable, judgeDevice } from "../../../../src/service/session/devices/binding.ts";
 import { explore } from "../rotation-search/explore.ts";
 import { BROWSER, FAILOVER, MIXED, OFF, THIEF } from "./searches.ts";
 import { type Assumptions, session } from "./world.ts";

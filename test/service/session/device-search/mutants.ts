@@ -1,8 +1,8 @@
 /**
- * Mutants of device-binding.ts: in each, one rule is weakened or removed in the text of the module. Each names the search that must fail.
+ * Mutants of devices/binding.ts: in each, one rule is weakened or removed in the text of the module. Each names the search that must fail.
  */
 import { stripTypeScriptTypes } from "node:module";
-import type { isReplaceable, judgeDevice } from "../../../../src/service/session/device-binding.ts";
+import type { isReplaceable, judgeDevice } from "../../../../src/service/session/devices/binding.ts";
 import { sourceOf } from "../source-of.ts";
 
 export type Rules = { readonly judge: typeof judgeDevice; readonly isReplaceable: typeof isReplaceable };
@@ -54,11 +54,11 @@ export const DEVICE_MUTANTS: readonly DeviceMutant[] = [
   },
 ];
 
-const source = sourceOf("device-binding.ts");
+const source = sourceOf("devices/binding.ts");
 
 export async function mutatedRules({ text, becomes }: DeviceMutant): Promise<Rules> {
   const parts = source.split(text);
-  if (parts.length !== 2) throw new Error(`device-binding.ts has it ${parts.length - 1} times: ${text}`);
+  if (parts.length !== 2) throw new Error(`devices/binding.ts has it ${parts.length - 1} times: ${text}`);
   const module = stripTypeScriptTypes(parts.join(becomes));
   const { judgeDevice: judge, isReplaceable } = await import(
     /* @vite-ignore */ `data:text/javascript,${encodeURIComponent(module)}`

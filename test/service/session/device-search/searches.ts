@@ -1,5 +1,5 @@
 /** The assumptions of each search. Each comment says which fault the search looks for. */
-import { judgeDevice } from "../../../../src/service/session/device-binding.ts";
+import { judgeDevice } from "../../../../src/service/session/devices/binding.ts";
 import type { OffInstance } from "./world.ts";
 
 /** An instance with device binding switched off. A search adds it to an instance with device binding switched on. */

@@ -19,7 +19,7 @@ import type {
   DeviceVerdict,
   isReplaceable,
   judgeDevice,
-} from "../../../../src/service/session/device-binding.ts";
+} from "../../../../src/service/session/devices/binding.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Model, Step } from "../rotation-search/explore.ts";
 import { NOW } from "../rotation-search/time.ts";

@@ -1,6 +1,6 @@
 /** The assumptions of each search, and the situation that each covers. */
-import { judgeDevice, judgeEnd, shownBy } from "../../../../src/service/session/device-binding.ts";
-import { decide } from "../../../../src/service/session/rotation.ts";
+import { judgeDevice, judgeEnd, shownBy } from "../../../../src/service/session/devices/binding.ts";
+import { decide } from "../../../../src/service/session/rotation/rotation.ts";
 import type { Assumptions, Rules } from "./world.ts";
 
 export const RULES: Rules = { judge: judgeDevice, judgeEnd, shownBy, decide };

@@ -23,15 +23,15 @@ import {
   type judgeDevice,
   type judgeEnd,
   type shownBy,
-} from "../../../../src/service/session/device-binding.ts";
-import type { DeviceBinding, KeyProof } from "../../../../src/service/session/device-key.ts";
+} from "../../../../src/service/session/devices/binding.ts";
+import type { DeviceBinding, KeyProof } from "../../../../src/service/session/devices/key.ts";
 import {
   type Decision,
   type decide,
   firstState,
   type RotationState,
   type PresentedToken as Token,
-} from "../../../../src/service/session/rotation.ts";
+} from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Model, Step } from "../rotation-search/explore.ts";
 import { NOW } from "../rotation-search/time.ts";

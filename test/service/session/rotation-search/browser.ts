@@ -22,7 +22,7 @@ import {
   firstState,
   type RotationState,
   type PresentedToken as Token,
-} from "../../../../src/service/session/rotation.ts";
+} from "../../../../src/service/session/rotation/rotation.ts";
 import { later } from "../../../../src/service/session/time.ts";
 import { canonical, clocks, freeNonce } from "./browser-canonical.ts";
 import type { Model, Step } from "./explore.ts";

@@ -2,8 +2,8 @@
  * `npm run search` runs the searches of rotation.search.test.ts with more requests in flight. With DEPTH=1 it takes seconds, and with
  * each further level ten times as long.
  */
-import { compareAge } from "../../../../src/service/session/presented-cookie.ts";
-import { decide } from "../../../../src/service/session/rotation.ts";
+import { compareAge } from "../../../../src/service/session/rotation/presented-cookie.ts";
+import { decide } from "../../../../src/service/session/rotation/rotation.ts";
 import { type Assumptions, browser } from "./browser.ts";
 import { explore } from "./explore.ts";
 import { holders } from "./holders.ts";

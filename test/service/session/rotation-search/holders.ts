@@ -15,7 +15,7 @@ import {
   firstState,
   type RotationState,
   type PresentedToken as Token,
-} from "../../../../src/service/session/rotation.ts";
+} from "../../../../src/service/session/rotation/rotation.ts";
 import { later, latest, storeMs } from "../../../../src/service/session/time.ts";
 import type { Model, Step } from "./explore.ts";
 import { drawnTogether, NOW } from "./time.ts";

@@ -5,7 +5,7 @@
  * logout may run at any time and repeatedly. The logout is acknowledged after its script has run. A store that is `atomic` decides and
  * writes in one step. A store that needs two steps has a race, which the search must find.
  */
-import { type decide, firstState, type RotationState } from "../../../../src/service/session/rotation.ts";
+import { type decide, firstState, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Model, Step } from "./explore.ts";
 import { NOW } from "./time.ts";

@@ -1,6 +1,6 @@
 /** Mutants of rotation.ts: in each, one rule is weakened or removed in the text of the module. Each names the search that must fail. */
 import { stripTypeScriptTypes } from "node:module";
-import type { decide } from "../../../../src/service/session/rotation.ts";
+import type { decide } from "../../../../src/service/session/rotation/rotation.ts";
 import { sourceOf } from "../source-of.ts";
 
 export type Mutant = {
@@ -125,7 +125,7 @@ export const MUTANTS: readonly Mutant[] = [
   { name: "a time in the future is near", text: WITHIN, becomes: "now - time <= limitMs", noticedBy: "clock set back" },
 ];
 
-const source = sourceOf("rotation.ts");
+const source = sourceOf("rotation/rotation.ts");
 
 export async function mutated({ text, becomes }: Mutant): Promise<typeof decide> {
   const parts = source.split(text);

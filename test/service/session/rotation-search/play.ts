@@ -5,7 +5,7 @@ import {
   firstState,
   type PresentedToken,
   type RotationState,
-} from "../../../../src/service/session/rotation.ts";
+} from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { childOf } from "./holders.ts";
 

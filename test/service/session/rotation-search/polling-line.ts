@@ -6,7 +6,7 @@
  * The victim's child is outdated as soon as another one is minted more than 2 R later. So with a pause of 2 R + m, the victim's next
  * refresh always detects the theft. For intervals P of up to 2 R, m is at most 2 R, so a pause of 4 R is always enough.
  */
-import type { decide } from "../../../../src/service/session/rotation.ts";
+import type { decide } from "../../../../src/service/session/rotation/rotation.ts";
 import { type Life, served } from "./thief.ts";
 
 /** The number of ticks in the reuse interval R. */

@@ -5,7 +5,7 @@
  * The attacker knows only the responses to its own requests. They reveal one fact: if the successor token (child) in a response was not
  * created at the time of the request, the victim has sent a request in between, and has the same successor.
  */
-import { type decide, firstState, type PresentedToken } from "../../../../src/service/session/rotation.ts";
+import { type decide, firstState, type PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { childOf } from "./holders.ts";
 

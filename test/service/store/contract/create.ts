@@ -1,6 +1,6 @@
 /** Tests that every store has to pass: creating a session, alone or in place of another. */
 import { describe, expect, test } from "vitest";
-import { firstState } from "../../../../src/service/session/rotation.ts";
+import { firstState } from "../../../../src/service/session/rotation/rotation.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import {
   ABSOLUTE,

@@ -1,6 +1,6 @@
 /** Tests that every store has to pass: the authentication of a session. */
 import { describe, expect, test } from "vitest";
-import { firstState } from "../../../../src/service/session/rotation.ts";
+import { firstState } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { IDLE, newSession, nonce, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";

@@ -6,7 +6,7 @@ import {
   MAX_EVENT_SESSIONS,
   MAX_EVENTS_PER_SESSION,
   type SessionEvent,
-} from "../../../../src/service/session/events.ts";
+} from "../../../../src/service/session/events/events.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Context } from "../../../support/store/context.ts";

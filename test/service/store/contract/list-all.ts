@@ -1,6 +1,6 @@
 /** Tests that every store has to pass: the list of the sessions of all subjects. */
 import { expect, test } from "vitest";
-import { EVERY_SESSION, type SessionFilter } from "../../../../src/service/session/filter.ts";
+import { EVERY_SESSION, type SessionFilter } from "../../../../src/service/session/admin/filter.ts";
 import type { Session, SessionId } from "../../../../src/service/session/model.ts";
 import { InvalidCursor, type SessionStore } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";

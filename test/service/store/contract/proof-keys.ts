@@ -1,8 +1,8 @@
 /** Tests that every store has to pass: which requests may refresh or end a session that is bound to a key which each request proves. */
 import { describe, expect, test } from "vitest";
-import type { DevicePresentation } from "../../../../src/service/session/device-binding.ts";
-import { thumbprintBytes } from "../../../../src/service/session/device-key.ts";
-import type { PresentedToken } from "../../../../src/service/session/rotation.ts";
+import type { DevicePresentation } from "../../../../src/service/session/devices/binding.ts";
+import { thumbprintBytes } from "../../../../src/service/session/devices/key.ts";
+import type { PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { present, someKey, someProof } from "../../../support/store/device.ts";
 import { nonce, REUSE_INTERVAL, subject } from "../../../support/store/sessions.ts";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { decide, type PresentedToken, type RotationState } from "../../../../src/service/session/rotation.ts";
+import { decide, type PresentedToken, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { encodeBody, nonceWords } from "../../../../src/service/store/redis/record.ts";
 import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";

@@ -3,7 +3,7 @@ import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { SessionAdminService } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import type { Scope } from "../../../session/admin-access.ts";
+import type { Scope } from "../../../session/admin/access.ts";
 import type { Live } from "./live-numbers.ts";
 
 /** Each call has a header that scripts of other origins cannot send. */

@@ -7,7 +7,7 @@
 -- Returns one of these strings:
 --   'ending'    the session has ended in a logout of its subject, and end_rest.lua has yet to mark and log it; nothing was done
 --   'n' and the subject   the session has a key and the client proves none
---   'k' and the subject   the client proves another key (judgeEnd of src/service/session/device-binding.ts)
+--   'k' and the subject   the client proves another key (judgeEnd of src/service/session/devices/binding.ts)
 --   'ended' and the subject, without a separator
 --   'already'   the session has a marker
 --   'marked'    there was neither a session nor a marker

@@ -20,7 +20,7 @@
 --   {a7}n           when the newest session was created, ms.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' in the order in which they were appended
 --                   (append_to_log). A logout of everyone is '* <created until> <expires at> revoked_all'.
---   {a7}r           due records (src/service/session/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
+--   {a7}r           due records (src/service/session/events/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
 --                   record is due, when the event was, its kind, the request (due-text.ts) and the subject. record.lua removes a due
 --                   record, mostly a moment later.

@@ -1,6 +1,6 @@
 /** Decides which sessions a list contains. */
-import type { Session } from "./model.ts";
-import type { StoreMs } from "./time.ts";
+import type { Session } from "../model.ts";
+import type { StoreMs } from "../time.ts";
 
 /** A session matches if it meets every condition that is given. */
 export type SessionFilter = {

@@ -9,9 +9,9 @@
  * A due record stays if the reply was lost, the event could not be written or the instance has died. Then exactly one instance claims it,
  * and writes both the line and the event (record-events.ts).
  */
-import type { Correlation } from "./audit.ts";
-import type { ClientData, EndReason, SessionId } from "./model.ts";
-import type { StoreMs, WallMs } from "./time.ts";
+import type { Correlation } from "../audit.ts";
+import type { ClientData, EndReason, SessionId } from "../model.ts";
+import type { StoreMs, WallMs } from "../time.ts";
 
 /** An event as it is kept and returned: its times are the wall clock's. In a due record the times are the store's. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {

@@ -7,13 +7,13 @@
  * Everything that has not expired is kept in memory, so that no watcher costs the store a read, whatever its cursor. All times
  * of revocations and batches are the store's: they are compared with each other, never with a clock.
  */
-import { ServiceError } from "./errors.ts";
-import { type FeedBatch, FeedBatches, FeedLog, type NextBatch } from "./feed-batches.ts";
-import { type Place, pushAtOnce, type TakeBatch } from "./feed-push.ts";
-import { FeedWakes } from "./feed-wakes.ts";
-import type { Revocation } from "./model.ts";
-import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
-import { latest, storeMs } from "./time.ts";
+import { ServiceError } from "../errors.ts";
+import type { Revocation } from "../model.ts";
+import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "../ports.ts";
+import { latest, storeMs } from "../time.ts";
+import { type FeedBatch, FeedBatches, FeedLog, type NextBatch } from "./batches.ts";
+import { type Place, pushAtOnce, type TakeBatch } from "./push.ts";
+import { FeedWakes } from "./wakes.ts";
 
 /** How often the log is read and a batch is sent, in ms, even without a notification from the store: half of the promised heartbeat. */
 const HEARTBEAT_INTERVAL_MS = 500;
@@ -25,8 +25,8 @@ const MAX_READING_AGE_MS = 2000;
 /** How long a watcher may take to accept a batch, in ms. After that the watch ends, and the watcher can resume at its cursor. */
 const WATCHER_TIMEOUT_MS = 10_000;
 
-export type { FeedBatch } from "./feed-batches.ts";
-export type { TakeBatch } from "./feed-push.ts";
+export type { FeedBatch } from "./batches.ts";
+export type { TakeBatch } from "./push.ts";
 
 export type FeedState = {
   readonly watchers: number;

@@ -1,13 +1,13 @@
 /** Registers, renews and removes the device key of a session. */
-import type { Audit, DeviceRefusalReason, Requester } from "./audit.ts";
-import { isProofKey, thumbprintOf } from "./device-key.ts";
-import type { DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
-import { type DeviceTools, NEVER_FRESH } from "./device-tools.ts";
-import type { RefusalReason, Refused } from "./errors.ts";
-import type { Session, SessionId } from "./model.ts";
-import type { SessionStore } from "./ports.ts";
-import { type AuthenticTokens, newestFirst, type PresentedTokens } from "./presented-cookie.ts";
-import type { StoreMs } from "./time.ts";
+import type { Audit, DeviceRefusalReason, Requester } from "../audit.ts";
+import type { RefusalReason, Refused } from "../errors.ts";
+import type { Session, SessionId } from "../model.ts";
+import type { SessionStore } from "../ports.ts";
+import { type AuthenticTokens, newestFirst, type PresentedTokens } from "../rotation/presented-cookie.ts";
+import type { StoreMs } from "../time.ts";
+import { isProofKey, thumbprintOf } from "./key.ts";
+import type { DeviceProofExpectation, DeviceProofResult } from "./ports.ts";
+import { type DeviceTools, NEVER_FRESH } from "./presented.ts";
 
 /**
  * The device cookie and the mark to set, and a challenge for the next renewal. The mark is a second device cookie, which was never fresh.

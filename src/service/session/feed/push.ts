@@ -1,5 +1,5 @@
-import type { FeedBatch, NextBatch } from "./feed-batches.ts";
-import type { FeedWakes } from "./feed-wakes.ts";
+import type { FeedBatch, NextBatch } from "./batches.ts";
+import type { FeedWakes } from "./wakes.ts";
 
 /** Sends a batch to a watcher. Returns a promise if the next batch must wait for it. An error that it throws ends the watch. */
 export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;

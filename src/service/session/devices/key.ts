@@ -1,4 +1,4 @@
-import type { StoreMs } from "./time.ts";
+import type { StoreMs } from "../time.ts";
 
 export type DeviceKey = {
   readonly algorithm: "ES256" | "RS256";

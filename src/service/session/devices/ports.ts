@@ -1,7 +1,8 @@
 /** The interfaces that device binding needs: proofs of possession, challenges and device cookies. Their implementations do no I/O. */
-import type { DeviceKey } from "./device-key.ts";
-import type { SessionId } from "./model.ts";
-import type { StoreMs } from "./time.ts";
+
+import type { SessionId } from "../model.ts";
+import type { StoreMs } from "../time.ts";
+import type { DeviceKey } from "./key.ts";
 
 /** The key that a proof must be made with. At registration it is the key that the proof contains, at renewal the session's key. */
 export type DeviceProofExpectation =

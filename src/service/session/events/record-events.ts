@@ -7,11 +7,11 @@
  * due record by then. So an event is recorded twice only if an instance dies, or loses a store that others reach, in the some 20 ms between
  * writing the line and writing the event.
  */
-import type { Audit } from "./audit.ts";
+import type { Audit } from "../audit.ts";
+import type { Clock, SessionStore } from "../ports.ts";
+import { later, type WallClock } from "../time.ts";
 import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";
 import type { DueRecord, EventRecord } from "./events.ts";
-import type { Clock, SessionStore } from "./ports.ts";
-import { later, type WallClock } from "./time.ts";
 
 /** How long events wait in memory, in ms, so that several are written together. */
 const GATHER_MS = 20;

@@ -14,7 +14,7 @@
  * is the only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. For this reason
  * `repeat` changes the state, too: two sequences of requests may differ only in the time of the last response.
  */
-import { type StoreMs, storeMs } from "./time.ts";
+import { type StoreMs, storeMs } from "../time.ts";
 
 /** The part of a session that rotation reads and writes. Its size is constant, and nothing in it can be used as a token. */
 export type RotationState = {

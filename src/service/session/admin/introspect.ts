@@ -1,8 +1,8 @@
-import { isProofKey } from "./device-key.ts";
-import type { Session } from "./model.ts";
-import type { AccessTokens, RefreshTokens, SessionStore } from "./ports.ts";
-import { decide } from "./rotation.ts";
-import type { StoreMs } from "./time.ts";
+import { isProofKey } from "../devices/key.ts";
+import type { Session } from "../model.ts";
+import type { AccessTokens, RefreshTokens, SessionStore } from "../ports.ts";
+import { decide } from "../rotation/rotation.ts";
+import type { StoreMs } from "../time.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "find">;

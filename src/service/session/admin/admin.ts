@@ -1,9 +1,9 @@
 /** The operations of the admin API on sessions of any subject. */
-import type { Audit, Requester } from "./audit.ts";
-import { originOf } from "./due-lines.ts";
-import type { Authentication, SessionId } from "./model.ts";
-import type { ElevateOutcome, SessionStore } from "./ports.ts";
-import type { StoreMs } from "./time.ts";
+import type { Audit, Requester } from "../audit.ts";
+import { originOf } from "../events/due-lines.ts";
+import type { Authentication, SessionId } from "../model.ts";
+import type { ElevateOutcome, SessionStore } from "../ports.ts";
+import type { StoreMs } from "../time.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 

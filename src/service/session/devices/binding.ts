@@ -6,10 +6,11 @@
  * has the rules and the reasons; an exhaustive search (test/service/session/device-search) found the rules and tests them. All times are the
  * store's.
  */
-import { type DeviceBinding, isProofKey, type KeyProof, thumbprintBytes, thumbprintOf } from "./device-key.ts";
-import type { Transport } from "./model.ts";
-import type { PresentedToken, RotationOutcome } from "./rotation.ts";
-import { later, latest, type StoreMs } from "./time.ts";
+
+import type { Transport } from "../model.ts";
+import type { PresentedToken, RotationOutcome } from "../rotation/rotation.ts";
+import { later, latest, type StoreMs } from "../time.ts";
+import { type DeviceBinding, isProofKey, type KeyProof, thumbprintBytes, thumbprintOf } from "./key.ts";
 
 /** What a refresh request presents to prove possession of the session's key. */
 export type DevicePresentation = {

@@ -2,8 +2,8 @@
  * Ends sessions that have expired, so that every receiver of endings is also notified of expiries. Every instance looks for expired
  * sessions. The store ends each of them once, and writes a due record, so that the ending is recorded even if this process dies.
  */
-import { type Audit, UNKNOWN_REQUESTER } from "./audit.ts";
-import type { SessionStore } from "./ports.ts";
+import { type Audit, UNKNOWN_REQUESTER } from "../audit.ts";
+import type { SessionStore } from "../ports.ts";
 
 /** How often expired sessions are looked for, in ms. If an instance dies while it looks, another one can look there after 30 s. */
 const LOOK_FOR_EXPIRED_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { Clock } from "./ports.ts";
+import type { Clock } from "../ports.ts";
 
 /** How many watchers are woken in one turn of the event loop. Requests are served between two turns. */
 const WATCHERS_PER_TURN = 50;

@@ -1,9 +1,9 @@
-import type { Audit, Requester } from "./audit.ts";
-import { originOf } from "./due-lines.ts";
-import type { Limited } from "./errors.ts";
-import type { NewSession, Session, SessionId } from "./model.ts";
-import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "./ports.ts";
-import { secondsLeft } from "./refresh.ts";
+import type { Audit, Requester } from "../audit.ts";
+import type { Limited } from "../errors.ts";
+import { originOf } from "../events/due-lines.ts";
+import type { NewSession, Session, SessionId } from "../model.ts";
+import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
+import { secondsLeft } from "../rotation/refresh.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "create">;

@@ -6,8 +6,8 @@
  * that are not tokens of this service are ignored. If several tokens belong to one session, only the newest is used, because the browser
  * received the others before it.
  */
-import type { Refused } from "./errors.ts";
-import type { RefreshToken, RefreshTokens, SessionStore } from "./ports.ts";
+import type { Refused } from "../errors.ts";
+import type { RefreshToken, RefreshTokens, SessionStore } from "../ports.ts";
 import type { PresentedToken } from "./rotation.ts";
 
 /** The value of the cookie. In the rare case that the request has several different values, it is a list of them. */

@@ -1,8 +1,8 @@
 /** Converts audit events to the events that the store keeps. Events that were left unrecorded (due records) also become audit lines. */
-import type { AuditEvent, Requester } from "./audit.ts";
+import type { AuditEvent, Requester } from "../audit.ts";
+import type { SessionStore } from "../ports.ts";
+import { storeMs, toWallClock, type WallClock } from "../time.ts";
 import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./events.ts";
-import type { SessionStore } from "./ports.ts";
-import { storeMs, toWallClock, type WallClock } from "./time.ts";
 
 /** Describes the request. An operation that creates or ends a session stores this description, in case the event is recorded later. */
 export function originOf(requester: Requester): Origin {

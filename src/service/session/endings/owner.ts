@@ -1,11 +1,16 @@
 /** The operations of a session's owner, who holds an access token: log out, list sessions, end other sessions. */
-import type { Audit, Requester } from "./audit.ts";
-import type { KeyProof } from "./device-key.ts";
-import { originOf } from "./due-lines.ts";
-import type { Refused } from "./errors.ts";
-import type { SessionId } from "./model.ts";
-import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "./ports.ts";
-import { authenticateCookie, newestFirst, type PresentedCookie, type PresentedTokens } from "./presented-cookie.ts";
+import type { Audit, Requester } from "../audit.ts";
+import type { KeyProof } from "../devices/key.ts";
+import type { Refused } from "../errors.ts";
+import { originOf } from "../events/due-lines.ts";
+import type { SessionId } from "../model.ts";
+import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "../ports.ts";
+import {
+  authenticateCookie,
+  newestFirst,
+  type PresentedCookie,
+  type PresentedTokens,
+} from "../rotation/presented-cookie.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 

@@ -1,6 +1,6 @@
-import type { Audit, Requester } from "./audit.ts";
-import type { DevicePresentation } from "./device-binding.ts";
-import { isProofKey, type KeyProof, thumbprintOf } from "./device-key.ts";
+import type { Audit, Requester } from "../audit.ts";
+import type { DevicePresentation } from "../devices/binding.ts";
+import { isProofKey, type KeyProof, thumbprintOf } from "../devices/key.ts";
 import {
   type DeviceTools,
   devicePresentation,
@@ -9,10 +9,10 @@ import {
   type PresentedDevice,
   refreshLimitKey,
   registrationOffer,
-} from "./device-tools.ts";
-import { originOf } from "./due-lines.ts";
-import type { Limited, Refused } from "./errors.ts";
-import type { Session, SessionId } from "./model.ts";
+} from "../devices/presented.ts";
+import type { Limited, Refused } from "../errors.ts";
+import { originOf } from "../events/due-lines.ts";
+import type { Session, SessionId } from "../model.ts";
 import type {
   AccessToken,
   AccessTokens,
@@ -23,9 +23,9 @@ import type {
   RefreshTokens,
   RotateOutcome,
   SessionStore,
-} from "./ports.ts";
+} from "../ports.ts";
+import { type StoreMs, storeMs } from "../time.ts";
 import { newestFirst, type PresentedTokens } from "./presented-cookie.ts";
-import { type StoreMs, storeMs } from "./time.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "rotate" | "find" | "endOwned">;

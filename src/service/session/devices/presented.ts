@@ -1,10 +1,11 @@
 /** The parts of a refresh that concern the device: reading what the request presents, and offering a challenge. This module does no I/O. */
-import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
-import { type KeyProof, thumbprintOf } from "./device-key.ts";
-import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
-import type { Session, SessionId } from "./model.ts";
-import type { SessionStore } from "./ports.ts";
-import { type StoreMs, storeMs } from "./time.ts";
+
+import type { Session, SessionId } from "../model.ts";
+import type { SessionStore } from "../ports.ts";
+import { type StoreMs, storeMs } from "../time.ts";
+import { type DevicePresentation, isReplaceable } from "./binding.ts";
+import { type KeyProof, thumbprintOf } from "./key.ts";
+import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./ports.ts";
 
 /** A cache of the thumbprints of keys, by session. It may drop entries. */
 interface SessionKeys {

@@ -1,5 +1,5 @@
-import type { Revocation, SessionId } from "./model.ts";
-import type { StoreMs } from "./time.ts";
+import type { Revocation, SessionId } from "../model.ts";
+import type { StoreMs } from "../time.ts";
 
 /** The revocations that have not expired, in memory. The position of an entry is the number of entries appended before it. */
 export class FeedLog {
