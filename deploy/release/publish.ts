@@ -39,7 +39,8 @@ export function publishFiles(directory: string, options: readonly string[]): voi
     const id = `${name}@${version}`;
     const isNeeded = options.includes("--dry-run") || !isPublished(id);
     if (isNeeded) npm("publish", `./${file}`, "--access", "public", ...options);
-    console.log(`${id}: ${isNeeded ? "published" : "was published before"}`);
+    const done = options.includes("--dry-run") ? "can be published" : "published";
+    console.log(`${id}: ${isNeeded ? done : "was published before"}`);
   }
 }
 
