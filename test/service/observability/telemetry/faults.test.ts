@@ -65,9 +65,9 @@ registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(list)
     ["without an exporter", { OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "prometheus" }],
   ])("are not loaded %s", async (_, env) => {
     const loaded = await loadedWith(env);
-    expect(loaded).toContain("/src/server/start.ts");
+    expect(loaded).toContain("/src/service/server/start.ts");
     // The package @opentelemetry/api is excepted, because prom-client loads it.
-    expect(loaded).not.toMatch(/@opentelemetry\/(?!api\/)|src\/telemetry\//);
+    expect(loaded).not.toMatch(/@opentelemetry\/(?!api\/)|src\/service\/observability\/telemetry\//);
   });
 
   test("are loaded where there is a collector", async () => {
