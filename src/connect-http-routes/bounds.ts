@@ -1,5 +1,6 @@
 /** Limits what all calls of a handler may use together: their number, the memory of their bodies, and the time of a body's arrival. */
 import type { BodyMeter } from "./call/exchange.ts";
+import type { HeaderMap } from "./call/header-map.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 
 export interface BoundsOptions {
@@ -32,6 +33,8 @@ export class Bounds {
   readonly #maxBytes: number;
   readonly #checkMs: number;
   readonly #maxTicks: number;
+  /** Whether small bodies need no limit here: the number of calls is not limited, and the HTTP server limits the time of a body. */
+  readonly #ignoresSmall: boolean;
   /** Bodies that have not arrived completely, the oldest first. */
   readonly #arriving = new Set<CallInFlight>();
   #calls = 0;
@@ -44,6 +47,7 @@ export class Bounds {
     this.#maxBytes = options.maxPendingBodyBytes ?? DEFAULT_MAX_PENDING_BODY_BYTES;
     this.#checkMs = Math.max(1, Math.min(MAX_CHECK_MS, bodyTimeoutMs / CHECKS_PER_TIMEOUT));
     this.#maxTicks = bodyTimeoutMs / this.#checkMs;
+    this.#ignoresSmall = this.#maxCalls === Number.POSITIVE_INFINITY && this.#maxTicks === Number.POSITIVE_INFINITY;
   }
 
   /** Counts a call until it ends. @throws FailureError `overloaded` if `maxCalls` calls are in flight */
@@ -71,9 +75,11 @@ export class Bounds {
     if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
   }
 
-  /** Returns true if a body needs no entry in `#arriving`, because it is small and the HTTP server limits how long it may take to arrive. */
-  ignores(announcedBytes: number): boolean {
-    return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;
+  /** Returns whether a call with one request message needs no limit, so that `begin` need not be called. */
+  ignores(headers: HeaderMap): boolean {
+    if (!this.#ignoresSmall || headers.get("content-encoding") !== null) return false;
+    const length = headers.get("content-length");
+    return length !== null && Number(length) <= SMALL_BODY_BYTES;
   }
 
   end(call: CallInFlight): void {
@@ -116,11 +122,6 @@ export class CallInFlight implements BodyMeter {
 
   constructor(bounds: Bounds) {
     this.#bounds = bounds;
-  }
-
-  /** Returns whether the body of this call is not recorded while it arrives. @param length the value of `Content-Length` */
-  ignores(length: string | null): boolean {
-    return length !== null && this.#bounds.ignores(Number(length));
   }
 
   arriving(bytes: number): void {

@@ -36,7 +36,7 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
   const tables = tablesOf(options);
-  const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
+  const { readMaxBytes = DEFAULT_READ_MAX_BYTES, refuse, contextValues, transport } = options;
   const recorded = recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes });
   const endpoints = createEndpoints(recorded, { ...options, tables });
   const servedTables = tables.map((table) => ({
@@ -61,22 +61,23 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         return responses.allow(exchange, match.allow);
       }
       const { rpc, method } = endpoint;
-      inFlight = bounds.begin();
+      if (!bounds.ignores(exchange.headers)) inFlight = bounds.begin();
       call = new Call(method, exchange, {
         timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
         shutdownSignal: rpc.options.shutdownSignal,
-        contextValues: contextValuesOf(exchange, options),
+        contextValues: transport === undefined ? contextValues?.(exchange.source) : withPeerAddress(exchange, options),
       });
       // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
       await undefined;
-      const gated = gate(options, rpc, call);
+      const gated = refuse === undefined ? passRequestGate(rpc, call) : refuse(call);
       const refused = gated instanceof Promise ? await gated : gated;
       if (refused !== undefined) {
         call.end(refused);
         return responses.fail(exchange, endpoint, call, refused);
       }
       call.begin();
-      if (streamsIn(rpc.spec.kind)) {
+      if (rpc.spec.kind === "client_streaming" || rpc.spec.kind === "bidi_streaming") {
+        inFlight ??= bounds.begin();
         incoming = openRequestStream(exchange, endpoint, call, match.bindings, query, codecs, inFlight);
         return await serveStream(responses, exchange, endpoint, call, incoming);
       }
@@ -104,24 +105,15 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   return { match: matcher.match, methodOverride: createMethodOverride(servedTables, options.methodOverride), serve };
 }
 
-/** Calls the option `refuse`, or otherwise the request gate of the RPC. @returns the error if the call is refused */
-function gate<Source>(
-  { refuse }: HandlerOptions<Source>,
-  { options: { requestGate } }: RecordedRpc,
-  call: Call,
-): ConnectError | undefined | Promise<ConnectError | undefined> {
-  if (refuse !== undefined) return refuse(call);
+/** Calls the request gate of an RPC. @throws the error of a call that it refuses */
+function passRequestGate({ options: { requestGate } }: RecordedRpc, call: Call): undefined | Promise<undefined> {
   const gated = requestGate?.(call);
   return gated === undefined ? undefined : Promise.resolve(gated).then(() => undefined);
 }
 
-function contextValuesOf<Source>(
-  exchange: Exchange<Source>,
-  { contextValues, transport }: HandlerOptions<Source>,
-): ContextValues | undefined {
-  const values = contextValues?.(exchange.source);
-  if (transport === undefined) return values;
-  return (values ?? createContextValues()).set(peerAddress, exchange.peerAddress);
+/** Returns the context values of a call that is forwarded to a remote server, with the client's address. */
+function withPeerAddress<Source>(exchange: Exchange<Source>, { contextValues }: HandlerOptions<Source>): ContextValues {
+  return (contextValues?.(exchange.source) ?? createContextValues()).set(peerAddress, exchange.peerAddress);
 }
 
 /** Serves an RPC whose request is a stream. */
@@ -179,10 +171,6 @@ function notFound(match: Match): Failure {
     case "route":
       return failures.noRoute();
   }
-}
-
-function streamsIn(kind: string): boolean {
-  return kind === "client_streaming" || kind === "bidi_streaming";
 }
 
 /** Yields the messages of a response. If reading the request has failed too, throws the error of the request, which is the likely cause. */

@@ -24,12 +24,8 @@ export { BadInput, type InputPlace } from "./codec/bad-input.ts";
 export { type ContentCodec, type MessageCodec, protobufCodec, type ValueCodec } from "./codec/content-codec.ts";
 export { type RefuseUnknownQuery, SYSTEM_PARAMETERS } from "./codec/query.ts";
 export type { CreateFetchHandler, FetchHandler, FetchHandlerOptions } from "./fetch/fetch-handler.ts";
-export {
-  createHttpHandler,
-  type HttpHandlerOptions,
-  type NodeHandler,
-  type NodeRequest,
-} from "./node/node-handler.ts";
+export type { NodeRequest } from "./node/node-exchange.ts";
+export { createHttpHandler, type HttpHandlerOptions, type NodeHandler } from "./node/node-handler.ts";
 export type { NodeResponse } from "./node/node-response.ts";
 export { createUnaryHandler, type UnaryHandlerOptions } from "./node/unary-handler.ts";
 export type { CommonOptions, HandlerOptions, LocalOptions, RemoteOptions } from "./options.ts";

@@ -14,6 +14,7 @@ const NO_BYTES = new Uint8Array();
 
 /**
  * Reads and decodes the request of an RPC that takes one message. Returns a promise only if the body has not arrived yet.
+ * @param inFlight undefined if the body needs no limit beyond its size
  * @throws FailureError for a content type that the route does not take, BadInput
  */
 export function readRequest<Source>(
@@ -22,12 +23,12 @@ export function readRequest<Source>(
   bindings: readonly Binding[],
   query: string,
   codecs: Codecs | undefined,
-  inFlight: CallInFlight,
+  inFlight: CallInFlight | undefined,
 ): Message | Promise<Message> {
   // An empty header counts as absent.
   const contentType = exchange.headers.get("content-type") || null;
   const isForm = request.decodeForm !== undefined && contentType !== null && FORM.test(contentType);
-  const codec = codecOf(codecs, contentType)?.codec;
+  const codec = codecs && codecOf(codecs, contentType)?.codec;
   const known = codec === undefined ? isForm || contentType === null || isJson(contentType) : request.accepts(codec);
   if (request.body === "json" && !known) throw new FailureError(unsupported(contentType, codec !== undefined));
   const readable = request.body !== "none" && exchange.hasBody;
@@ -48,24 +49,22 @@ function readBody<Source>(
   exchange: Exchange<Source>,
   limit: number,
   raw: boolean,
-  inFlight: CallInFlight,
+  inFlight: CallInFlight | undefined,
 ): Uint8Array | Promise<Uint8Array> {
   const readBefore = exchange.bodyReadBefore(raw);
   if (readBefore !== undefined) {
     if (readBefore.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
     return readBefore;
   }
-  const encoding = exchange.headers.get("content-encoding");
-  if (encoding === null && inFlight.ignores(exchange.headers.get("content-length"))) return exchange.read(limit);
-  return readMetered(exchange, limit, encoding, inFlight);
+  return inFlight === undefined ? exchange.read(limit) : readMetered(exchange, limit, inFlight);
 }
 
 async function readMetered<Source>(
   exchange: Exchange<Source>,
   limit: number,
-  encoding: string | null,
   inFlight: CallInFlight,
 ): Promise<Uint8Array> {
+  const encoding = exchange.headers.get("content-encoding");
   const read = await exchange.read(limit, inFlight);
   const body = encoding === null ? read : await decompress(exchange.gzip, read, encoding, limit);
   inFlight.hold(body.byteLength);

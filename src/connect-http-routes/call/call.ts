@@ -1,4 +1,4 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescMethodStreaming, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
@@ -11,19 +11,37 @@ import {
 import type { Exchange } from "./exchange.ts";
 import { HeaderMap } from "./header-map.ts";
 
-export const ofCall: unique symbol = Symbol("call");
+const ofCall: unique symbol = Symbol("call");
 
 /**
  * The descriptor of `signal` on a call. It is an own property, so that it survives `{...request}`, and a getter, so that the signal is
  * created on first use. All calls share it, because one getter per object costs more than a small request.
  */
-export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call }> = {
+const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call }> = {
   enumerable: true,
   configurable: true,
   get() {
     return this[ofCall].abortSignal();
   },
 };
+
+/** Returns the request that interceptors of a unary call receive. */
+export function unaryRequestOf(call: Call, method: DescMethodUnary, message: Message): UnaryRequest {
+  const { service, requestMethod, url, requestHeader: header, values: contextValues } = call;
+  const own = { stream: false, message, method, service, requestMethod, url, header, contextValues, [ofCall]: call };
+  return Object.defineProperty(own, "signal", lazySignal) as object as UnaryRequest;
+}
+
+/** Returns the request that interceptors of a streaming call receive. */
+export function streamRequestOf(
+  call: Call,
+  method: DescMethodStreaming,
+  message: AsyncIterable<Message>,
+): StreamRequest {
+  const { service, requestMethod, url, requestHeader: header, values: contextValues } = call;
+  const own = { stream: true, message, method, service, requestMethod, url, header, contextValues, [ofCall]: call };
+  return Object.defineProperty(own, "signal", lazySignal) as object as StreamRequest;
+}
 
 /** Finished calls abort their signal with this reason, as in connect-es. They share it, because creating one is expensive. */
 const END_OF_CALL = new DOMException("This operation was aborted", "AbortError");

@@ -201,14 +201,10 @@ function withoutRepetition(lines: readonly string[]): string[] {
 function checked(value: string): string {
   const text = String(value);
   // Trimming is slow, and most values have no white space at their ends, so that is checked first.
-  const trimmed = isPadded(text) ? trim(text) : text;
+  const mayBePadded = text.charCodeAt(0) <= 0x20 || text.charCodeAt(text.length - 1) <= 0x20;
+  const trimmed = mayBePadded ? trim(text) : text;
   if (INVALID_VALUE.test(trimmed)) throw new TypeError("invalid header value");
   return trimmed;
-}
-
-/** Whether a text begins or ends with what may be white space. */
-function isPadded(text: string): boolean {
-  return text.charCodeAt(0) <= 0x20 || text.charCodeAt(text.length - 1) <= 0x20;
 }
 
 function trim(text: string): string {

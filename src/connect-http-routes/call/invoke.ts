@@ -1,7 +1,6 @@
 import { create, type DescMessage, type DescMethod, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
-import type { Call } from "./call.ts";
-import { CallStreamRequest, CallUnaryRequest } from "./call-request.ts";
+import { type Call, streamRequestOf, unaryRequestOf } from "./call.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { RecordedRpc } from "./recorder.ts";
 
@@ -14,14 +13,16 @@ export async function callUnary({ spec, options }: RecordedRpc, call: Call, inpu
   if (spec.kind !== "unary") throw new Error(`${spec.method.name} is not unary`);
   const { impl, method } = spec;
   if (options.interceptors.length === 0) return create(method.output, await impl(input, call));
-  const request = new CallUnaryRequest(call, method, input);
+  const request = unaryRequestOf(call, method, input);
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (req.stream) throw new Error("an interceptor turned a unary request into a stream");
     const output = await impl(req.message, req === request ? call : call.changedBy(req));
-    return { stream: false, message: create(method.output, output), ...metadataOf(call, method) };
+    const { responseHeader: header, responseTrailer: trailer } = call;
+    return { stream: false, message: create(method.output, output), method, service: method.parent, header, trailer };
   };
   const response = await intercept(innermost, options.interceptors)(request);
-  takeHeaders(response, call);
+  if (response.header !== call.responseHeader) replace(call.responseHeader, response.header);
+  if (response.trailer !== call.responseTrailer) replace(call.responseTrailer, response.trailer);
   if (response.stream) throw new Error("an interceptor turned a unary response into a stream");
   return response.message;
 }
@@ -48,14 +49,16 @@ export async function callStreaming(
 ): Promise<AsyncIterable<Message>> {
   if (spec.kind === "unary") throw new Error(`${spec.method.name} is unary`);
   const { method } = spec;
-  const request = new CallStreamRequest(call, method, inputs);
+  const request = streamRequestOf(call, method, inputs);
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (!req.stream) throw new Error("an interceptor turned a stream into a unary request");
     const message = await outputOf(spec, req.message, req === request ? call : call.changedBy(req));
-    return { stream: true, message, ...metadataOf(call, method) };
+    const { responseHeader: header, responseTrailer: trailer } = call;
+    return { stream: true, message, method, service: method.parent, header, trailer };
   };
   const response = await intercept(innermost, options.interceptors)(request);
-  takeHeaders(response, call);
+  if (response.header !== call.responseHeader) replace(call.responseHeader, response.header);
+  if (response.trailer !== call.responseTrailer) replace(call.responseTrailer, response.trailer);
   if (!response.stream) throw new Error("an interceptor turned a stream into a unary response");
   return response.message;
 }
@@ -85,19 +88,8 @@ function intercept(innermost: AnyFn, interceptors: readonly Interceptor[]): AnyF
   return next;
 }
 
-/** Returns the parts that unary and streamed responses have in common. */
-function metadataOf<Method extends DescMethod>(call: Call, method: Method) {
-  return { method, service: method.parent, header: call.responseHeader, trailer: call.responseTrailer };
-}
-
-/** Copies the headers if an interceptor replaced them. It uses `append`, because `set` would drop all but one Set-Cookie. */
-function takeHeaders(response: AnyResponse, call: Call): void {
-  replace(call.responseHeader, response.header);
-  replace(call.responseTrailer, response.trailer);
-}
-
+/** Copies the headers that an interceptor has replaced. It uses `append`, because `set` would drop all but one Set-Cookie. */
 function replace(into: HeaderMap, from: Headers): void {
-  if (into === from) return;
   const entries = [...from];
   for (const name of [...into.keys()]) into.delete(name);
   for (const [name, value] of entries) into.append(name, value);

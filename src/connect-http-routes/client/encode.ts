@@ -1,7 +1,7 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { jsonTextOf } from "../codec/json-text.ts";
+import { jsonReplacerOf } from "../codec/json-text.ts";
 import { isHttpBody, messageType } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import { jsonOf, NotCarried, pathFor, queryFor } from "./request-target.ts";
@@ -69,5 +69,11 @@ function encodeFor(
   }
   const isEmpty = content === undefined || (method === "DELETE" && content === json && Object.keys(json).length === 0);
   if (isEmpty) return { route, method, target, contentType: undefined, body: undefined };
-  return { route, method, target, contentType: "application/json", body: jsonTextOf(input)(content) };
+  return {
+    route,
+    method,
+    target,
+    contentType: "application/json",
+    body: JSON.stringify(content, jsonReplacerOf(input)),
+  };
 }

@@ -18,6 +18,3 @@ export const toUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(
 /** Returns the number of bytes of a text in UTF-8. Node counts them without encoding the text. */
 export const utf8Length: (text: string) => number =
   (globalThis as { readonly Buffer?: typeof Buffer }).Buffer?.byteLength ?? ((text) => toUtf8(text).byteLength);
-
-/** Whether a text has the same bytes in ASCII, Latin-1 and UTF-8. */
-export const isAscii = (text: string): boolean => utf8Length(text) === text.length;

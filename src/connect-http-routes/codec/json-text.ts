@@ -1,4 +1,4 @@
-import { type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
+import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 
 // TypeScript's lib.es2024 lacks `JSON.rawJSON` (ECMA-262 2026).
 const RAW_JSON: unknown = "rawJSON" in JSON ? JSON.rawJSON : undefined;
@@ -6,9 +6,12 @@ const MINUS_ZERO: unknown = typeof RAW_JSON === "function" ? RAW_JSON("-0") : 0;
 
 const keepSign = (_: string, value: unknown) => (Object.is(value, -0) ? MINUS_ZERO : value);
 
-/** Returns a JSON.stringify for messages of a type, which writes -0 as proto JSON does. Only types that can hold floats need a replacer. */
-export function jsonTextOf(type: DescMessage): (json: JsonValue) => string {
-  return holdsFloat(type, new Set()) ? (json) => JSON.stringify(json, keepSign) : (json) => JSON.stringify(json);
+/**
+ * Returns the replacer with which JSON.stringify writes messages of a type, so that it writes -0 as proto JSON does. Only types that can hold
+ * floats need one.
+ */
+export function jsonReplacerOf(type: DescMessage): ((name: string, value: unknown) => unknown) | undefined {
+  return holdsFloat(type, new Set()) ? keepSign : undefined;
 }
 
 function holdsFloat(type: DescMessage, seen: Set<DescMessage>): boolean {

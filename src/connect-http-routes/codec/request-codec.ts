@@ -69,12 +69,17 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
     }
   }
 
-  /** Returns the message. @throws BadInput if a field is missing that the language requires */
-  function checked(message: Message): Message {
-    const missing = findMissing?.(message);
-    if (missing === undefined) return message;
+  /** @throws BadInput for a field that is missing, although the language requires it */
+  function refuseMissing(missing: string): never {
     const isOfBody = whole || (field !== undefined && missing.split(".")[0] === field.jsonName);
     throw new BadInput(isOfBody ? "body" : "query", missing, "is required");
+  }
+
+  /** Adds the path variables to a message. @throws BadInput if a value is not valid, or if a field is missing */
+  function completed(message: Message, bindings: readonly Binding[]): Message {
+    if (bindings.length > 0) setBindings(message, bindings);
+    const missing = findMissing?.(message);
+    return missing === undefined ? message : refuseMissing(missing);
   }
 
   return {
@@ -87,8 +92,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
             const form = utf8TextOf(body);
             checkForm(form, options.limits);
             readQuery(form, reflect(input, message));
-            setBindings(message, bindings);
-            return checked(message);
+            return completed(message, bindings);
           }
         : undefined,
     decode(bindings, query, body, contentType, codec) {
@@ -96,8 +100,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       // http.proto: a route with body "*" has no query parameters.
       if (query !== "" && !whole) readQuery(query, reflect(input, message));
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
-      setBindings(message, bindings);
-      return checked(message);
+      return completed(message, bindings);
     },
   };
 }

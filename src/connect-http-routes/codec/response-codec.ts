@@ -14,7 +14,7 @@ import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { bodyField, fieldByName, isHttpBody, JSON_MESSAGES, messageType, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
-import { jsonTextOf } from "./json-text.ts";
+import { jsonReplacerOf } from "./json-text.ts";
 
 export interface Payload {
   readonly contentType: string;
@@ -42,12 +42,14 @@ export function createResponseCodec(method: DescMethod, route: Route, json: Part
   if (isHttpBody(type)) {
     return { accepts: () => false, encode: (message) => httpBody(messageOf(output, message, field)) };
   }
-  const textOf = jsonTextOf(output);
+  const replacer = jsonReplacerOf(output);
   const readValue = createValueReader(output, field, json);
   return {
     accepts: ({ kind }) => kind === "value" || type !== undefined,
     encode(message, chosen) {
-      if (chosen === undefined) return { contentType: "application/json", content: textOf(readValue(message)) };
+      if (chosen === undefined) {
+        return { contentType: "application/json", content: JSON.stringify(readValue(message), replacer) };
+      }
       const { codec, mediaType } = chosen;
       if (codec.kind === "value") return { contentType: mediaType, content: codec.encode(readValue(message)) };
       const content = codec.encode(type ?? output, messageOf(output, message, field));

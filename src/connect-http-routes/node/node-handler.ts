@@ -1,30 +1,9 @@
-import type { IncomingMessage } from "node:http";
-import { Http2ServerRequest } from "node:http2";
-import type { BodyChunks } from "../call/body-chunks.ts";
-import type { BodyMeter, ResponseStream, TrailerExchange } from "../call/exchange.ts";
-import { HeaderMap } from "../call/header-map.ts";
-import { isAscii } from "../codec/bytes.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
-import { FailureError, failures } from "../response/failure.ts";
 import { METHOD_OVERRIDE } from "../routes/method-override.ts";
-import { endTaken, takeArrived } from "./arrived-body.ts";
-import { nodeGzip } from "./gzip.ts";
-import { respondWithinBody } from "./lingering-close.ts";
-import {
-  abort,
-  clientDisconnected,
-  endStream,
-  isClosed,
-  type NodeResponse,
-  sendWithTrailers,
-  write,
-  writeHead,
-} from "./node-response.ts";
-import { originForm } from "./origin-form.ts";
-import { ReadableChunks } from "./readable-chunks.ts";
+import { NodeExchange, type NodeRequest } from "./node-exchange.ts";
+import type { NodeResponse } from "./node-response.ts";
 
-export type NodeRequest = IncomingMessage | Http2ServerRequest;
 /** A request listener for `http.createServer` and `http2.createServer`. */
 export type NodeHandler = (request: NodeRequest, response: NodeResponse) => void;
 
@@ -55,193 +34,17 @@ function overrideIn({ headers }: NodeRequest): string | undefined {
   return typeof override === "string" ? override : undefined;
 }
 
-let hasWarned = false;
-
-/** Returns the error for a handler behind middleware that has consumed the body. It is logged once: clients get a 500 without a reason. */
-function bodyIsLost(): Error {
-  const message =
-    "middleware has read the request body: mount the HTTP handler before it, or keep what it has read as request.body " +
-    "(Fastify: Object.assign(request.raw, { body: request.body }))";
-  if (!hasWarned) process.emitWarning(message, "HttpHandlerWarning");
-  hasWarned = true;
-  return new Error(message);
+/**
+ * Returns the path and query of a request target, not decoded. Servers must accept the absolute form too (RFC 9112 section 3.2.2).
+ * Non-ASCII bytes, which are invalid in a target, are percent-encoded.
+ */
+export function originForm(url: string): string {
+  const target = url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
+  return /^[\0-\x7f]*$/.test(target) ? target : target.replace(/[^\0-\x7f]/gu, escapeByte);
 }
 
-export class NodeExchange implements TrailerExchange<NodeRequest> {
-  readonly gzip = nodeGzip;
-  readonly source: NodeRequest;
-  readonly target: string;
-  readonly headers: HeaderMap;
-  readonly method: string;
-  readonly #response: NodeResponse;
-  readonly #keepsConnection: boolean;
-  /** Whether the response is sent while the request body is still arriving. */
-  #bodyUnfinished = false;
-  /** Whether the body was taken from a stream that has not ended. */
-  #bodyTaken = false;
-
-  /** @param keepsConnection whether a response that is sent before the whole body has arrived leaves the connection open */
-  constructor(request: NodeRequest, response: NodeResponse, target: string, method: string, keepsConnection = false) {
-    this.source = request;
-    this.target = target;
-    this.method = method;
-    this.headers = new HeaderMap(request.headers);
-    this.#response = response;
-    this.#keepsConnection = keepsConnection;
-  }
-
-  get url(): string {
-    const { source } = this;
-    const secure = "encrypted" in source.socket && source.socket.encrypted === true;
-    const authority = (source instanceof Http2ServerRequest ? source.authority : source.headers.host) || "localhost";
-    return `${secure ? "https" : "http"}://${authority}${this.target}`;
-  }
-
-  get peerAddress(): string | undefined {
-    return this.source.socket.remoteAddress;
-  }
-
-  get hasBody(): boolean {
-    const { source } = this;
-    const length = source.headers["content-length"];
-    if (length !== undefined) return length !== "0";
-    if (source instanceof Http2ServerRequest) return !source.stream.endAfterHeaders;
-    return source.headers["transfer-encoding"] !== undefined;
-  }
-
-  bodyReadBefore(raw: boolean): Uint8Array | undefined {
-    const { source } = this;
-    if (!source.readableDidRead && !source.readableEnded) return undefined;
-    const body: unknown = "body" in source ? source.body : undefined;
-    if (body instanceof Uint8Array) return body;
-    if (typeof body === "string") return Buffer.from(body);
-    if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
-    // The stream has ended before anybody read it, so the body was empty.
-    if (!source.readableDidRead) return new Uint8Array();
-    throw bodyIsLost();
-  }
-
-  read(limit: number, meter?: BodyMeter): Uint8Array | Promise<Uint8Array> {
-    // Node's parser has checked that the length consists of digits.
-    if (Number(this.source.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
-    const arrived = takeArrived(this.source);
-    if (arrived === undefined) return this.#readArriving(limit, meter);
-    this.#bodyTaken = true;
-    if (arrived.byteLength > limit) throw this.#tooLarge(limit);
-    return arrived;
-  }
-
-  #readArriving(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
-    const request = this.source;
-    // A closed request emits no events, so the promise would never settle.
-    if (request.destroyed || isClosed(this.#response)) return Promise.reject(clientDisconnected());
-    return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
-      let length = 0;
-      const giveUp = (reason: Error) => {
-        chunks.length = 0;
-        length = Number.POSITIVE_INFINITY;
-        this.#bodyUnfinished = true;
-        reject(reason);
-      };
-      meter?.onRefused(giveUp);
-      meter?.arriving(0);
-      // The listeners stay: removing them costs more than calling them after the promise has settled.
-      request.on("data", (chunk: Buffer) => {
-        length += chunk.byteLength;
-        if (length > limit) return giveUp(this.#tooLarge(limit));
-        chunks.push(chunk);
-        meter?.arriving(length);
-      });
-      request.on("end", () => {
-        // If the client has reset an HTTP/2 stream, Node emits `end` as for a complete body, but the response is closed.
-        if (isClosed(this.#response)) return reject(clientDisconnected());
-        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
-      });
-      const onDisconnect = () => {
-        if (!request.readableEnded) reject(clientDisconnected());
-      };
-      request.on("error", onDisconnect);
-      request.on("close", onDisconnect);
-    });
-  }
-
-  /** HTTP/1.1 clients and proxies read the response only after they have sent the request. */
-  get fullDuplex(): boolean {
-    return this.source instanceof Http2ServerRequest;
-  }
-
-  chunks(): BodyChunks {
-    const request = this.source;
-    const chunks = new ReadableChunks(request, clientDisconnected);
-    this.#bodyUnfinished = true;
-    return {
-      next: async () => {
-        const chunk = await chunks.next();
-        if (chunk !== undefined) return chunk;
-        // If the client has reset an HTTP/2 stream, the stream ends as if the body were complete.
-        if (request.aborted) throw clientDisconnected();
-        this.#bodyUnfinished = false;
-        return undefined;
-      },
-      cancel: (reason) => chunks.cancel(reason),
-    };
-  }
-
-  /** Returns the error of a body that is too large. The connection is closed after the response (RFC 9110 section 15.5.14). */
-  #tooLarge(limit: number): FailureError {
-    this.#bodyUnfinished = true;
-    return new FailureError(failures.tooLarge(limit));
-  }
-
-  onAbort(callback: (reason: unknown) => void): () => void {
-    const response = this.#response;
-    // The response's `close` event is used, because the request emits its own as soon as its body has been read.
-    const onClose = () => {
-      if (!response.writableEnded) callback(clientDisconnected());
-    };
-    if (isClosed(response)) onClose();
-    else response.once("close", onClose);
-    return () => response.off("close", onClose);
-  }
-
-  send(status: number, lines: string[], content: string | Uint8Array | undefined): void {
-    const response = this.#response;
-    if (isClosed(response)) return;
-    // If the call fails after the head was sent, the response stays incomplete.
-    if (response.headersSent) abort(response);
-    else if (this.#bodyUnfinished && !this.#keepsConnection)
-      respondWithinBody(this.source, response, status, lines, content);
-    else {
-      if (this.#bodyTaken) endTaken(this.source);
-      writeHead(response, status, lines);
-      if (content === undefined) response.end();
-      else response.end(content, typeof content === "string" && isAscii(content) ? "latin1" : "utf8");
-    }
-  }
-
-  sendWithTrailers(lines: string[], content: Uint8Array | undefined, trailers: string[]): void {
-    if (!isClosed(this.#response)) sendWithTrailers(this.#response, lines, content, trailers);
-  }
-
-  sendServerError(): void {
-    const response = this.#response;
-    if (response.headersSent) abort(response);
-    else {
-      response.statusCode = 500;
-      response.end();
-    }
-  }
-
-  stream(status: number, lines: string[]): ResponseStream {
-    const response = this.#response;
-    if (this.#bodyTaken) endTaken(this.source);
-    writeHead(response, status, lines);
-    return {
-      flush: () => "stream" in response || response.flushHeaders(),
-      write: (chunk) => write(response, chunk),
-      end: () => endStream(response, this.#bodyUnfinished),
-      abort: () => abort(response),
-    };
-  }
+function escapeByte(character: string): string {
+  // Node decodes HTTP/1 targets as Latin-1, so each character is one byte.
+  const code = character.charCodeAt(0);
+  return code <= 0xff ? `%${code.toString(16)}` : encodeURIComponent(character.toWellFormed());
 }

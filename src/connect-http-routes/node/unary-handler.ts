@@ -1,7 +1,8 @@
 import { createProcedures, type UnaryOptions } from "../call/procedures.ts";
 import { createUnary } from "../connect/unary-handler.ts";
 import { createGrpcUnary } from "../grpc/unary-handler.ts";
-import { NodeExchange, type NodeHandler, type NodeRequest } from "./node-handler.ts";
+import { NodeExchange, type NodeRequest } from "./node-exchange.ts";
+import type { NodeHandler } from "./node-handler.ts";
 
 export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
   /** Handles all other requests: `connectNodeAdapter` of connect-node, with the same routes and options. */

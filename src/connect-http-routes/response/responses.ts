@@ -64,13 +64,14 @@ export class Responses<Source> {
   }
 
   async succeed(exchange: Exchange<Source>, endpoint: Endpoint, call: Call, output: Message): Promise<void> {
-    const payload = endpoint.response.encode(output, this.chooseCodec(exchange, endpoint, call.responseHeader));
     const { responseHeader: header, responseTrailer: trailer } = call;
+    const codec = this.#codecs === undefined ? undefined : this.chooseCodec(exchange, endpoint, header);
+    const payload = endpoint.response.encode(output, codec);
     const { compressMinBytes, writeMaxBytes } = endpoint.rpc.options;
     if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(`trailer-${name}`, value);
     let { content } = payload;
-    checkLength(content, writeMaxBytes);
-    if (this.#options.compress !== false && byteLength(content) >= compressMinBytes) {
+    const length = checkLength(content, writeMaxBytes);
+    if (this.#options.compress !== false && length >= compressMinBytes) {
       header.append("vary", "Accept-Encoding");
       if (acceptsGzip(exchange.headers.get("accept-encoding")) && !header.has("content-encoding")) {
         content = await exchange.gzip.compress(content);
@@ -178,7 +179,8 @@ export class Responses<Source> {
     const { responseHeader: header } = call;
     const status = statusOf(call);
     header.delete("content-length");
-    this.#callHook(exchange, endpoint, status, header, undefined);
+    const { source: request, method } = exchange;
+    this.#options.onResponse?.(header, { request, method, status, rpc: endpoint.method, failure: undefined });
     return [status, header.lines()];
   }
 
@@ -192,16 +194,6 @@ export class Responses<Source> {
     return response;
   }
 
-  #callHook(
-    { source: request, method }: Exchange<Source>,
-    endpoint: Endpoint | undefined,
-    status: number,
-    header: HeaderMap,
-    failure: Failure | undefined,
-  ): void {
-    this.#options.onResponse?.(header, { request, method, status, rpc: endpoint?.method, failure });
-  }
-
   #send(
     exchange: Exchange<Source>,
     endpoint: Endpoint | undefined,
@@ -210,14 +202,15 @@ export class Responses<Source> {
     content: string | Uint8Array | undefined,
     failure: Failure | undefined,
   ): void {
-    this.#callHook(exchange, endpoint, status, header, failure);
+    const { source: request, method } = exchange;
+    this.#options.onResponse?.(header, { request, method, status, rpc: endpoint?.method, failure });
     if (content === undefined || STATUSES_WITHOUT_CONTENT.has(status)) {
       header.delete("content-type");
       header.delete("content-length");
       exchange.send(status, header.lines(), undefined);
     } else {
       header.set("content-length", String(byteLength(content)));
-      exchange.send(status, header.lines(), exchange.method === "HEAD" ? undefined : content);
+      exchange.send(status, header.lines(), method === "HEAD" ? undefined : content);
     }
   }
 }
@@ -234,10 +227,10 @@ function statusOf(call: Call): number {
   throw new Error(`${status} is not the HTTP status of a success`);
 }
 
-/** Limits the size of a response. @throws ConnectError the same as in connect-es */
-export function checkLength(content: string | Uint8Array, limit: number): void {
+/** Limits the size of a response. @returns its size in bytes @throws ConnectError the same as in connect-es */
+export function checkLength(content: string | Uint8Array, limit: number): number {
   const length = byteLength(content);
-  if (length <= limit) return;
+  if (length <= limit) return length;
   throw new ConnectError(
     `message size ${length} is larger than configured writeMaxBytes ${limit}`,
     Code.ResourceExhausted,
