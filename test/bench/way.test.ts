@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 
 /** The longest way of a refresh. Lower these numbers with the code; raise none. */
 const LIMITS = {
-  redis: { files: 85, functions: 241 },
-  embedded: { files: 85, functions: 225 },
+  redis: { files: 80, functions: 217 },
+  embedded: { files: 80, functions: 201 },
 } as const;
 
 test.for(["redis", "embedded"] as const)("the way of a refresh on %s does not grow", (store) => {

@@ -38,7 +38,7 @@ function overrideIn({ headers }: NodeRequest): string | undefined {
  * Returns the path and query of a request target, not decoded. Servers must accept the absolute form too (RFC 9112 section 3.2.2).
  * Non-ASCII bytes, which are invalid in a target, are percent-encoded.
  */
-export function originForm(url: string): string {
+function originForm(url: string): string {
   const target = url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
   return /^[\0-\x7f]*$/.test(target) ? target : target.replace(/[^\0-\x7f]/gu, escapeByte);
 }
