@@ -30,18 +30,8 @@ export async function readKeys<Key extends PublishedKey>(
  * @param what the name of the body in messages of errors
  * @throws Error if the body is longer than `maxBytes`, or is not UTF-8
  */
-export async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
-  const bytes = await readBytes(response.body ?? new Blob().stream(), maxBytes, what);
-  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-}
-
-/** Returns the bytes of a stream. @throws Error if they are more than `maxBytes` */
-export async function readBytes(
-  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
-  maxBytes: number,
-  what: string,
-): Promise<Uint8Array> {
-  const reader = stream.getReader();
+async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
+  const reader = (response.body ?? new Blob().stream()).getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
@@ -52,7 +42,8 @@ export async function readBytes(
     }
     chunks.push(next.value);
   }
-  return new Uint8Array(await new Blob(chunks).arrayBuffer());
+  const bytes = new Uint8Array(await new Blob(chunks).arrayBuffer());
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 }
 
 /** Returns `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within limits. */

@@ -14,7 +14,10 @@ export function checkOptions(options: { readonly [name: string]: unknown }): voi
   const hasToken = adminToken === undefined || typeof adminToken === "function";
   if (!hasToken) requireText("adminToken", adminToken);
   checkChoice("policy", policy, ["introspect", "refuse"]);
-  checkChoice("revocations", revocations, ["feed", "status-list"]);
+  // Without this check, a verifier that lived on status lists would accept the tokens of ended sessions.
+  if (revocations !== undefined) {
+    throw new TypeError("createVerifier: revocations was removed: sessions that end are learned from adminUrl");
+  }
   if (report !== undefined && typeof report !== "function") throw fault("report", report, "a function");
 }
 

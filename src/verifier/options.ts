@@ -22,25 +22,17 @@ export type VerifierOptions = {
   /** The URL of the key set, if it is not at the admin API. */
   readonly jwksUrl?: string;
   /**
-   * The source of ended sessions: the feed of the admin API, or the status lists that access tokens refer to (docs/status-list.md), which
-   * need no admin API. Default: `feed`.
-   */
-  readonly revocations?: "feed" | "status-list";
-  /**
    * What happens to a token while the feed is older than `maxStalenessMs`: it is checked by a call of `IntrospectToken`, or rejected with
    * `unavailable`. Default: `introspect`.
    */
   readonly policy?: "introspect" | "refuse";
-  /**
-   * The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. For
-   * status lists, it is the greatest age of a list; by default the age that the list itself allows.
-   */
+  /** The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. */
   readonly maxStalenessMs?: number;
   /**
    * Polls the revocations when a token is verified and they are older than this, in ms, instead of following them: for isolates in which
    * no connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time plus 2 s, because
    * the service's own data may be 2 s old. Keys are read when a token is verified and their `max-age` is over. At most `maxStalenessMs`.
-   * Status lists are always polled: after this time, or after their `ttl` if that is shorter. Default: a stream of the feed.
+   * Default: a stream of the feed.
    */
   readonly pollIntervalMs?: number;
   /** How many verified tokens are kept in memory, about 2 KiB each. Default: 10,000; at least 2. */
@@ -62,7 +54,7 @@ export type VerifierOptions = {
   readonly monotonic?: () => number;
 };
 
-type Defaulted = "requireDeviceBound" | "revocations" | "policy" | "maxStalenessMs" | "cacheSize" | "fetch" | "clock";
+type Defaulted = "requireDeviceBound" | "policy" | "maxStalenessMs" | "cacheSize" | "fetch" | "clock";
 
 export type Settings = Required<Pick<VerifierOptions, "issuer" | "jwksUrl" | "monotonic" | Defaulted>> & {
   readonly audiences: ReadonlySet<string>;
@@ -75,9 +67,8 @@ export function resolveOptions(options: VerifierOptions): Settings {
   const {
     issuer,
     adminUrl,
-    revocations = "feed",
     policy = "introspect",
-    maxStalenessMs = revocations === "feed" ? 5000 : Number.POSITIVE_INFINITY,
+    maxStalenessMs = 5000,
     pollIntervalMs,
     cacheSize = 10_000,
   } = options;
@@ -90,11 +81,8 @@ export function resolveOptions(options: VerifierOptions): Settings {
   if (!(Number.isInteger(cacheSize) && cacheSize >= 2)) {
     throw new RangeError("createVerifier: cacheSize must be a whole number, at least 2");
   }
-  if (revocations !== "feed" && !URL.canParse(issuer)) {
-    throw new TypeError("createVerifier: status lists need an issuer that is a URL");
-  }
   const { requireDeviceBound = false } = options;
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
-  const defaulted = { requireDeviceBound, revocations, policy, maxStalenessMs, cacheSize, fetch, clock };
+  const defaulted = { requireDeviceBound, policy, maxStalenessMs, cacheSize, fetch, clock };
   return { issuer, audiences, jwksUrl, pollIntervalMs, monotonic, ...defaulted };
 }

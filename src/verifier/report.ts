@@ -4,10 +4,7 @@ export type VerifierEvent =
   | { readonly event: "keys_unreadable"; readonly error: unknown }
   | { readonly event: "feed_following" }
   /** The feed was interrupted. This is reported once per outage. No revocations are received until the next `feed_following`. */
-  | { readonly event: "feed_lost"; readonly error: unknown }
-  | { readonly event: "status_lists_read" }
-  /** A status list cannot be read. This is reported once per outage. Known lists stay in use for as long as they allow. */
-  | { readonly event: "status_lists_unreadable"; readonly error: unknown };
+  | { readonly event: "feed_lost"; readonly error: unknown };
 
 export type Report = (event: VerifierEvent) => void;
 

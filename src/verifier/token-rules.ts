@@ -59,19 +59,17 @@ export function refuse(reason: Refusal): Refused {
 /**
  * Finds the key that a header names.
  * @param text the decoded header segment; undefined if it could not be decoded
- * @param type the media type of the token
  */
 export function findKey<Key extends PublishedKey>(
   text: string | undefined,
   keys: Pick<KeySet<Key>, "find" | "isRevoked">,
-  type = TYPE,
 ): { readonly ok: true; readonly key: Key } | Refused {
   const header = text === undefined ? undefined : parseObject(text);
   if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name)))
     return refuse("malformed");
   const { typ, alg, kid } = header;
   if (typeof kid !== "string") return refuse("malformed");
-  if (typeof typ !== "string" || !type.test(typ)) return refuse("wrong_type");
+  if (typeof typ !== "string" || !TYPE.test(typ)) return refuse("wrong_type");
   if (!isAlgorithm(alg)) return refuse("wrong_algorithm");
   if (keys.isRevoked(kid)) return refuse("revoked_key");
   const key = keys.find(kid);

@@ -7,7 +7,6 @@ import { createReplays } from "./dpop/replays.ts";
 import { createIntrospection, type Introspect } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet, KeySetDeps } from "./key-set.ts";
-import { ListedRevocations } from "./listed-revocations.ts";
 import { createOnDemand, type OnDemand } from "./on-demand.ts";
 import { resolveOptions, type Settings, type VerifierOptions } from "./options.ts";
 import { PolledRevocations } from "./polled-revocations.ts";
@@ -27,10 +26,7 @@ export interface Verifier {
    * proof is accepted once. It never rejects.
    */
   verifyBound(token: string, request: ProvingRequest): Promise<Verdict | ProofRefused>;
-  /**
-   * Returns the age of the data about revocations, in ms: with status lists, that of the list that was read last. It is Infinity before
-   * the feed has delivered everything, and without a feed.
-   */
+  /** Returns the age of the data about revocations, in ms. It is Infinity before the feed has delivered everything, and without a feed. */
   stalenessMs(): number;
   /**
    * Resolves when keys and revocations are known. Until then, `verify` waits for keys, and treats revocations by the `policy` for a stale
@@ -81,9 +77,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const client = runtime.createAdminClient(options, closing);
   const keys = runtime.createKeys({ ...settings, url: settings.jwksUrl, isOnDemand, report, signal });
   const revokeKeys = (kids: readonly string[]) => keys.revoke(kids);
-  const lists =
-    settings.revocations === "status-list" ? new ListedRevocations({ ...settings, keys, report, signal }) : undefined;
-  const feed = client && lists === undefined && { client, clock, monotonic, revokeKeys, report };
+  const feed = client && { client, clock, monotonic, revokeKeys, report };
   const stream = feed && signal ? new Revocations({ ...feed, signal }) : undefined;
   const polls = feed && isOnDemand ? new PolledRevocations({ ...feed, pollIntervalMs }) : undefined;
   const onDemand = isOnDemand ? createOnDemand({ keys, polls, clock, monotonic, closing }) : undefined;
@@ -92,7 +86,6 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
     settings,
     keys,
     revocations: stream ?? polls,
-    lists,
     introspect:
       client && settings.policy === "introspect" ? createIntrospection({ client, shareMs, signal }) : undefined,
     onDemand,
@@ -110,7 +103,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   return {
     verify: (token) => core.verify(token),
     verifyBound: (token, request) => verifyBound(bound, token, request),
-    stalenessMs: () => (stream ?? polls ?? lists)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
+    stalenessMs: () => (stream ?? polls)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
     get ready() {
       const ready = followed ?? (onDemand as OnDemand).ready();
       holdProcess(ready);
@@ -125,8 +118,6 @@ type CoreDeps = {
   readonly keys: Pick<KeySet<PublishedKey>, "isTrusted" | "refresh">;
   readonly check: (token: string) => CheckResult | Promise<CheckResult>;
   readonly revocations: RevokedSessions | undefined;
-  /** Present instead of `revocations` if status lists are the source of ended sessions. */
-  readonly lists: ListedRevocations | undefined;
   readonly introspect: Introspect | undefined;
   readonly onDemand: OnDemand | undefined;
   readonly polls: PolledRevocations | undefined;
@@ -171,8 +162,7 @@ class VerifierCore {
   #judge(token: string, entry: Entry): Promise<Verdict> {
     const changed = this.#judgeChanges(token, entry);
     if (changed !== undefined) return changed;
-    const { lists, revocations, polls } = this.#deps;
-    if (lists !== undefined) return this.#judgeByList(lists, token, entry);
+    const { revocations, polls } = this.#deps;
     if (revocations === undefined || this.#isFresh(revocations)) return entry.accepted;
     // If this process was suspended, batches may have arrived that it has not read yet. It reads them before it decides.
     if (revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
@@ -180,17 +170,6 @@ class VerifierCore {
     // After an outage, another request may already have begun a poll for the missing revocations. This request waits for that poll before
     // it decides.
     return polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
-  }
-
-  /** Decides by the status list that the token refers to. If the list is due to be read again, it is read first. */
-  #judgeByList(lists: ListedRevocations, token: string, entry: Entry): Promise<Verdict> {
-    const decide = () => {
-      const status = lists.statusOf(entry.claims);
-      if (status === "unknown") return this.#introspect(token, entry);
-      return status === "valid" ? entry.accepted : REFUSED_PROMISES.revoked;
-    };
-    const reading = lists.read(entry.claims);
-    return reading?.then(() => this.#judgeChanges(token, entry) ?? decide()) ?? decide();
   }
 
   /** Returns why a token that was valid is not accepted any more; undefined if nothing has changed. */

@@ -27,7 +27,7 @@ describe.each([
     [{ ...ADMIN, adminToken: "" }, "adminToken must be a text that is not empty, and is empty"],
     [{ ...ADMIN, adminToken: null }, "adminToken must be a text that is not empty, and is null"],
     [{ ...ADMIN, adminToken: "x", policy: "reject" }, "policy must be one of introspect, refuse"],
-    [{ revocations: "statuslist" }, "revocations must be one of feed, status-list"],
+    [{ revocations: "status-list" }, "revocations was removed: sessions that end are learned from adminUrl"],
     [{ report: console }, "report must be a function"],
   ])("%j", (change, message) => {
     expect(() => create({ ...RIGHT, ...change } as never)).toThrow(message);

@@ -5,6 +5,7 @@ import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
 import { readObservability, readTelemetry } from "./observability.ts";
 import { type AddFault, type Environment, type Read, readSettings } from "./reader.ts";
+import { removedVariables } from "./removed.ts";
 import { readSessions, readTokens } from "./sessions.ts";
 import { readSignals } from "./signals.ts";
 import { readStore } from "./store.ts";
@@ -35,7 +36,11 @@ function readGroups(read: Read, addFault: AddFault) {
 }
 
 /** @throws ConfigError with every fault */
-export const readConfig = (env: Environment): Config => readSettings(env, readGroups);
+export const readConfig = (env: Environment): Config =>
+  readSettings(env, (read, addFault) => {
+    removedVariables(env).forEach(addFault);
+    return readGroups(read, addFault);
+  });
 
 /** Returns every variable that the service reads, with its value or its default. A variable with a fault is undefined. */
 export function configVariables(env: Environment = {}): ReadonlyMap<string, unknown> {

@@ -56,7 +56,6 @@ const NEEDS: readonly Need[] = [
     ({ signals }) => signals,
   ],
   [["DEVICE_SESSION_TTL"], "DEVICE_BINDING=on", ({ deviceBinding }) => deviceBinding],
-  [["STATUS_LIST_TTL"], "STATUS_LIST=on", ({ statusList }) => statusList],
   [["REDIS_COMMAND_TIMEOUT"], "REDIS_URL", ({ redis }) => redis !== undefined],
   [["DPOP_NONCES"], "OAUTH_ENDPOINTS=on", ({ oauthEndpoints }) => oauthEndpoints],
 ];

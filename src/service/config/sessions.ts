@@ -25,7 +25,5 @@ export function readTokens(read: Read, dataDir: string) {
     signingAlgorithm: read("SIGNING_ALGORITHM", oneOf("ES256", "EdDSA", "RS256"), "ES256" as const),
     issuer: read("ISSUER", plainUrl, undefined),
     audiences: read("AUDIENCE", list(text(255)), undefined),
-    statusList: read("STATUS_LIST", oneOf("on", "off"), "off" as const) === "on",
-    statusListTtlMs: read("STATUS_LIST_TTL", duration(SECOND_MS, 3600 * SECOND_MS), 10 * SECOND_MS),
   };
 }

@@ -1,6 +1,5 @@
 /** Creates both APIs over the same store, tokens, limits and audit. */
 
-import { steadyClock } from "../../platform/clock/steady.ts";
 import type { Handler } from "../../platform/listener/exchange.ts";
 import { checkAtIntervals } from "../../platform/listener/recent-check.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
@@ -21,9 +20,6 @@ import type { Audit } from "../session/audit.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
-import { RevokedIndices } from "../signals/status-list/revoked-indices.ts";
-import { createListedRandom } from "../signals/status-list/session-ids.ts";
-import { StatusLists } from "../signals/status-list/status-lists.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
@@ -31,7 +27,6 @@ import type { EventKeyFile } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
-import { createClaimsSigner } from "../tokens/signed-claims.ts";
 import { adminHandler } from "./admin-api.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
 import type { OpenedStore } from "./open-store.ts";
@@ -55,7 +50,7 @@ type Deps = {
   /** Undefined if SIGNALS is off. */
   readonly signals: PollerDeps | undefined;
   readonly signIns: SignInRecords;
-  readonly feed: Pick<RevocationFeed, "watch" | "watchHere" | "state">;
+  readonly feed: Pick<RevocationFeed, "watch" | "state">;
   readonly issuer: string;
 };
 
@@ -77,8 +72,7 @@ export function createApis(deps: Deps): Apis {
   const signInKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
   const [audience = issuer, ...others] = config.audiences ?? [];
   const streams = streamPlaceOf(deps);
-  const statusLists = config.statusList ? openStatusLists(deps, stopping.signal) : undefined;
-  const common = { ...shared(deps, statusLists), draining: draining.signal, stopping: stopping.signal };
+  const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
   const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject } = config;
   return {
     docsKey: signInKey,
@@ -88,7 +82,6 @@ export function createApis(deps: Deps): Apis {
       adminUrl: config.signalsUrl,
       streams,
       audiences: new Set([audience, ...others]),
-      statusLists,
       signIn:
         signInKey === undefined
           ? undefined
@@ -101,7 +94,6 @@ export function createApis(deps: Deps): Apis {
       reuseIntervalMs,
       maxSessionsPerSubject,
       oauthEndpoints: config.oauthEndpoints,
-      statusList: config.statusList,
       access,
       signIns: deps.signIns,
       signals: deps.signals,
@@ -133,7 +125,7 @@ function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlac
       };
 }
 
-function shared(deps: Deps, statusLists: StatusLists | undefined) {
+function shared(deps: Deps) {
   const { config, log, metrics, audit, entropy, ring, eventKeys, store, storeKind, overload, issuer, telemetry } = deps;
   const publishedKeys = () => [...ring.current.jwks.keys, ...(eventKeys?.current.jwks ?? [])];
   return {
@@ -148,11 +140,8 @@ function shared(deps: Deps, statusLists: StatusLists | undefined) {
       await store.ping();
     }),
     refreshTokens: createRefreshTokens(ring),
-    accessTokens: createAccessTokens({
-      ...{ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store },
-      statusOf: statusLists && ((session) => statusLists.memberOf(session)),
-    }),
-    random: statusLists ? createListedRandom(createRandom(entropy), () => entropy.text(6)) : createRandom(entropy),
+    accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store }),
+    random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     dpop: createDpop(config, ring, entropy, issuer),
@@ -161,12 +150,6 @@ function shared(deps: Deps, statusLists: StatusLists | undefined) {
     keyAlgorithms: () => publishedKeys().map(({ alg }) => alg),
     onUnavailable: outageLog(log),
   };
-}
-
-function openStatusLists({ config, feed, issuer, ring }: Deps, signal: AbortSignal): StatusLists {
-  const revoked = new RevokedIndices({ feed, wallClock: systemClock, clock: steadyClock, signal });
-  const signClaims = createClaimsSigner(ring);
-  return new StatusLists({ issuer, ttlMs: config.statusListTtlMs, signClaims, revoked, clock: steadyClock });
 }
 
 /** Returns a function that creates sessions for visitors who sign in on the reference page. */

@@ -4,7 +4,7 @@ import { OAuthServiceRules } from "../../../gen/auth/v1/oauth_rules.ts";
 import { SessionServiceRoutes } from "../../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../../gen/auth/v1/session_rules.ts";
-import { type Handler, type Request, type Responder, type Route, respond } from "../../platform/listener/exchange.ts";
+import { type Handler, type Request, type Responder, respond } from "../../platform/listener/exchange.ts";
 import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
 import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
@@ -24,9 +24,6 @@ import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
-import { systemClock } from "../session/time.ts";
-import { statusListRoute } from "../signals/status-list/route.ts";
-import type { StatusLists } from "../signals/status-list/status-lists.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
@@ -38,8 +35,6 @@ type Deps = ApiDeps &
     readonly signIn?: SignInDeps | undefined;
     /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
     readonly streams?: StreamPlace | undefined;
-    /** Undefined if STATUS_LIST is off. */
-    readonly statusLists?: Pick<StatusLists, "get"> | undefined;
   };
 
 const PERMISSIONS: Permissions = {
@@ -57,17 +52,9 @@ function always(code: ErrorCode): Responder {
   };
 }
 
-function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">): Route {
-  const signInRoutes = signIn && signInRoute(signIn);
-  const unavailable = always("E503_UNAVAILABLE");
-  const served = { wallClock: systemClock, notFound: always("E404_NOT_FOUND"), unavailable };
-  const listRoutes = statusLists && statusListRoute({ ...served, lists: statusLists });
-  return (request) => signInRoutes?.(request) ?? listRoutes?.(request);
-}
-
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
-  const { signIn, statusLists } = deps;
+  const { signIn } = deps;
   // With SameSite=None, allowed origins are expected to call from other sites.
   const isAllowed = matchOrigins(allowedOrigins);
   const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
@@ -90,7 +77,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     ],
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
-    ...((signIn ?? statusLists) !== undefined && { route: () => routesOf(deps) }),
+    ...(signIn !== undefined && { route: () => signInRoute(signIn) }),
   });
   return config.oauthEndpoints ? withMetadataAliases(deps.issuer, api) : api;
 }

@@ -33,8 +33,6 @@ const UNLIMITED = {
   overload: { maxWaiting: 0, maxLoopDelayMs: 0 },
   // Without a reuse interval no request is too old, however long this process stalls.
   reuseIntervalMs: 0,
-  // There is no feed that status lists could follow.
-  statusList: false,
 };
 
 /** Never rejects. Failures are logged as bugs, and the start continues. */
@@ -57,7 +55,7 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
       store,
       overload: openOverloadControl(unlimited, silent, metrics),
       storeKind: "embedded",
-      feed: { watch: notRehearsed, watchHere: notRehearsed, state: notRehearsed },
+      feed: { watch: notRehearsed, state: notRehearsed },
       issuer: config.issuer ?? "http://localhost",
       telemetry: undefined,
       signals: undefined,

@@ -38,9 +38,6 @@ export const RESERVED_CLAIMS: readonly string[] = [
   ...Object.keys(SESSION_CLAIMS),
 ];
 
-/** The reserved claims of a service with STATUS_LIST, which also sets the claim `status`. */
-export const RESERVED_WITH_STATUS: readonly string[] = [...RESERVED_CLAIMS, "status"];
-
 /** Claims that are set only by an authentication: at the creation of the session, or at a later, stronger authentication (step-up). */
 export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 

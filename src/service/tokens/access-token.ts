@@ -1,5 +1,5 @@
 import { KnownSignatures } from "../../verifier/known-signatures.ts";
-import { authenticationClaims, RESERVED_CLAIMS, RESERVED_WITH_STATUS, sessionMembers } from "../session/claims.ts";
+import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
 import { parseSessionId, type Session } from "../session/model.ts";
 import type { AccessTokens, AuthenticAccessToken, SessionStore } from "../session/ports.ts";
 import { earliest, later, secondsOf, toWallClock, wallMs } from "../session/time.ts";
@@ -26,8 +26,6 @@ type AccessTokenOptions = {
   readonly entropy: Entropy;
   /** Returns the store's time, and by how much the wall clock is ahead of it. The times in tokens are those of the wall clock. */
   readonly time: Pick<SessionStore, "now" | "shiftMs">;
-  /** Returns the claim `status` of a session's tokens, as a JSON member to append; absent if STATUS_LIST is off. */
-  readonly statusOf?: ((session: Session) => string) | undefined;
 };
 
 /** A token's life is shortened at random by up to this share, so that refreshes are spread and hard to predict (docs/rotation.md). */
@@ -42,10 +40,8 @@ const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /** Signs and verifies access tokens (RFC 9068). A token never outlives its session. */
 export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
-  const { keys, issuer, ttlMs, entropy, time, statusOf } = options;
+  const { keys, issuer, ttlMs, entropy, time } = options;
   const iss = JSON.stringify(issuer);
-  const [membersOf, reserved] =
-    statusOf === undefined ? [sessionMembers, RESERVED_CLAIMS] : [withStatus(statusOf), RESERVED_WITH_STATUS];
   const signatures = new KnownSignatures<SignatureCheck>();
 
   function verifyAuthentic(text: string): AuthenticAccessToken {
@@ -77,7 +73,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `${membersOf(session, deviceProven)}${furtherClaims(session, reserved)}}`;
+        `${sessionMembers(session, deviceProven)}${furtherClaims(session)}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
       return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
     },
@@ -93,15 +89,11 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
   };
 }
 
-function withStatus(statusOf: (session: Session) => string): typeof sessionMembers {
-  return (session, deviceProven) => sessionMembers(session, deviceProven) + statusOf(session);
-}
-
 /** Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped. */
-function furtherClaims({ claims, authentication }: Session, reserved: readonly string[]): string {
+function furtherClaims({ claims, authentication }: Session): string {
   if (claims === "{}" && authentication === undefined) return "";
   const own: Record<string, unknown> = JSON.parse(claims);
-  for (const name of reserved) delete own[name];
+  for (const name of RESERVED_CLAIMS) delete own[name];
   // The claims of the authentication come last, because they are newer than those from the creation.
   if (authentication !== undefined) Object.assign(own, authenticationClaims(authentication));
   const members = JSON.stringify(own).slice(1, -1);

@@ -75,8 +75,6 @@ const BAD: Record<string, string> = {
   DPOP_NONCES: "perhaps",
   SIGNALS: "perhaps",
   SIGNALS_RETENTION: "1s",
-  STATUS_LIST: "perhaps",
-  STATUS_LIST_TTL: "2h",
   SIGNALS_VERIFICATION_INTERVAL: "2h",
   SIGNALS_ALLOW_PRIVATE: "perhaps",
   SIGNALS_URL: "signals.example",
@@ -124,6 +122,16 @@ test("every fault is named at once, one line each, and no line repeats a value",
 test("the bad values cover every variable that the reader knows", () => {
   expect(Object.keys(BAD).sort()).toEqual([...configVariables().keys()].sort());
 });
+
+test.each(["STATUS_LIST", "STATUS_LIST_TTL"])(
+  "%s, which an earlier version had, is refused with what replaces it",
+  (name) => {
+    expect(faultsOf({ [name]: "on" })).toEqual([
+      expect.stringMatching(new RegExp(`^${name} was removed .*docs/verifier.md`)),
+    ]);
+    expect(faultsOf({ [name]: "" })).toEqual([]);
+  },
+);
 
 test("without any variable the defaults of the contract hold", () => {
   const config = readConfig({});

@@ -92,7 +92,6 @@ test.each<[string, Record<string, string>]>([
   ["ACCESS_COOKIE: a page of a sibling domain", { COOKIE_PATH: "/", ACCESS_COOKIE: "at", TRUST_PROXY: "1" }],
   ["SIGNALS_URL has no effect", { SIGNALS_URL: "https://signals.example.com" }],
   ["DEVICE_SESSION_TTL has no effect", { DEVICE_SESSION_TTL: "10m" }],
-  ["STATUS_LIST_TTL has no effect", { STATUS_LIST_TTL: "20s" }],
   ["REDIS_COMMAND_TIMEOUT has no effect", { REDIS_COMMAND_TIMEOUT: "1s" }],
   ["DPOP_NONCES has no effect", { OAUTH_ENDPOINTS: "off", DPOP_NONCES: "on" }],
   ["COOKIE_SAMESITE=None without", { COOKIE_SAMESITE: "None" }],

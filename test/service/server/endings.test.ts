@@ -3,17 +3,15 @@
  * all with the same reason.
  */
 import { join } from "node:path";
-import { inflateSync } from "node:zlib";
 import { decodeJwt } from "jose";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { REVOCATION_REASONS } from "../../../src/service/api/admin/views.ts";
-import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
+import type { EndReason } from "../../../src/service/session/model.ts";
 import { systemClock, wallMs } from "../../../src/service/session/time.ts";
 import { SESSION_REVOKED } from "../../../src/service/signals/kinds/ssf.ts";
 import type { SignalLog } from "../../../src/service/signals/ports.ts";
-import { placeOf } from "../../../src/service/signals/status-list/place.ts";
 import { createEmbeddedStore } from "../../../src/service/store/embedded/store.ts";
 import { createRedisStore } from "../../../src/service/store/redis/store.ts";
 import { aService, type ServiceOnStore, STORES } from "../../support/every-protocol.ts";
@@ -173,7 +171,7 @@ async function unread(log: SignalLog, subscription: string) {
 }
 
 describe.each(STORES)("on the %s store", (kind) => {
-  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2", STATUS_LIST: "on", ...STREAMS }, kind);
+  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2", ...STREAMS }, kind);
 
   let store: Awaited<ReturnType<typeof openStoreOf>>;
   beforeAll(async () => {
@@ -235,20 +233,7 @@ describe.each(STORES)("on the %s store", (kind) => {
     }
   }
 
-  /** Returns which of these sessions are not revoked in the status lists. */
-  async function notListed(sids: readonly string[]) {
-    const missing: string[] = [];
-    for (const [list, ours] of Map.groupBy(sids, (sid) => placeOf(sid as SessionId).list)) {
-      const token = await (await fetch(`${service.publicUrl}/v1/status-lists/${list}`)).text();
-      const { status_list } = decodeJwt<{ status_list: { lst: string } }>(token);
-      const bytes = inflateSync(Buffer.from(status_list.lst, "base64url"));
-      const isSet = (index: number) => ((bytes[index >> 3] ?? 0) & (1 << (index & 7))) !== 0;
-      missing.push(...ours.filter((sid) => !isSet(placeOf(sid as SessionId).index)));
-    }
-    return missing;
-  }
-
-  test("every way to end is one event, one entry of the feed, one signal, one polled event, one bit of a status list and one count", async () => {
+  test("every way to end is one event, one entry of the feed, one signal, one polled event and one count", async () => {
     const { stream_id } = await ssf("streams", {});
     const expected = new Map<string, EndReason>();
     const subjects: [subject: string, count: number][] = [];
@@ -265,9 +250,6 @@ describe.each(STORES)("on the %s store", (kind) => {
     expect((await feedUntil([...expected.keys()])).toSorted()).toEqual([...expected].toSorted());
     expect((await unread(store.signals.log, "all")).toSorted()).toEqual([...expected].toSorted());
     expect((await polledUntil(String(stream_id), expected.size)).toSorted()).toEqual([...expected].toSorted());
-    // Expired sessions are not in the status lists, because no access token outlives them.
-    const listed = [...expected].filter(([, reason]) => reason !== "expired").map(([sid]) => sid);
-    await until(async () => expect(await notListed(listed)).toEqual([]));
     const exposed = await (await fetch(`${service.adminUrl}/metrics`, { headers: asAdmin(service) })).text();
     for (const [reason, sids] of Map.groupBy(expected.keys(), (sid) => expected.get(sid))) {
       expect(exposed).toContain(`session_ended_total{reason="${reason}"} ${sids.length}\n`);

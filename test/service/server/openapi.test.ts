@@ -20,7 +20,7 @@ import { bearer, cookie, type LoggedIn, logIn, somebody } from "../../support/se
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ ...BOUND, STATUS_LIST: "on" });
+  service = await startService(BOUND);
 });
 afterAll(async () => {
   await service.stop();
@@ -35,7 +35,7 @@ const check = schemaChecker(closed);
 const places = operationsOf(generated).filter(({ operation }) => operation.tags[0] === "SessionService");
 const titleOf = ({ method, path }: Place) => `${method} ${path}`;
 const titled = places.map((place) => [titleOf(place), place] as const);
-/** The operations that are not RPCs: the key set and the status lists. */
+/** The operations that are not RPCs: the key set. */
 const pages = operationsOf(generated).filter(({ operation }) => operation.tags[0] === "Verification");
 
 /** Sends the request that an operation describes, with the required credential. */
@@ -79,31 +79,16 @@ test("every route is an operation, and every operation a route", () => {
   expect(new Set(SessionServiceRoutes.routes.map(({ rpc }) => rpc)).size).toBe(SessionService.methods.length);
 });
 
-test("what verifiers read is served as described, without a credential", async () => {
-  const { accessToken } = await logIn(service);
-  const { status } = JSON.parse(Buffer.from(accessToken.split(".")[1] ?? "", "base64url").toString());
-  const list = new URL(status.status_list.uri).pathname.split("/").at(-1) as string;
-  expect(pages.map(titleOf)).toEqual(["GET /.well-known/jwks.json", "GET /v1/status-lists/{list}"]);
-  const read = (path: string, headers: Record<string, string> = {}) => request(service.publicUrl, { path, headers });
+test("the key set is served as described, without a credential", async () => {
+  expect(pages.map(titleOf)).toEqual(["GET /.well-known/jwks.json"]);
   for (const { path, operation } of pages) {
     expect(operation.security).toEqual([{}]);
-    const response = await read(path.replace("{list}", list));
+    const response = await request(service.publicUrl, { path });
     const { headers = {}, content = {} } = operation.responses[200] as Document["components"]["responses"][""];
     for (const name of Object.keys(headers)) expect(response.headers.get(name), name).not.toBeNull();
     const schema = content[response.headers.get("content-type") ?? ""]?.schema;
-    const isJson = path.endsWith(".json");
-    expect(check(schema ?? { not: {} }, isJson ? JSON.parse(response.body) : response.body)).toEqual([]);
+    expect(check(schema ?? { not: {} }, JSON.parse(response.body))).toEqual([]);
   }
-  const { responses } = (pages[1] as Place).operation;
-  const etag = (await read(`/v1/status-lists/${list}`)).headers.get("etag") ?? "";
-  const others = await Promise.all([
-    read(`/v1/status-lists/${list}`, { "if-none-match": etag }),
-    read("/v1/status-lists/x"),
-    read(`/v1/status-lists/${list}`, { accept: "text/html" }),
-    read(`/v1/status-lists/${list}?time=1700000000`),
-  ]);
-  expect(others.map((response) => response.status)).toEqual([304, 404, 406, 501]);
-  expect(Object.keys(responses)).toEqual(["200", "304", "404", "406", "501", "503"]);
 });
 
 test("the error table is that of the service", () => {

@@ -173,12 +173,6 @@ describe("the claims of an access token", () => {
     expect(decodeJwt(token)).toEqual({ ...plain, role: "r" });
   });
 
-  test("are not overridden by a claim `status` that a session has from the time without status lists", () => {
-    const tokens = tokensOf({ statusOf: () => ',"status":{}' });
-    const { token } = tokens.issue(someSession({ claims: '{"status":"gold","plan":"pro"}' }), NOW);
-    expect(decodeJwt(token)).toMatchObject({ status: {}, plan: "pro" });
-  });
-
   test("have an id of their own each time", () => {
     const tokens = tokensOf();
     const jti = () => decodeJwt(tokens.issue(someSession(), NOW).token).jti;

@@ -26,8 +26,6 @@ export type SessionAdminServiceDeps = {
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
   readonly clock: WallClock;
-  /** Whether access tokens have the claim `status`. If so, no session may have a claim of its own with that name. */
-  readonly statusList: boolean;
   readonly oauthEndpoints: boolean;
   /** Limits how often sessions are created for one subject. */
   readonly createLimit: RateLimit;

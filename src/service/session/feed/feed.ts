@@ -91,7 +91,7 @@ export class RevocationFeed {
     this.#parseCursor(from); // An invalid cursor is rejected without waiting.
     this.#watchers++;
     try {
-      yield* this.watchHere(from, signal, take);
+      yield* this.#watch(from, signal, take);
     } finally {
       this.#watchers--;
     }
@@ -110,8 +110,7 @@ export class RevocationFeed {
     return this.#storeResponds && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
 
-  /** Works as `watch`, but for a module of this service, which is not counted as a watcher. */
-  async *watchHere(from: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined> {
+  async *#watch(from: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined> {
     await this.#firstRead.promise;
     if (!this.#storeResponds) throw new StoreUnavailable("the revocation log cannot be read");
     let position = this.#parseCursor(from);

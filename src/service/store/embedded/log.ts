@@ -45,7 +45,7 @@ export function createLog(sql: Statements, markerLifeMs: number) {
         const rows = sql.after.all(after, now) as LogRow[];
         const revocations = rows.filter(({ sid }) => (sid as string) !== ALL).map(revocationOf);
         // The log drops the entry of a logout of everyone when all access tokens from before the logout have expired. The table `store`
-        // keeps the time of the logout, because the names of status lists contain it.
+        // keeps the time of the logout.
         const revokedUntil = storeMs(Number(sql.endedUntil.get()?.time));
         return { revocations, revokedUntil, cursor: `e.${ownId}.${rows.at(-1)?.seq ?? after}`, now };
       };

@@ -6,7 +6,7 @@
 --   the time;
 --   'ending <partition> <hash>' for each partition where logouts of many sessions are not complete. The hash changes with their progress;
 --   '* <created until> 0 revoked_all' if some of these logs were not read before, and all sessions of their partitions have ended up to a
---   time: the log drops such an entry once the tokens of these sessions have expired, but the names of status lists contain that time;
+--   time: the log drops such an entry once the tokens of these sessions have expired;
 --   'log <partition>' for each partition with new entries, and then these entries, in the order in which they were appended;
 --   'next <entry>' after entries of which some must be read again, namely those after the named entry. An instance of version 0.1 gives each
 --   entry the time as its score, so until this millisecond is over it may still insert an entry before them;
