@@ -1,5 +1,5 @@
 /**
- * The table of docs/security.md has every item of the ASVS chapters that it claims to cover. Each item has an existing test, or the reason
+ * The table of security.md has every item of the ASVS chapters that it claims to cover. Each item has an existing test, or the reason
  * why it has none.
  */
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { missingTests, namedTests, tableRows } from "./support/named-tests.ts";
 
-const DOCUMENT = readFileSync(join(import.meta.dirname, "../docs/security.md"), "utf8");
+const DOCUMENT = readFileSync(join(import.meta.dirname, "security.md"), "utf8");
 const ROWS = tableRows(DOCUMENT, "ASVS 5.0");
 
 /** How many items each section has (OWASP ASVS 5.0.0). */

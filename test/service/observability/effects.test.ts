@@ -1,4 +1,4 @@
-/** docs/events.md names every event and metric of the source, each with a test that exists. */
+/** docs/events.md names every event and metric of the source, and effects.md the test of each, which exists. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -6,6 +6,7 @@ import { missingTests, namedTests, tableRows } from "../../support/named-tests.t
 
 const ROOT = join(import.meta.dirname, "../../..");
 const DOCUMENT = readFileSync(join(ROOT, "docs/events.md"), "utf8");
+const TESTS = readFileSync(join(import.meta.dirname, "effects.md"), "utf8");
 const sources = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
   // Two kinds of sources are left out: packages that other programs import, which use the log of those programs, and commands, which write
   // to standard output.
@@ -37,7 +38,9 @@ test("every line of the log names its event", () => {
 
 test("every effect has a test, and each of them exists", () => {
   for (const heading of ["Log", "Metrics", "Durability"]) {
-    for (const row of tableRows(DOCUMENT, heading)) expect(namedTests(row.at(-1) ?? ""), row[0]).not.toEqual([]);
+    const rows = tableRows(TESTS, heading);
+    expect(rows.map(([effect]) => effect)).toEqual(tableRows(DOCUMENT, heading).map(([effect]) => effect));
+    for (const [effect, tests = ""] of rows) expect(namedTests(tests), effect).not.toEqual([]);
   }
-  expect(missingTests(DOCUMENT)).toEqual([]);
+  expect(missingTests(TESTS)).toEqual([]);
 });
