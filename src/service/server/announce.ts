@@ -20,14 +20,13 @@ type Ready = {
   readonly docsKey: string | undefined;
 };
 
-/** Writes one line of JSON. If the service has the embedded store and made its admin token, a text with commands to try out follows. */
+/** Writes one line of JSON. If the service has the embedded store and made its admin token, a text follows that says how to try it. */
 export function reportReady(out: (text: string) => void, config: Config, ready: Ready): void {
   const { publicUrl, adminUrl, store, docsKey } = ready;
   out(`${JSON.stringify({ event: "ready", public: publicUrl, admin: adminUrl, store })}\n`);
   if (store !== "embedded" || !hasOwnAdminToken(config)) return;
   const tokenFile = shortest(join(config.dataDir, ADMIN_TOKEN_FILE));
-  const { name: cookieName } = config.cookie;
-  out(quickstart({ publicUrl, adminUrl, tokenFile, cookieName, docsKey, console: config.console === "on" }));
+  out(quickstart({ publicUrl, adminUrl, tokenFile, docsKey, console: config.console === "on" }));
 }
 
 function shortest(path: string): string {

@@ -31,37 +31,23 @@ type Quickstart = {
   readonly publicUrl: string;
   readonly adminUrl: string;
   readonly tokenFile: string;
-  readonly cookieName: string;
   /** The key for signing in on the reference page. */
   readonly docsKey: string | undefined;
   readonly console: boolean;
 };
 
-export function quickstart(given: Quickstart): string {
-  const { tokenFile: adminTokenFile, cookieName, docsKey } = given;
-  const [publicUrl, adminUrl] = [near(given.publicUrl), near(given.adminUrl)];
+/** Returns what to do first with a service that was just started: at most five lines. */
+export function quickstart({ publicUrl, adminUrl, tokenFile, docsKey, console }: Quickstart): string {
+  const admin = near(adminUrl);
   const curl = publicUrl.startsWith("https:") ? "curl -sk" : "curl -s";
   return `
-Try it (paste into another terminal, in this directory):
-
-  # 1. after a login elsewhere: create a session
-  S=$(${curl} ${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession \\
-    -H "Authorization: Bearer $(cat ${shellWord(adminTokenFile)})" -H 'Content-Type: application/json' -d '{"subject":"alice"}')
-  RT=$(echo "$S" | sed 's/.*"refreshToken":"\\([^"]*\\)".*/\\1/')
-
-  # 2. refresh, as a browser does: the cookie jar keeps the successor
-  R=$(${curl} -X POST ${publicUrl}/v1/auth/refresh -b "${cookieName}=$RT" -c cookies.txt); echo "$R"
-  R=$(${curl} -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -c cookies.txt); echo "$R"
-  AT=$(echo "$R" | sed 's/.*"accessToken":"\\([^"]*\\)".*/\\1/')
-
-  # 3. use the access token
-  ${curl} ${publicUrl}/v1/auth/sessions -H "Authorization: Bearer $AT"; echo
-
-  # 4. log out: 200, and from then on 401
-  ${curl} -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
-  ${curl} -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
-  ${curl} -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -w ' %{http_code}\\n'; rm cookies.txt
-
-The API, to read and to try: ${publicUrl}/docs${docsKey === undefined ? "" : `#key=${docsKey}`}
-${given.console ? `Users and their sessions:    ${adminUrl}/console (sign in with the token in ${shellWord(adminTokenFile)})\n` : ""}`;
+Try it, in another terminal, in this directory: create a session
+  ${curl} ${admin}/auth.admin.v1.SessionAdminService/CreateSession -H "Authorization: Bearer $(cat ${shellWord(tokenFile)})" -H 'Content-Type: application/json' -d '{"subject":"alice"}'
+The API, to read and to try: ${near(publicUrl)}/docs${docsKey === undefined ? "" : `#key=${docsKey}`}
+${
+  console
+    ? `Users and their sessions:    ${admin}/console (sign in with the token in ${shellWord(tokenFile)})
+`
+    : ""
+}`;
 }

@@ -44,7 +44,7 @@ describe("start", () => {
       expect((await request(url, { path: "/readyz" })).status).toBe(200);
     }
     expect((await service.stop()).code).toBe(0);
-    expect(service.stdout()).toContain(`${service.publicUrl}/v1/auth/refresh`);
+    expect(service.stdout()).toContain(`${service.publicUrl}/docs`);
     expect(service.stdout()).not.toContain(service.adminToken);
   });
 
