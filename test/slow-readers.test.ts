@@ -48,11 +48,7 @@ test("the events and metrics in which a bound is seen are documented", () => {
 /** The page docs/limits.md must list every file with a constant that delays a slow reader or closes its connection. */
 test("no file has a time limit for readers that the page leaves out", () => {
   const listed = new Set(ROWS.map(({ file, constant }) => `${file} ${constant}`));
-  for (const file of [
-    "src/platform/listener/limits.ts",
-    "src/service/session/feed/feed.ts",
-    "src/service/api/admin/watch-revocations.ts",
-  ]) {
+  for (const file of ["src/platform/listener/limits.ts", "src/service/session/feed/feed.ts"]) {
     const constants = [...read(file).matchAll(/const ((?:WRITE|WATCHER)_TIMEOUT_MS) =/g)].map(
       ([, name]) => `${file} ${name}`,
     );

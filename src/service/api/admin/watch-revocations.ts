@@ -6,6 +6,7 @@ import {
   WatchRevocationsResponseSchema,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { patientTimeout } from "../../../platform/clock/after-reading.ts";
+import { WRITE_TIMEOUT_MS } from "../../../platform/listener/limits.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import type { FeedBatch, TakeBatch } from "../../session/feed/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";
@@ -16,14 +17,12 @@ import { scopeCheckOf } from "./authentication.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { revocationMessage } from "./views.ts";
 
-/** How long, in ms, a caller of WatchRevocations may read nothing before its call is aborted. Slow readers get an error earlier. */
-const WATCHER_TIMEOUT_MS = 30_000;
-
 type Deps = Pick<SessionAdminServiceDeps, "feed" | "revokedKeyIds">;
 
 /**
  * Streams the current revocations, then every new one. The scope of the credential is checked again before each batch. Connect sends the
  * response headers, the first batch, and the end of the stream. The batches in between are written directly into the response.
+ * A caller that reads nothing for WRITE_TIMEOUT_MS is aborted; a caller that reads slowly gets an error of the feed earlier.
  */
 export async function* watchRevocations(deps: Deps, request: WatchRevocationsRequest, context: HandlerContext) {
   const { feed, revokedKeyIds } = deps;
@@ -32,7 +31,7 @@ export async function* watchRevocations(deps: Deps, request: WatchRevocationsReq
   try {
     for await (const batch of feed.watch(request.cursor, context.signal, writeTo(deps, context, requireScope))) {
       requireScope();
-      const cancelTimeout = patientTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
+      const cancelTimeout = patientTimeout(() => source.abort(), WRITE_TIMEOUT_MS);
       try {
         yield batchMessage(batch, revokedKeyIds());
       } finally {
@@ -57,7 +56,7 @@ function writeTo({ revokedKeyIds }: Deps, context: HandlerContext, requireScope:
   return (batch) => {
     requireScope();
     if (output.write(batchEnvelope(batch, revokedKeyIds(), codec))) return undefined;
-    const cancelTimeout = patientTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
+    const cancelTimeout = patientTimeout(() => source.abort(), WRITE_TIMEOUT_MS);
     return output.drained().finally(cancelTimeout);
   };
 }
