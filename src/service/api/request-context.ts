@@ -31,7 +31,15 @@ interface RequestSource {
 class RequestContext implements Requester {
   readonly source: RequestSource;
   /** The caller of an admin RPC, once it is authenticated. */
-  admin: AdminCaller | undefined = undefined;
+  admin: AdminCaller | undefined;
+  /** What a call of the public API has presented, once it is authenticated (public/credentials.ts). */
+  credential: { readonly ok: true } | undefined;
+  /**
+   * Whether the message of the call is being read. Connect raises errors of a message with the same codes as errors of the service. An error
+   * that is raised after the gates and before the first interceptor is an error of the message, because only the message is read in
+   * between. The messages of a stream are read by the handler itself.
+   */
+  isReading = false;
 
   constructor(source: RequestSource) {
     this.source = source;
@@ -86,9 +94,9 @@ export function contextValuesOf(source: RequestSource): ContextValues {
   return new CallValues().set(key, new RequestContext(source));
 }
 
-/** Returns the ids of a call for the log; none if it did not come through a listener. */
-export function correlationOf(values: ContextValues | undefined): Correlation | undefined {
-  return values?.get(key)?.correlation();
+/** Returns the context of a request; undefined if it did not come through a listener. */
+export function contextOf(values: ContextValues | undefined): RequestContext | undefined {
+  return values?.get(key);
 }
 
 /** @throws Error if a call did not come through a listener, which uses `contextValuesOf` */

@@ -23,7 +23,7 @@ import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { STRICT_JSON } from "../api/connect-options.ts";
 import { errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
-import { crossSiteDefence, PASS_ON_HOST } from "../api/interceptors/cross-site.ts";
+import { crossSiteDefence, PASS_ON_HOST } from "../api/gates/cross-site.ts";
 import { createRateLimit, NO_LIMIT } from "../api/limits/rate-limit.ts";
 import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";
 import type { Config } from "../config/config.ts";
@@ -78,14 +78,10 @@ function oauthOr(code: ErrorCode, otherwise: PlainResponse): Responder {
 export function adminHandler(config: Config, deps: Deps): Handler {
   // Browsers send client certificates and Basic by themselves, also for pages of other sites.
   const refuseCrossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, deps);
-  const authenticate = adminAuthentication(deps);
   return apiHandler(config, deps, {
     services: servicesOf(config, deps),
     reflection: true,
-    gate(context) {
-      refuseCrossSite(context);
-      return authenticate(context);
-    },
+    gates: [refuseCrossSite, adminAuthentication(deps)],
     pages: [
       ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
       ...referencePages({ api: "admin", page: config.docs, signIn: false }),

@@ -31,14 +31,13 @@ import { dropFarDeadline } from "../api/deadlines.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
 import { apiErrorEncoder } from "../api/errors/oauth-errors.ts";
-import { beginReading } from "../api/errors/reading.ts";
 import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
-import { admissionControl } from "../api/interceptors/admission.ts";
-import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
-import { requestValidation } from "../api/interceptors/request-validation.ts";
+import { admissionControl } from "../api/gates/admission.ts";
+import { refuseUnknownEncoding } from "../api/gates/encodings.ts";
+import { type Gate, gatesInOrder } from "../api/gates/gate.ts";
 import { stallTolerances } from "../api/limits/stall.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
-import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";
+import { contextOf, contextValuesOf, requestContextOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
@@ -66,8 +65,8 @@ type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
 type ApiParts = {
   readonly services: readonly OfferedService[];
   readonly reflection: boolean;
-  /** Refuses calls before their message is read: returns the error, throws it or rejects with it. It runs after admission control. */
-  readonly gate: (context: HandlerContext) => ConnectError | undefined | Promise<undefined>;
+  /** The gates of this API, in order. They come after admission control. */
+  readonly gates: readonly Gate[];
   readonly pages: readonly (readonly [path: string, render: Render])[];
   readonly notFound: Responder;
   readonly badRequest: Responder;
@@ -180,45 +179,32 @@ function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { serv
   return router;
 }
 
-/** Called when a call has passed the request gate. Its message is read next. */
-function passed(context: HandlerContext): undefined {
-  refuseUnknownEncoding(context);
-  beginReading(context.values);
-}
-
-/** Returns the rules for every call, RPC or JSON. Interceptors run in this order, and each sees the errors of those after it. */
-function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts) {
+/** Returns the rules for every call, RPC or JSON: gates in order, then interceptors, each of which sees the errors of those after it. */
+function callOptions(config: Config, deps: ApiDeps, { gates }: ApiParts) {
   const { log, metrics, onUnavailable, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
-    log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
+    log.error({ event: "bug", err, method, ...contextOf(values)?.correlation() }, "bug");
   const trust = proxyTrust(config.trustProxy);
   const admit = admissionControl(deps.accept, stallTolerances(config.reuseIntervalMs));
-  const refuse = (context: HandlerContext) => {
-    admit(context);
-    const gated = gate(context);
-    if (gated === undefined) return passed(context);
-    return gated instanceof Promise ? gated.then(() => passed(context)) : gated;
-  };
+  const refuse = gatesInOrder([admit, ...gates, refuseUnknownEncoding]);
   return {
     onBug,
     refuse,
     requestGate(context: HandlerContext) {
       const refused = refuse(context);
-      if (refused === undefined || refused instanceof Promise) return refused;
-      throw refused;
+      return refused instanceof Promise ? refused.then(throwError) : throwError(refused);
     },
-    interceptors: [
-      ...(telemetry?.interceptors ?? []),
-      measure(metrics),
-      errorTranslation({ onBug, onUnavailable }),
-      requestValidation(services),
-    ],
+    interceptors: [...(telemetry?.interceptors ?? []), measure(metrics), errorTranslation({ onBug, onUnavailable })],
     contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, trust, telemetry?.traceId)),
     jsonOptions,
     compressMinBytes,
     readMaxBytes: config.maxBodyBytes,
     shutdownSignal: deps.stopping,
   };
+}
+
+function throwError(error: ConnectError | undefined): undefined {
+  if (error !== undefined) throw error;
 }
 
 /** Switches the limits of the HTTP layer off: overload control limits the number of calls, and the listener limits the time for a body. */

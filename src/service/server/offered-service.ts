@@ -1,9 +1,11 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ConnectRouterOptions, ServiceImpl } from "@connectrpc/connect";
 import type { RouteTable } from "connect-http-routes";
-import type { ValidatedService } from "../api/interceptors/request-validation.ts";
+import { validated } from "../api/gates/validation.ts";
+import type { Rules } from "../api/rules/model.ts";
 
-export type OfferedService = ValidatedService & {
+export type OfferedService = {
+  readonly service: DescService;
   readonly register: (router: ConnectRouter) => unknown;
   /** The JSON routes of the service, if it has any. */
   readonly table: RouteTable | undefined;
@@ -11,10 +13,11 @@ export type OfferedService = ValidatedService & {
 
 export function offer<Service extends DescService>(
   service: Service,
-  rules: ValidatedService["rules"],
+  rules: Rules,
   handlers: ServiceImpl<Service>,
   table?: RouteTable,
   options?: ConnectRouterOptions,
 ): OfferedService {
-  return { service, rules, table, register: (router) => router.service(service, handlers, options) };
+  const checked = validated(service, rules, handlers);
+  return { service, table, register: (router) => router.service(service, checked, options) };
 }

@@ -8,8 +8,9 @@ import { type Handler, type Request, type Responder, respond } from "../../platf
 import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
 import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
-import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/interceptors/cross-site.ts";
-import { observedGate } from "../api/interceptors/observed-gate.ts";
+import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/gates/cross-site.ts";
+import { observeRefusals } from "../api/gates/observed-refusals.ts";
+import { validated } from "../api/gates/validation.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
 import {
@@ -58,19 +59,14 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   // With SameSite=None, allowed origins are expected to call from other sites.
   const isAllowed = matchOrigins(allowedOrigins);
   const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
-  const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, deps);
-  const tracing = deps.telemetry?.interceptors ?? [];
-  const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
+  // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.
+  const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, deps, OAuthService);
+  const reportRefusal = observeRefusals(deps.telemetry?.interceptors ?? [], measureRefused(deps.metrics));
   const api = apiHandler(config, deps, {
     services: servicesOf(config, deps),
     ...(allowedOrigins.length > 0 && { isAllowed }),
     reflection: config.reflection,
-    gate(context) {
-      // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.
-      if (context.method.parent === OAuthService) return undefined;
-      refuseCrossSite(context);
-      return authenticate(context);
-    },
+    gates: [refuseCrossSite, requireCredential(deps, reportRefusal)],
     pages: [
       ...referencePages({ api: "public", page: config.docs, signIn: signIn !== undefined }),
       ...transmitterPages(config, deps.streams),
@@ -92,10 +88,11 @@ function withMetadataAliases(issuer: string, api: Handler): Handler {
 }
 
 function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
-  const handlers = sessionService(deps);
+  const handlers = validated(SessionService, SessionServiceRules, sessionService(deps));
   const services: OfferedService[] = [
     {
-      ...offer(SessionService, SessionServiceRules, handlers, SessionServiceRoutes),
+      service: SessionService,
+      table: SessionServiceRoutes,
       register: (router) => withSmallMessages(router, maxBodyBytes).service(SessionService, handlers),
     },
   ];

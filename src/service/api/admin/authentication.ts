@@ -3,6 +3,7 @@ import type { AdminAccess } from "../../session/admin/access.ts";
 import { ServiceError } from "../../session/errors.ts";
 import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
+import type { Gate } from "../gates/gate.ts";
 import { type RefusalDeps, refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import {
@@ -24,7 +25,7 @@ const FORM = /^application\/x-www-form-urlencoded\b/i;
  * E001_AUTH_FAILURE, without the scope E403_FORBIDDEN. Receivers of SSF also get the challenges of RFC 6750 section 3.1. Only a form that
  * is sent to the introspection endpoint without another credential is read first: it may contain one (`authenticateByForm`).
  */
-export function adminAuthentication(deps: AuthenticationDeps): (context: HandlerContext) => Promise<undefined> {
+export function adminAuthentication(deps: AuthenticationDeps): Gate {
   return async (context) => {
     const { requestHeader, method } = context;
     if (isOpen(method)) return undefined;

@@ -11,7 +11,7 @@ import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
 import { dpopChallenge } from "../../../verifier/dpop/proof.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
-import { endReading } from "./reading.ts";
+import { contextOf } from "../request-context.ts";
 import { explainUnknownField } from "./unknown-field.ts";
 
 const RPC_CODES = {
@@ -183,7 +183,8 @@ export function errorTranslation({ onBug, onUnavailable }: FailureReports): Inte
     return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
   };
   return (next) => async (request) => {
-    endReading(request.contextValues);
+    const context = contextOf(request.contextValues);
+    if (context !== undefined) context.isReading = false;
     try {
       const response = await next(request.stream ? { ...request, message: fromCaller(request.message) } : request);
       if (!response.stream) return response;

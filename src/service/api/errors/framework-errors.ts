@@ -17,8 +17,8 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { contextOf } from "../request-context.ts";
 import { errorCodeOf, type FailureReports, faultOfCaller, toConnectError } from "./connect-errors.ts";
-import { isReading } from "./reading.ts";
 import { failedCall, only, refusedCall } from "./refused-calls.ts";
 
 type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
@@ -67,7 +67,8 @@ type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: Cont
 /** Returns the error of docs/errors.md for an error that Connect has raised; undefined for an error that is in docs/errors.md already. */
 export function toOurError(error: ConnectError, { method, values }: Raised, onBug: OnBug): ConnectError | undefined {
   if (errorCodeOf(error) !== undefined) return undefined;
-  return isReading(values) ? faultOfCaller(error) : toConnectError(error, (bug) => onBug(bug, method.name, values));
+  const isOfMessage = contextOf(values)?.isReading === true;
+  return isOfMessage ? faultOfCaller(error) : toConnectError(error, (bug) => onBug(bug, method.name, values));
 }
 
 /** Makes reading fail with Code.Canceled if the caller disconnects within the body. Connect would report an internal error. */

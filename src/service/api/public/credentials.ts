@@ -1,5 +1,5 @@
 /** Verifies the credential of a call before its message is read. Whether the session is live is decided later, by the store. */
-import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { bearerToken, dpopToken } from "../../../verifier/bearer-token.ts";
 import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/endings/owner.ts";
@@ -8,6 +8,8 @@ import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";
 import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
 import { refuseOverLimit } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
+import type { Gate } from "../gates/gate.ts";
+import type { ReportRefusal } from "../gates/observed-refusals.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { DeviceCookie } from "./device-cookie-headers.ts";
 import { PROOF } from "./device-headers.ts";
@@ -51,10 +53,12 @@ function accessTokenOf(deps: CredentialDeps, headers: Headers, context: HandlerC
 /** How each RPC is authenticated. If one is missing, this does not compile. */
 const CHECKS = {
   refresh(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
-    const checked = byCookie(deps, headers);
+    const cookie = deps.cookie.read(headers.get("cookie"));
+    const checked = authenticateCookie(deps.refreshTokens, cookie);
     if (!checked.ok) return checked;
     const presentsDevice = () => hasProof(headers) || deps.device.cookie.read(headers.get("cookie")).length > 0;
-    return refuseOverLimit(deps, checked.tokens, presentsDevice, requestContextOf(context)) ?? checked;
+    const limited = refuseOverLimit(deps, checked.tokens, presentsDevice, requestContextOf(context));
+    return limited ?? { ...checked, hasSeveral: typeof cookie === "object" };
   },
   logoutByCookie: byCookie,
   registerDevice(deps: CredentialDeps, headers: Headers) {
@@ -77,26 +81,26 @@ const CHECKS = {
 } as const satisfies { readonly [rpc in Rpc]: Check };
 
 type Credential<R extends Rpc> = Extract<ReturnType<(typeof CHECKS)[R]>, { readonly ok: true }>;
-const key = createContextKey<{ readonly ok: true } | undefined>(undefined, { description: "credential" });
 
-/** Returns a gate that verifies credentials. The gate returns the error for a caller that is not authenticated. */
-export function requireCredential(deps: CredentialDeps): (context: HandlerContext) => ConnectError | undefined {
+/** Returns a gate that verifies credentials. @param report reports calls that are refused */
+export function requireCredential(deps: CredentialDeps, report: ReportRefusal): Gate {
   return (context) => {
-    const { method, requestHeader, values } = context;
+    const { method, requestHeader } = context;
     // Health has no credential: probes of orchestrators cannot present one.
     if (method.parent.typeName !== SessionService.typeName) return undefined;
     const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader, context);
     if (!checked.ok) {
-      return checked.reason === "rate_limited" ? rateLimited(checked.retryAfterMs) : refusalOf(deps, checked, context);
+      const isLimited = checked.reason === "rate_limited";
+      return report(context, isLimited ? rateLimited(checked.retryAfterMs) : refusalOf(deps, checked, context));
     }
-    values.set(key, checked);
+    requestContextOf(context).credential = checked;
     return undefined;
   };
 }
 
 /** Returns the verified credential of a call. @throws Error for a call that did not pass `requireCredential` */
-export function credentialOf<R extends Rpc>({ values }: Pick<HandlerContext, "values">, _rpc: R): Credential<R> {
-  const credential = values.get(key);
+export function credentialOf<R extends Rpc>(context: Pick<HandlerContext, "values">, _rpc: R): Credential<R> {
+  const { credential } = requestContextOf(context);
   if (credential === undefined) throw new Error("the call has not been authenticated");
   return credential as Credential<R>;
 }

@@ -7,8 +7,8 @@ import { cookieValues } from "../../../platform/net/cookie-values.ts";
 import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
 
-/** The suffixes that the names of the device cookies add to the name of the refresh token's cookie. */
-const DEVICE = "_device";
+/** The suffixes that the names of the device cookies add to the name of the refresh token's cookie. Both contain the first one. */
+export const DEVICE = "_device";
 const MARK = "_device_mark";
 
 /** How many values of device cookies are read from a request. An attacker has set any further ones. */

@@ -3,13 +3,15 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { type DeviceGranted, type ProofRequired, registerDevice, renewDevice } from "../../session/devices/device.ts";
 import type { DeviceTools, PresentedDevice } from "../../session/devices/presented.ts";
 import { ServiceError } from "../../session/errors.ts";
+import type { SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { secondsLeft } from "../../session/rotation/refresh.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import { credentialOf } from "./credentials.ts";
-import type { DeviceCookie } from "./device-cookie-headers.ts";
+import { DEVICE, type DeviceCookie } from "./device-cookie-headers.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
+import { type DpopDeps, hasProof, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refuse } from "./refuse.ts";
 
 /** The paths of these routes are also in proto/auth/v1/session.proto, and must be equal to those. */
@@ -61,8 +63,24 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
 /** Returns the proof of a request. If the header occurs twice, `Headers` joins both proofs to one that is malformed. */
 const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
 
-export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader }: HandlerContext): PresentedDevice {
-  return { cookies: cookie.read(requestHeader.get("cookie")), skipped: readSkipped(requestHeader.get(SKIPPED)) };
+/**
+ * Returns whether a request may present a device key. Most requests present none, and nothing about devices is done for them. The request
+ * decides, not the configuration: another instance may have offered device binding, and any client may bind a session with DPoP.
+ */
+export function mentionsDevice(headers: Headers): boolean {
+  return hasProof(headers) || headers.get(SKIPPED) !== null || headers.get("cookie")?.includes(DEVICE) === true;
+}
+
+/** Returns what a request presents. @param sid the session of its newest token @throws the errors of `provenKey` */
+export function presentedDevice(
+  deps: DpopDeps & { readonly device: DeviceBindingParts },
+  context: HandlerContext,
+  sid: SessionId,
+): PresentedDevice {
+  const { requestHeader } = context;
+  const cookies = deps.device.cookie.read(requestHeader.get("cookie"));
+  const proof = provenKey(deps, context, sid);
+  return { cookies, skipped: readSkipped(requestHeader.get(SKIPPED)), ...(proof && { proof }) };
 }
 
 function grant(device: DeviceBindingParts, outcome: DeviceGranted, context: HandlerContext) {

@@ -15,6 +15,7 @@ import { REGISTRATION, registrationValue } from "./device-headers.ts";
 import {
   type DeviceBindingParts,
   type DeviceServiceDeps,
+  mentionsDevice,
   presentedDevice,
   REGISTER_PATH,
   register,
@@ -37,19 +38,16 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
   const { cookie } = deps;
   return {
     async refresh(_request, context) {
-      const presented = presentedDevice(deps.device, context);
-      const { tokens } = credentialOf(context, "refresh");
-      const proof = provenKey(deps, context, tokens[0].sid);
-      const all = proof === undefined ? presented : { ...presented, proof };
-      const result = await refresh(deps, tokens, requestContextOf(context), all);
+      const { tokens, hasSeveral } = credentialOf(context, "refresh");
+      const isPlain = !mentionsDevice(context.requestHeader);
+      const presented = isPlain ? undefined : presentedDevice(deps, context, tokens[0].sid);
+      const result = await refresh(deps, tokens, requestContextOf(context), presented);
       const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
-      setCookies(
-        context,
-        cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid, refreshed.accessToken),
-      );
-      expireElsewhere(deps, context);
-      offerRegistration(context, refreshed.offer);
-      return { data: { accessToken: refreshed.accessToken.token } };
+      const { refreshToken, secondsLeft, sid, accessToken, offer } = refreshed;
+      setCookies(context, cookie.set(refreshToken, secondsLeft, sid, accessToken));
+      if (hasSeveral) expireElsewhere(deps, context);
+      if (offer !== undefined) offerRegistration(context, offer);
+      return { data: { accessToken: accessToken.token } };
     },
 
     registerDevice: (_request, context) => register(deps, context),
@@ -98,12 +96,12 @@ function refuseRefresh(deps: SessionServiceDeps, result: RefreshRefused, context
     throw SHARED_ERRORS.retryLater;
   }
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
-  if ("offer" in result) offerRegistration(context, result.offer);
+  if ("offer" in result && result.offer !== undefined) offerRegistration(context, result.offer);
   return refuse(deps, result, context);
 }
 
-function offerRegistration({ responseHeader }: HandlerContext, challenge: string | undefined): void {
-  if (challenge !== undefined) responseHeader.set(REGISTRATION, registrationValue(REGISTER_PATH, challenge));
+function offerRegistration({ responseHeader }: HandlerContext, challenge: string): void {
+  responseHeader.set(REGISTRATION, registrationValue(REGISTER_PATH, challenge));
 }
 
 async function listSessions(deps: SessionServiceDeps, request: ListSessionsRequest, context: HandlerContext) {

@@ -20,7 +20,7 @@ type Check = {
   readonly holds: (value: unknown) => boolean;
 };
 
-export type ViolationsOf = (request: Message) => readonly FieldViolation[];
+type ViolationsOf = (request: Message) => readonly FieldViolation[];
 
 /**
  * @param most how many violations of one request are reported at most

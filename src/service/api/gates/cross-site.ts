@@ -1,5 +1,5 @@
 /** Refuses requests from other sites, which browsers report, before any credential is read (OWASP ASVS 5.0, 3.5). */
-import type { HandlerContext } from "@connectrpc/connect";
+import type { DescService } from "@bufbuild/protobuf";
 import {
   type CrossSiteRules,
   crossSiteFault,
@@ -8,6 +8,7 @@ import {
 } from "../../../platform/net/cross-site.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
+import type { Gate } from "./gate.ts";
 
 /** What would have let a refused request in, in the words of the configuration. What is absent cannot be permitted. */
 export type Permissions = Partial<Readonly<Record<MissingPermission, string>>>;
@@ -19,25 +20,30 @@ type Deps = {
   readonly log: { info(fields: object, message: string): void };
 };
 
-/** @param permissions are logged with a refusal, for operators who must find out why a front end has no access */
+/**
+ * @param permissions are logged with a refusal, for operators who must find out why a front end has no access
+ * @param exempt a service whose credentials browsers never send by themselves
+ */
 export function crossSiteDefence(
   rules: CrossSiteRules,
   permissions: Permissions,
   { metrics, log }: Deps,
-): (context: HandlerContext) => void {
+  exempt?: DescService,
+): Gate {
   return (context) => {
-    const { requestHeader } = context;
+    const { requestHeader, method } = context;
+    if (method.parent === exempt) return undefined;
     const request = requestContextOf(context);
     const { source } = request;
     const sender = { site: requestHeader.get("sec-fetch-site"), origin: requestHeader.get("origin") };
     const header = crossSiteFault(sender, (origin) => origin === source.origin(), rules);
-    if (header === undefined) return;
+    if (header === undefined) return undefined;
     metrics.crossSiteRefused(header);
     const ownOrigin = source.origin();
     const missing = missingPermissions(sender, ownOrigin, rules);
     const allowedBy = missing.flatMap((permission) => permissions[permission] ?? []);
     const fields = { header, value: requestHeader.get(header), ownOrigin, allowedBy };
     log.info({ event: "cross_site_refused", ...fields, ...request.correlation() }, "cross_site_refused");
-    throw SHARED_ERRORS.crossSite;
+    return SHARED_ERRORS.crossSite;
   };
 }

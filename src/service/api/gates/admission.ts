@@ -2,10 +2,10 @@
  * Refuses calls before they are read: under overload all but probes and calls that end sessions, and after a stall of the process calls that
  * may be too old.
  */
-import type { HandlerContext } from "@connectrpc/connect";
 import { Health } from "../../../../gen/grpc/health/v1/health_pb.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
+import type { Gate } from "./gate.ts";
 
 /** RPCs that must work under overload. WatchRevocations (the revocation feed) is among them, because it is expensive only at its start. */
 const URGENT: ReadonlySet<string> = new Set([
@@ -27,19 +27,16 @@ const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "Regist
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
 
 /** @param accept returns whether an ordinary call is accepted now */
-export function admissionControl(
-  accept: () => boolean,
-  tolerances: CallTolerances,
-): (context: Pick<HandlerContext, "method" | "values">) => void {
+export function admissionControl(accept: () => boolean, tolerances: CallTolerances): Gate {
   return (context) => {
     const { method } = context;
-    if (method.parent.typeName === Health.typeName) return;
+    if (method.parent.typeName === Health.typeName) return undefined;
     const waitMs = requestContextOf(context).source.waitMs();
     // The tolerances do not apply to streams, which continue to do work long after their request was sent.
     if (waitMs > 0 && method.methodKind === "unary") {
       const isRotation = ROTATIONS.has(method.name);
-      if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) throw SHARED_ERRORS.stalled;
+      if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) return SHARED_ERRORS.stalled;
     }
-    if (!URGENT.has(method.name) && !accept()) throw SHARED_ERRORS.overloaded;
+    return URGENT.has(method.name) || accept() ? undefined : SHARED_ERRORS.overloaded;
   };
 }

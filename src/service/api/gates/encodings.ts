@@ -16,13 +16,13 @@ const KNOWN: ReadonlySet<string> = new Set(["identity", ...ACCEPTED]);
  * Refuses an unknown compression, and a message in a query that is not base64 although the query says so (`base64=1`). connect-es would
  * refuse both, but with errors that differ from its other errors only by their text.
  */
-export function refuseUnknownEncoding(context: Encoded): void {
+export function refuseUnknownEncoding(context: Encoded): ConnectError | undefined {
   const { protocolName, requestMethod, requestHeader, url } = context;
-  if (protocolName === "http") return;
+  if (protocolName === "http") return undefined;
   const query = protocolName === "connect" && requestMethod === "GET" ? new URL(url).searchParams : undefined;
   const compression = query ? query.get("compression") : requestHeader.get(compressionHeader(context));
-  if (compression !== null && !KNOWN.has(compression)) throw unknownEncoding(context);
-  if (query?.get("base64") === "1") refuseBadBase64(query.get("message") ?? "");
+  if (compression !== null && !KNOWN.has(compression)) return unknownEncoding(context);
+  return query?.get("base64") === "1" ? refuseBadBase64(query.get("message") ?? "") : undefined;
 }
 
 /** Returns the error for an unknown compression. The response lists the accepted ones in the header that its protocol has for them. */
@@ -37,10 +37,11 @@ function compressionHeader({ protocolName, method }: Encoded): string {
   return method.methodKind === "unary" ? "content-encoding" : "connect-content-encoding";
 }
 
-function refuseBadBase64(message: string): void {
+function refuseBadBase64(message: string): ConnectError | undefined {
   try {
     base64Decode(message);
+    return undefined;
   } catch (cause) {
-    throw new ConnectError("the message is not base64", Code.InvalidArgument, undefined, undefined, cause);
+    return new ConnectError("the message is not base64", Code.InvalidArgument, undefined, undefined, cause);
   }
 }

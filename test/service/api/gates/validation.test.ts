@@ -12,20 +12,13 @@ import { SessionAdminServiceRules } from "../../../../gen/auth/admin/v1/session_
 import { ErrorDetailSchema, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../../../gen/auth/v1/session_rules.ts";
 import { errorTranslation } from "../../../../src/service/api/errors/connect-errors.ts";
-import { requestValidation } from "../../../../src/service/api/interceptors/request-validation.ts";
+import { validated } from "../../../../src/service/api/gates/validation.ts";
 
 const failures: unknown[] = [];
 const translation = errorTranslation({ onBug: (bug) => failures.push(bug), onUnavailable: (e) => failures.push(e) });
-const interceptors = [
-  translation,
-  requestValidation([
-    { service: SessionAdminService, rules: SessionAdminServiceRules },
-    { service: SessionService, rules: SessionServiceRules },
-  ]),
-];
 const transport = createRouterTransport(
   (router) => {
-    router.service(SessionAdminService, {
+    const adminHandlers = {
       createSession: () => ({}),
       elevateSession: () => ({}),
       listSessions: () => ({}),
@@ -34,10 +27,12 @@ const transport = createRouterTransport(
       async *watchRevocations() {
         yield {};
       },
-    });
-    router.service(SessionService, { listSessions: () => ({}), revokeSession: () => ({}), refresh: () => ({}) });
+    };
+    router.service(SessionAdminService, validated(SessionAdminService, SessionAdminServiceRules, adminHandlers));
+    const handlers = { listSessions: () => ({}), revokeSession: () => ({}), refresh: () => ({}) };
+    router.service(SessionService, validated(SessionService, SessionServiceRules, handlers));
   },
-  { router: { interceptors } },
+  { router: { interceptors: [translation] } },
 );
 const admin = createClient(SessionAdminService, transport);
 const sessions = createClient(SessionService, transport);

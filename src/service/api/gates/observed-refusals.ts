@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
 
-type RefusingGate = (context: HandlerContext) => ConnectError | undefined;
+/** Reports a call that is refused before its message is read. Returns the error for the caller. */
+export type ReportRefusal = (context: HandlerContext, error: ConnectError) => ConnectError | Promise<never>;
 
 /**
  * Passes refused calls to the interceptors that measure and trace calls. They see the request without its message, which is not read. If
@@ -10,14 +11,11 @@ type RefusingGate = (context: HandlerContext) => ConnectError | undefined;
  * @param observers the first is the outermost
  * @param onRefused called for a refused call, inside of the observers
  */
-export function observedGate(
+export function observeRefusals(
   observers: readonly Interceptor[],
   onRefused: (context: HandlerContext, error: ConnectError) => void,
-  gate: RefusingGate,
-): (context: HandlerContext) => ConnectError | Promise<never> | undefined {
-  return (context) => {
-    const error = gate(context);
-    if (error === undefined) return undefined;
+): ReportRefusal {
+  return (context, error) => {
     onRefused(context, error);
     if (observers.length === 0) return error;
     const call = observers.reduceRight<ReturnType<Interceptor>>(
