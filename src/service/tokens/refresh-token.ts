@@ -95,5 +95,5 @@ export function decodeRefreshToken(
 
 function writeText(token: Buffer, text: string, from: number, to: number): void {
   // A text of the wrong length is refused: after a shorter text, the shared buffer would still contain bytes of another token.
-  if (token.write(text, from, to - from, "base64url") !== to - from) throw new RangeError("an id of the wrong length");
+  if (token.write(text, from, "base64url") !== to - from) throw new RangeError("an id of the wrong length");
 }

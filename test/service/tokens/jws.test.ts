@@ -1,7 +1,7 @@
 /** The conversion of ECDSA signatures to the form of JWS, compared with Node's own conversion. */
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { expect, test } from "vitest";
-import { createSigner, joinedText } from "../../../src/service/tokens/jws.ts";
+import { createSigner, isSignature, joinedText } from "../../../src/service/tokens/jws.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 
@@ -39,4 +39,12 @@ test("EdDSA needs no conversion", () => {
   const own = generateKeyPairSync("ed25519");
   const signature = Buffer.from(createSigner("EdDSA", own.privateKey)("text"), "base64url");
   expect(verify(null, Buffer.from("text"), own.publicKey, signature)).toBe(true);
+});
+
+test("a signature has one encoding, whatever its length", () => {
+  // 64 bytes of ES256 and EdDSA, and 256 of RS256 with a key of 2,048 bits: the last character has four spare bits.
+  for (const rest of [85, 341]) {
+    expect(isSignature(`${"A".repeat(rest)}A`)).toBe(true);
+    expect(isSignature(`${"A".repeat(rest)}B`)).toBe(false);
+  }
 });

@@ -8,7 +8,7 @@ import { generateMacKey } from "../../../src/service/tokens/generate-key.ts";
 import { createMac } from "../../../src/service/tokens/hmac.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
 import { createRandom, systemEntropy } from "../../../src/service/tokens/random.ts";
-import { createRefreshTokens } from "../../../src/service/tokens/refresh-token.ts";
+import { createRefreshTokens, decodeRefreshToken } from "../../../src/service/tokens/refresh-token.ts";
 import { NOW, SID, someKeys } from "../../support/tokens.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
@@ -57,8 +57,18 @@ describe("the wire form of refresh tokens", () => {
     expect(() => tokens.mint({ ...example, generation: -1 })).toThrow(RangeError);
     expect(() => tokens.mint({ ...example, issuedAt: storeMs(2 ** 48) })).toThrow(RangeError);
     expect(() => tokens.mint({ ...example, nonce: "short" })).toThrow(RangeError);
+    expect(() => tokens.mint({ ...example, nonce: "AQIDBAUGBwgJ" })).toThrow(RangeError);
     expect(() => tokens.mint({ ...example, sid: "short" as SessionId })).toThrow(RangeError);
   });
+});
+
+test("people can read what a refresh token contains, without its key", () => {
+  const foreign = createRefreshTokens({ current: keys.foreign }).mint(example);
+  const kid = keys.foreign.mac.id.toString(16).padStart(8, "0");
+  expect(decodeRefreshToken(foreign)).toEqual({ kid, sid: SID, generation: 7, issuedAt: NOW });
+  for (const other of ["", `${foreign}A`, foreign.slice(1), `B${foreign.slice(1)}`]) {
+    expect(decodeRefreshToken(other)).toBeUndefined();
+  }
 });
 
 describe("what is no refresh token of ours", () => {

@@ -82,6 +82,22 @@ export function manySessionsContract(context: () => Context): void {
     expect(await listed(user, 100)).toHaveLength(MANY);
   });
 
+  test("one that expires later frees its place when it does, and so does one that was created later", async () => {
+    const { backend, store } = context();
+    const user = subject();
+    await logins(user, MANY, (at) => (at === 200 ? { idleTimeoutMs: 2 * SECOND } : {}));
+    const next = async (more: Partial<NewSession> = {}) =>
+      (await store.create(newSession(user, more), nonce(), MANY)).evicted.length;
+    // Nothing has expired yet. The store may remember that, but only until the first session expires.
+    expect(await next()).toBe(1);
+    await backend.advance(2 * SECOND);
+    expect(await next()).toBe(0);
+    expect(await next({ idleTimeoutMs: SECOND })).toBe(1);
+    await backend.advance(SECOND);
+    expect(await next()).toBe(0);
+    expect(await next()).toBe(1);
+  });
+
   test("a cap that was lowered ends all beyond it", async () => {
     const { store } = context();
     const user = subject();
@@ -176,6 +192,18 @@ export function manySessionsContract(context: () => Context): void {
     await logins(user, MANY, (at) => (at % 3 === 0 ? { idleTimeoutMs: SECOND } : {}));
     await backend.advance(SECOND);
     expect(await store.endAll(user, "revoked_subject")).toMatchObject({ ok: true, count: (MANY * 2) / 3 });
+  });
+
+  test("those that a logout of everyone has ended do not end again, to the millisecond", async () => {
+    const { store, login } = context();
+    const user = subject();
+    await logins(user);
+    await login(user); // in the millisecond of the logout of everyone
+    await store.revokeAll(undefined);
+    const after = await logins(user);
+    const outcome = await store.endAll(user, "revoked_subject");
+    expect(outcome).toMatchObject({ ok: true, count: MANY });
+    expect(outcome.ok && outcome.ended.toSorted()).toEqual(sidsOf(after).toSorted());
   });
 
   test("of two that end each other's at the same time, one ends all and the other learns that it has ended", async () => {

@@ -1,0 +1,58 @@
+/** What StrykerJS mutates in one run, and the tests that may notice. */
+type Room = {
+  readonly sources: readonly string[];
+  readonly tests: readonly string[];
+  readonly leftOut?: readonly string[];
+};
+
+/**
+ * The rooms where a wrong sign is a wrong logout. The tests call the mutated code in their own process, because a mutant is switched on
+ * there. Left out are tests of other processes, of browsers and frameworks, and searches that take longer than a mutant is worth.
+ */
+export const ROOMS: Readonly<Record<string, Room>> = {
+  session: {
+    sources: ["src/service/session/**/*.ts"],
+    tests: ["test/service/session"],
+    leftOut: ["test/service/session/**/*.search.test.ts", "test/service/session/**/rotation.theft.test.ts"],
+  },
+  tokens: { sources: ["src/service/tokens/*.ts"], tests: ["test/service/tokens"] },
+  store: {
+    sources: ["src/service/store/embedded/*.ts"],
+    tests: ["test/service/store/embedded"],
+    leftOut: ["test/service/store/embedded/{kill,durability,file}.test.ts"],
+  },
+  verifier: {
+    sources: ["src/verifier/**/*.ts"],
+    tests: ["test/verifier"],
+    leftOut: ["test/verifier/{real-service,known-signatures}.test.ts"],
+  },
+  signals: {
+    sources: ["src/service/signals/**/*.ts"],
+    tests: ["test/service/signals"],
+    leftOut: [
+      "test/service/signals/*.search.test.ts",
+      "test/service/signals/{service,docs,interop,generated-client,third-party-rates}.test.ts",
+    ],
+  },
+  limits: { sources: ["src/service/api/limits/*.ts"], tests: ["test/service/api/limits"] },
+  server: {
+    sources: ["src/server/*.ts"],
+    tests: ["test/server"],
+    leftOut: [
+      "test/server/{next,nuxt,react-router,sveltekit,fastify,application}*.test.ts",
+      "test/server/{outage,cdn,routers,adapters,framework-requests,node-responses}.test.ts",
+    ],
+  },
+  browser: {
+    sources: ["src/browser/*.ts", "src/browser/device/*.ts"],
+    tests: ["test/browser/simulation", "test/browser/realm.test.ts", "test/browser/snapshot.test.ts"],
+  },
+};
+
+/** The room that the environment names. */
+export function chosenRoom(): Room & { readonly name: string } {
+  const name = process.env.ROOM ?? "session";
+  const room = ROOMS[name];
+  if (room === undefined) throw new Error(`there is no room ${name}`);
+  return { ...room, name };
+}

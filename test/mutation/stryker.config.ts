@@ -1,0 +1,33 @@
+import { chosenRoom } from "./rooms.ts";
+
+const { name, sources } = chosenRoom();
+
+export default {
+  packageManager: "npm",
+  plugins: ["@stryker-mutator/vitest-runner"],
+  testRunner: "vitest",
+  vitest: { configFile: "test/mutation/vitest.config.ts", related: true },
+  mutate: sources,
+  ignorePatterns: [
+    "/dist",
+    "/docs/images",
+    "/examples",
+    "/verifiers",
+    "/deploy",
+    "/test/frameworks",
+    "/test/spring",
+    "/test/receivers",
+  ],
+  concurrency: 1,
+  // A mutant of code that runs when a module is loaded would need all tests, which take most of the time.
+  ignoreStatic: true,
+  // Most texts are names that the compiler checks, and the others are messages to people.
+  mutator: { excludedMutations: ["StringLiteral"] },
+  timeoutMS: 10_000,
+  tempDirName: `.stryker-tmp/${name}`,
+  // No such file: StrykerJS would rewrite its paths by the API of TypeScript 6, and none of its paths needs that.
+  tsconfigFile: "test/mutation/none.json",
+  cleanTempDir: "always",
+  reporters: ["json", "progress-append-only"],
+  jsonReporter: { fileName: `node_modules/.cache/mutation/${name}.json` },
+};
