@@ -17,12 +17,6 @@ export function residentMemory(pid: number): number | undefined {
   });
 }
 
-/** Returns the processes that a process has started. */
-export function childrenOf(pid: number): readonly number[] {
-  const text = orUndefined(() => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")) ?? "";
-  return text.split(" ").filter(Boolean).map(Number);
-}
-
 /** Returns the CPU time of all threads so far, in s. Of all measures, other load on the machine disturbs it least. */
 export function cpuTime(pid: number): number | undefined {
   return orUndefined(() => {
