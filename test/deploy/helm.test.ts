@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { configVariables } from "../../src/service/config/config.ts";
-import { faultsOf, helm, helmTemplate, kustomize, type Manifest } from "./kubernetes.ts";
+import { faultsOf, helm, helmTemplate, kustomize, type Manifest, openRulesOf } from "./kubernetes.ts";
 
 const CHART = "deploy/helm/session-service";
 const rendered = helmTemplate("session-service", CHART);
@@ -89,4 +89,22 @@ test.each([
   ["a digest that is none", "image.digest=latest"],
 ])("%s is refused", (_, value) => {
   expect(() => helm("template", "s", CHART, "--set", value)).toThrow(/schema|additional|pattern|not|config/i);
+});
+
+test.each([
+  ["networkPolicy=null"],
+  ["networkPolicy.adminLabels=null"],
+  ['networkPolicy.adminLabels={"team":null,"session-service.example/admin":null}'],
+  [String.raw`networkPolicy.adminLabels.session-service\.example/admin=null`],
+  ["networkPolicy.redis=null"],
+  ["networkPolicy.redis=[]"],
+  ["networkPolicy.redisPort=null"],
+])("%s would open the network policy, and is refused also where the schema is skipped", (value) => {
+  const [path = "", json = ""] = value.split(/=(.*)/);
+  const rendered = () => helmTemplate("s", CHART, "--skip-schema-validation", "--set-json", `${path}=${json}`);
+  expect(rendered).toThrow(/networkPolicy\.(adminLabels|redis|redisPort) is (empty|missing): the .* would|could/);
+});
+
+test("no rule of its network policy selects everything, except that the public API is open", () => {
+  expect(openRulesOf(rendered)).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/service/config/config.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
-import { faultsOf, kustomize, type Manifest } from "./kubernetes.ts";
+import { faultsOf, kustomize, type Manifest, openRulesOf } from "./kubernetes.ts";
 
 const base = kustomize("deploy/kubernetes/base");
 const overlay = kustomize("deploy/kubernetes/overlays/example");
@@ -83,6 +83,10 @@ describe.each([
     const [, admin] = find(manifests, "NetworkPolicy").spec.ingress;
     const allowed = { matchLabels: { "session-service.example/admin": "allowed" } };
     expect(admin.from).toEqual([{ namespaceSelector: allowed }, { podSelector: allowed }]);
+  });
+
+  test("no rule of its network policy selects everything, except that the public API is open", () => {
+    expect(openRulesOf(manifests)).toEqual([]);
   });
 
   test("everything selects the pods, and nothing else does", () => {

@@ -52,3 +52,30 @@ export function faultsOf(manifests: readonly Manifest[]): string[] {
   if (checked.status !== 0 && faults.length === 0) throw new Error(`tsc failed: ${checked.stderr}`);
   return faults;
 }
+
+/**
+ * Returns the parts of network policies that select everything: an empty selector, an empty list of peers, a rule without ports, and a
+ * rule without peers for another port than the public API's.
+ */
+export function openRulesOf(manifests: readonly Manifest[]): string[] {
+  const isEmpty = (value: unknown) => Object.values(value ?? {}).filter((one) => one !== null).length === 0;
+  return manifests
+    .filter(({ kind }) => kind === "NetworkPolicy")
+    .flatMap(({ spec }) =>
+      ["ingress", "egress"].flatMap((direction) =>
+        spec[direction].flatMap((rule: Manifest, at: number) => {
+          const peers = (rule.from ?? rule.to ?? []) as Record<string, Record<string, unknown>>[];
+          const ports = (rule.ports ?? []) as { port?: unknown }[];
+          const isPublic = direction === "ingress" && ports.length === 1 && ports[0]?.port === "public";
+          const isOpen =
+            (isEmpty(peers) && !isPublic) ||
+            peers.some(
+              (peer) => isEmpty(peer) || Object.values(peer).some((inner) => Object.values(inner).some(isEmpty)),
+            ) ||
+            isEmpty(ports) ||
+            ports.some(({ port }) => port === undefined || port === null);
+          return isOpen ? [`${direction}[${at}]: ${JSON.stringify(rule)}`] : [];
+        }),
+      ),
+    );
+}
