@@ -1,6 +1,6 @@
 /** Gauges of the state of an instance and its store. They are read when they are exposed. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { FeedState } from "../session/feed/feed.ts";
+import { kept } from "./kept.ts";
 import type { Metrics } from "./metrics.ts";
 
 type ListenerState = { connections(): number; readonly maxConnections: number };
@@ -18,8 +18,6 @@ export type StateSources = {
 
 /** For how long a count of all sessions is reused, in ms. Sessions are counted only when the metrics are read. */
 const COUNT_LIFE_MS = 60_000;
-/** How long a request for the metrics waits for the number of sessions, in ms, so that a stalled store does not delay all others. */
-const COUNT_WAIT_MS = 250;
 
 export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {
   const { listeners, feed, ring, opened, clock = Date.now } = sources;
@@ -61,27 +59,4 @@ function ages(keys: readonly KeyState[], now: number) {
     oldest.set(`${kind} ${state}`, { labels: { kind, state }, value });
   }
   return [...oldest.values()];
-}
-
-/** Caches the result of `read`, and reads it again when it is old, in the background if that is slow. It is undefined after a failure. */
-function kept(read: () => Promise<number>, lifeMs: number, clock: () => number): () => Promise<number | undefined> {
-  let readAt = Number.NEGATIVE_INFINITY;
-  let last: number | undefined;
-  let reading: Promise<void> | undefined;
-  const start = async () => {
-    try {
-      last = await read();
-      readAt = clock();
-    } catch {
-      last = undefined;
-    }
-    reading = undefined;
-  };
-  return async () => {
-    if (Math.abs(clock() - readAt) >= lifeMs) {
-      reading ??= start();
-      await Promise.race([reading, sleep(COUNT_WAIT_MS, undefined, { ref: false })]);
-    }
-    return last;
-  };
 }

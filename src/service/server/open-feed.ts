@@ -4,6 +4,7 @@ import { turns } from "../../platform/clock/turns.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import { exposeSignals } from "../observability/signal-state.ts";
 import { signalReports } from "../observability/signals.ts";
 import type { Audit } from "../session/audit.ts";
 import { RevocationFeed } from "../session/feed/feed.ts";
@@ -12,6 +13,7 @@ import { systemClock } from "../session/time.ts";
 import { startDelivery } from "../signals/delivery/start.ts";
 import type { SignClaims } from "../signals/kinds/context.ts";
 import { EVENT_TOKEN_TYPE } from "../signals/kinds/ssf.ts";
+import { overseeSubscriptions } from "../signals/manage.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";
 import { sealAnew } from "../signals/seal-anew.ts";
 import { createSender } from "../signals/send/sender.ts";
@@ -63,7 +65,7 @@ const MAINTENANCE_MS = 60_000;
 /** Returns undefined if SIGNALS is off. */
 export function openSignals(
   store: StoreWithSignals,
-  metrics: Pick<Metrics, "signalSent">,
+  metrics: Pick<Metrics, "signalSent" | "gauge">,
   parts: SignalParts,
 ): Signals | undefined {
   const { config, ring, entropy, issuer, audit } = parts;
@@ -72,6 +74,7 @@ export function openSignals(
   const targets = { allowPrivate: config.signalsAllowPrivate };
   const seal = createSecretSeal(ring);
   const events = signalReports(parts.log, metrics);
+  exposeSignals(metrics, () => overseeSubscriptions({ subscriptions, log, store }));
   const deadlineMs = Math.min(MAX_SEND_MS, Math.max(MIN_SEND_MS, config.shutdownTimeoutMs));
   const sending = {
     issuer,

@@ -86,19 +86,32 @@ export async function getSubscription(
   return subscription;
 }
 
-/** A subscription, and when the session of its oldest undelivered signal ended; undefined if all are delivered. */
-export type Overseen = { readonly subscription: Subscription; readonly oldestWaitingAt: WallMs | undefined };
+export type Overseen = {
+  readonly subscription: Subscription;
+  readonly condition: "active" | "failing" | "paused";
+  /** When the session of the oldest undelivered signal ended; undefined if all are delivered. */
+  readonly oldestWaitingAt: WallMs | undefined;
+  /** How many log entries follow the subscription's cursor. Its filter may exclude some of them. */
+  readonly waiting: number;
+};
 
 /** Returns all subscriptions, or only `id`, each with the signal that has waited longest. @throws ServiceError if `id` does not exist */
 export async function overseeSubscriptions(deps: OversightDeps, id?: string): Promise<readonly Overseen[]> {
   const { subscriptions, log, store } = deps;
   const listed = id === undefined ? await subscriptions.list() : [await getSubscription(deps, id)];
-  const waiting = await log.oldestWaiting();
+  // The log need not be read if nobody reads it.
+  const waiting = listed.length === 0 ? new Map<string, never>() : await log.oldestWaiting();
   return listed.map((subscription) => {
     const first = waiting.get(subscription.id);
     const oldestWaitingAt = first && toWallClock(first.endedAt, store.shiftMs({ sid: first.sessionId }));
-    return { subscription, oldestWaitingAt };
+    return { subscription, condition: conditionOf(subscription), oldestWaitingAt, waiting: first?.count ?? 0 };
   });
+}
+
+/** A single failure is retried within a second, and is not yet a failing receiver. */
+function conditionOf({ state, failures }: Subscription): Overseen["condition"] {
+  if (state === "paused") return "paused";
+  return failures > 1 ? "failing" : "active";
 }
 
 export async function deleteSubscription(deps: ManagementDeps, id: string, requester: Requester): Promise<void> {

@@ -69,7 +69,7 @@ export interface SignalLog {
   /** Moves a subscription's cursor, and adds to the numbers of its accepted and given-up signals. */
   advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome>;
 
-  /** Returns for each subscription the oldest signal that has not been delivered, which shows operators how late signals are. */
+  /** Returns for each subscription the oldest signal that has not been delivered, and how many have not: how late its signals are. */
   oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>>;
 
   /** Returns the stored cursors of one subscription, by partition. They are empty if the subscription does not exist. */
@@ -82,7 +82,8 @@ export interface SignalLog {
   pass(partition: number, subscription: string, from: Cursor, to: Cursor, counts: DeliveryCounts): Promise<boolean>;
 }
 
-export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt">;
+/** `count`: how many log entries follow the subscription's cursor. Its filter may exclude some of them. */
+export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt"> & { readonly count: number };
 
 export type DeliveryCounts = { readonly delivered: number; readonly deadLetters: number };
 

@@ -105,7 +105,11 @@ const ALL_KINDS = Object.entries({ ...KINDS, ssf_poll: SubscriptionKind.SSF_POLL
 /** Returns the name of a kind; for a kind that this version does not know, its number. */
 const nameOfKind = (kind: SubscriptionKind) => ALL_KINDS.find(([, known]) => known === kind)?.[0] ?? String(kind);
 
-const stateOf = ({ pausedBecause }: Subscription) => (pausedBecause === "" ? "active" : `paused: ${pausedBecause}`);
+/** A single failure is retried within a second, and is not yet a failing receiver. */
+function stateOf({ pausedBecause, failures }: Subscription): string {
+  if (pausedBecause !== "") return `paused: ${pausedBecause}`;
+  return failures > 1 ? "failing" : "active";
+}
 
 function subscriptionTable(subscriptions: readonly Subscription[], nowMs: number): string {
   const rows = subscriptions.map((one) => [

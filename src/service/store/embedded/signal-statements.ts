@@ -22,7 +22,9 @@ export function signalStatements(db: DatabaseSync) {
     clearSignals: db.prepare("DELETE FROM signals"),
     signalsAfter: db.prepare("SELECT * FROM signals WHERE number >= ? ORDER BY number LIMIT ?"),
     waitingSignals: db.prepare(
-      `SELECT subscriptions.id, signals.sid, signals.ended_at FROM subscriptions JOIN signals
+      `SELECT subscriptions.id, signals.sid, signals.ended_at,
+       (SELECT seq FROM sqlite_sequence WHERE name = 'signals') - subscriptions.number AS count
+       FROM subscriptions JOIN signals
        ON signals.number = (SELECT min(later.number) FROM signals AS later WHERE later.number > subscriptions.number)`,
     ),
     signal: db.prepare("SELECT sid FROM signals WHERE number = ?"),

@@ -26,6 +26,8 @@ type SignalRow = Position & {
   readonly subject: string;
 };
 
+type WaitingRow = Pick<SignalRow, "sid" | "ended_at"> & { readonly id: string; readonly count: number };
+
 /** The value that is used as the cursor of a subscription that does not exist. */
 const NO_CURSOR = "" as Cursor;
 /** A lease that lasts longer than this, in ms, was taken before the clock was set back, and does not count any more. */
@@ -64,8 +66,10 @@ function createSignalLog(sql: Statements, steps: SignalSteps, { read, write }: T
     },
 
     async oldestWaiting() {
-      const rows = read(() => sql.waitingSignals.all()) as (Pick<SignalRow, "sid" | "ended_at"> & { id: string })[];
-      return new Map(rows.map((row) => [row.id, { sessionId: row.sid, endedAt: storeMs(row.ended_at) }]));
+      const rows = read(() => sql.waitingSignals.all()) as WaitingRow[];
+      return new Map(
+        rows.map(({ id, sid, ended_at, count }) => [id, { sessionId: sid, endedAt: storeMs(ended_at), count }]),
+      );
     },
 
     async positions(subscription) {

@@ -128,9 +128,10 @@ async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<s
   for (const texts of parts) {
     for (let at = 0; at < texts.length; at += 2) {
       const [id, signal = ""] = [String(texts[at]), String(texts[at + 1])];
-      const [sid, endedAt] = signal.split(" ");
-      const waiting = { sessionId: sid as SessionId, endedAt: storeMs(Number(endedAt)) };
-      if (waiting.endedAt < (oldest.get(id)?.endedAt ?? Number.POSITIVE_INFINITY)) oldest.set(id, waiting);
+      const [sid, endedAt, count] = signal.split(" ");
+      const found = { sessionId: sid as SessionId, endedAt: storeMs(Number(endedAt)), count: Number(count) };
+      const other = oldest.get(id) ?? { ...found, count: 0 };
+      oldest.set(id, { ...(other.endedAt <= found.endedAt ? other : found), count: other.count + found.count });
     }
   }
   return oldest;

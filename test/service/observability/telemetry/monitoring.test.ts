@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
+import { SignalsAdminService, SubscriptionKind } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import type { Caller } from "../../../support/clients.ts";
 import { onExit } from "../../../support/on-exit.ts";
@@ -14,7 +15,7 @@ import { PATIENCE_MS } from "../../../support/patience.ts";
 import { request } from "../../../support/raw-http.ts";
 import { freePort, type RedisServer, startRedis } from "../../../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../../../support/service.ts";
-import { admin, bearer, cookie, logIn, openAdmin, openPublic, successor } from "../../../support/sessions.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../../../support/sessions.ts";
 import { until } from "../../../support/until.ts";
 
 const run = promisify(execFile);
@@ -50,6 +51,7 @@ beforeAll(async () => {
     RATE_LIMIT_REFRESH: "5/1h",
     MAX_CONNECTIONS_PER_ADDRESS: String(SOCKETS_PER_ADDRESS),
     REDIS_COMMAND_TIMEOUT: "5s",
+    ...{ SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on" },
   });
   const directory = scratch();
   const port = await freePort();
@@ -136,6 +138,9 @@ test("every query of the dashboard shows data, and every rule is evaluated", asy
   const adminApi = openAdmin(service);
   const watch = adminApi.stream(admin.watchRevocations, {}, bearer(service.adminToken), watching.signal);
   await watch[Symbol.asyncIterator]().next();
+  // A receiver that cannot be reached: its signals wait.
+  const receiver = { kind: SubscriptionKind.WEBHOOK, endpoint: `http://127.0.0.1:${await freePort()}/signals` };
+  message(await adminApi.call(SignalsAdminService.method.createSubscription, receiver, bearer(service.adminToken)));
   const publicApi = openPublic(service);
   const without = new Map(queries.map(([title, query]) => [query, title]));
   const deadline = performance.now() + PATIENCE_MS;
@@ -172,6 +177,13 @@ test("promtool accepts the rules, and each fires when it should and not before",
   expect(stdout).toContain("SUCCESS");
   const tested = parse(readFileSync(join(FILES, "alerts.test.yml"), "utf8")) as { tests: { name: string }[] };
   expect(tested.tests.map(({ name }) => name)).toEqual(rules.map(({ alert }) => alert));
+});
+
+test("each alert about signals has a line in the documentation of its incident", () => {
+  const page = readFileSync(new URL("../../../../docs/operations.md", import.meta.url), "utf8");
+  const [, incident = ""] = /\n### Signals do not arrive\n(.*?)\n### /s.exec(page) ?? [];
+  const named = [...incident.matchAll(/^\| `(SessionSignals\w+)` \|/gm)].map(([, name]) => name);
+  expect(named).toEqual(rules.map(({ alert }) => alert).filter((name) => name.startsWith("SessionSignals")));
 });
 
 test("the incidents that alerts name are in the documentation", () => {

@@ -83,6 +83,32 @@ test("an operator sees how subscriptions are, sends a test, pauses and resumes",
   await receiver.close();
 });
 
+test("a subscription fails from its second failure in a row on", async () => {
+  const service = await startService({ SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", ADMIN_TOKENS: FULL });
+  const wanted = { kind: SubscriptionKind.WEBHOOK, endpoint: "http://127.0.0.1:9/signals" };
+  message(await openAdmin(service).call(signals.createSubscription, wanted, bearer(FULL)));
+  const { page, close } = await openPage(service, FULL);
+  const row = page.getByRole("row", { name: wanted.endpoint });
+  const seen: Record<number, string | null> = {};
+  for (const failures of [0, 1, 2]) {
+    // The number of failures of a real receiver grows while the page is read, so the response gets one that stays.
+    await page.route("**/ListSubscriptions", async (route) => {
+      const response = await route.fetch();
+      const { subscriptions } = await response.json();
+      await route.fulfill({ response, json: { subscriptions: [{ ...subscriptions[0], failures }] } });
+    });
+    await page.getByRole("button", { name: "Read again" }).click();
+    await row
+      .getByRole("cell", { name: String(failures), exact: true })
+      .last()
+      .waitFor();
+    seen[failures] = await row.locator(".badge").textContent();
+  }
+  expect(seen).toEqual({ 0: "active", 1: "active", 2: "failing" });
+  await close();
+  await service.stop();
+});
+
 test("a service without signals says so", async () => {
   const service = await startService({ ADMIN_TOKENS: FULL });
   const { page, close } = await openPage(service, FULL);

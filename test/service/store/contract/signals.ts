@@ -358,7 +358,7 @@ function readersContract(context: () => Context): void {
       expect(await subscriptions.get(other)).toMatchObject({ delivered: 0, deadLetters: 0 });
     });
 
-    test("of what waits for a subscription, the ending that came first is known", async () => {
+    test("of what waits for a subscription, the ending that came first and the number are known", async () => {
       const { subscribe, login, cursorOf, readAll, leaseOf, log } = tools();
       const { backend, store } = context();
       const [quick, slow] = [await subscribe(), await subscribe()];
@@ -371,13 +371,13 @@ function readersContract(context: () => Context): void {
       await backend.advance(SECOND);
       await store.end(two.sid, "logout");
       await store.end((await login(subject())).sid, "logout"); // A session in another partition.
-      expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first });
+      expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first, count: 3 });
       const lease = await leaseOf(one.sid, newHolder());
       const [read] = await readAll(one.sid, await cursorOf(quick, one.sid));
       if (lease === undefined || read === undefined) throw new Error("not there");
       await log.advance(lease, quick, read.cursor, NONE);
-      expect(await waitingFor(quick)).toMatchObject({ endedAt: later });
-      expect(await waitingFor(slow)).toEqual({ sessionId: one.sid, endedAt: first });
+      expect(await waitingFor(quick)).toMatchObject({ endedAt: later, count: 2 });
+      expect(await waitingFor(slow)).toEqual({ sessionId: one.sid, endedAt: first, count: 3 });
     });
 
     test("a subscription that is restarted is past what has happened, and keeps its counts", async () => {

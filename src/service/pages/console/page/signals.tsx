@@ -95,9 +95,7 @@ function Table({ subscriptions, tests, mayManage, act }: TableProps) {
                 {one.signingAlg !== "" && <> ({one.signingAlg})</>}
               </td>
               <td>
-                <span class={`badge ${one.pausedBecause === "" && one.failures === 0 ? "good" : "bad"}`}>
-                  {stateOf(one)}
-                </span>
+                <span class={`badge ${stateOf(one) === "active" ? "good" : "bad"}`}>{stateOf(one)}</span>
               </td>
               <td>{one.delivered.toLocaleString("en")}</td>
               <td>{one.deadLetters.toLocaleString("en")}</td>
@@ -118,9 +116,10 @@ function Table({ subscriptions, tests, mayManage, act }: TableProps) {
   );
 }
 
+/** A single failure is retried within a second, and is not yet a failing receiver. */
 function stateOf({ pausedBecause, failures }: Subscription): string {
   if (pausedBecause !== "") return `paused: ${pausedBecause}`;
-  return failures > 0 ? "failing" : "active";
+  return failures > 1 ? "failing" : "active";
 }
 
 type ActionsProps = { readonly one: Subscription; readonly disabled: boolean; readonly act: TableProps["act"] };
