@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 
 /** The longest way of a refresh. Lower these numbers with the code; raise none. */
 const LIMITS = {
-  redis: { files: 75, functions: 202 },
-  embedded: { files: 75, functions: 186 },
+  redis: { files: 65, functions: 185 },
+  embedded: { files: 65, functions: 169 },
 } as const;
 
 test.for(["redis", "embedded"] as const)("the way of a refresh on %s does not grow", (store) => {

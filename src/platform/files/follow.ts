@@ -95,25 +95,24 @@ export async function loadFollowed<Content, Fault extends Error>(
 ): Promise<Followed<Content, Fault>> {
   const { path, read, parse, faultOf } = deps;
   let text = await read();
-  let current = parse(text);
-  return {
-    get current() {
-      return current;
-    },
-    watch({ onChange, onRefusal, onRecovery }, everyMs) {
+  // Every request reads `current`, so it is a plain property.
+  const followed = {
+    current: parse(text),
+    watch({ onChange, onRefusal, onRecovery }: FollowEvents<Content, Fault>, everyMs?: number) {
       const take = async (): Promise<Taken<Fault>> => {
         try {
           const found = await read();
           if (found === text) return { ok: true };
-          current = parse(found);
+          followed.current = parse(found);
           text = found;
         } catch (error) {
           return { ok: false, reason: faultOf(error) };
         }
-        onChange(current);
+        onChange(followed.current);
         return { ok: true };
       };
       return followFile({ path, take, onRefusal, onRecovery, everyMs });
     },
   };
+  return followed;
 }

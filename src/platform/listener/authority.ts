@@ -1,4 +1,4 @@
-import type { Handler, Request } from "./exchange.ts";
+import type { Handler } from "./exchange.ts";
 
 /** Refuses requests without a valid `Host`, because Connect makes a URL of it, and nothing would catch its error. */
 export function withAuthority(next: Handler, otherwise: Handler): Handler {
@@ -22,17 +22,18 @@ function rememberLast(decide: (authority: string, url: string) => boolean): type
 
 /** Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may use one, this service the other. */
 export function withOneHost(next: Handler, otherwise: Handler): Handler {
-  return (request, response) => (namesTwoHosts(request) ? otherwise(request, response) : next(request, response));
-}
-
-function namesTwoHosts(request: Request): boolean {
-  // On HTTP/2 nghttp2 refuses a second `Host` or `:authority`, so only a difference between the two is looked for.
-  if ("stream" in request) return request.headers.host !== undefined && request.headers.host !== request.authority;
-  const { rawHeaders } = request;
-  let hosts = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === 4 && name.toLowerCase() === "host") hosts++;
-  }
-  return hosts > 1;
+  return (request, response) => {
+    let hosts = 0;
+    if ("stream" in request) {
+      // nghttp2 refuses a second `Host` or `:authority`, so only a difference between the two is looked for.
+      if (request.headers.host !== undefined && request.headers.host !== request.authority) hosts = 2;
+    } else {
+      const { rawHeaders } = request;
+      for (let i = 0; i < rawHeaders.length; i += 2) {
+        const name = rawHeaders[i] as string;
+        if (name.length === 4 && name.toLowerCase() === "host") hosts++;
+      }
+    }
+    return hosts > 1 ? otherwise(request, response) : next(request, response);
+  };
 }

@@ -16,23 +16,25 @@ export type Page = {
 };
 
 export type Render = (request: Request) => Page | Promise<Page>;
-type Pages = ReadonlyMap<string, Render>;
+/** The pages by their paths. A text is an alias: the path that `next` serves in place of this one, without a query. */
+type Pages = ReadonlyMap<string, Render | string>;
 
 export function withPages(pages: Pages, headersFor: SecurityHeaders, next: Handler): Handler {
   return (request: Request, response: Response) => {
-    const page = pages.get(pathOf(request.url ?? ""));
+    const { url = "" } = request;
+    const query = url.indexOf("?");
+    const page = pages.get(query < 0 ? url : url.slice(0, query));
     if (page === undefined) return next(request, response);
+    if (typeof page === "string") {
+      request.url = page;
+      return next(request, response);
+    }
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);
     if (request.method !== "GET" && request.method !== "HEAD") {
       return respond(response, request.method === "OPTIONS" ? 204 : 405, { allow: "GET, HEAD, OPTIONS" });
     }
     send(page, request, response).catch(() => response.destroy());
   };
-}
-
-function pathOf(target: string): string {
-  const query = target.indexOf("?");
-  return query < 0 ? target : target.slice(0, query);
 }
 
 async function send(render: Render, request: Request, response: Response) {

@@ -1,5 +1,5 @@
 import { Counter, type Registry } from "prom-client";
-import type { FastCounter } from "./fast-counter.ts";
+import type { FastCounter } from "./fast-metrics.ts";
 import type { LogCounts } from "./logger.ts";
 
 export type MakeFastCounter = (name: string, help: string, labelNames: readonly [string, string?]) => FastCounter;

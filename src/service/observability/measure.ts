@@ -8,7 +8,7 @@ import type { Metrics } from "./metrics.ts";
  */
 export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "streamClosed">): Interceptor {
   return (next) => async (request) => {
-    const start = performance.now();
+    const startMs = performance.now();
     const { name } = request.method;
     let code = "ok";
     let streaming = false;
@@ -19,14 +19,14 @@ export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "str
       metrics.streamOpened(name);
       const onEnd = (end: string) => {
         metrics.streamClosed(name);
-        metrics.handled(name, end, secondsSince(start));
+        metrics.handled(name, end, (performance.now() - startMs) / 1000);
       };
       return { ...response, message: observed(response.message, request.signal, onEnd) };
     } catch (error) {
       code = codeOf(error);
       throw error;
     } finally {
-      if (!streaming) metrics.handled(name, code, secondsSince(start));
+      if (!streaming) metrics.handled(name, code, (performance.now() - startMs) / 1000);
     }
   };
 }
@@ -50,7 +50,6 @@ function nameOf(code: Code): string {
   return name;
 }
 
-const secondsSince = (start: number) => (performance.now() - start) / 1000;
 const codeOf = (error: unknown) => nameOf(ConnectError.from(error).code);
 
 /** Passes on the messages, and calls `onEnd` once with the stream's code, when it ends, fails or is aborted. */

@@ -1,8 +1,7 @@
 /** Prometheus metrics, on the admin API's /metrics. Labels come from closed lists only. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { AuditEvent } from "../session/audit.ts";
-import { FastCounter } from "./fast-counter.ts";
-import { FastHistogram, type Series } from "./fast-histogram.ts";
+import { FastCounter, FastHistogram, type Series } from "./fast-metrics.ts";
 import { countLines, type MakeFastCounter } from "./log-counters.ts";
 import type { LogCounts } from "./logger.ts";
 import { createSignalCount } from "./signal-count.ts";

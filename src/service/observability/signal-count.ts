@@ -1,5 +1,5 @@
 import { Counter, type Registry } from "prom-client";
-import { FastHistogram, type Series } from "./fast-histogram.ts";
+import { FastHistogram, type Series } from "./fast-metrics.ts";
 
 /** The bounds of the buckets in seconds. A receiver that was unavailable accepts its reports of ended sessions hours late. */
 const LAG_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 60, 600, 3600, 86_400];

@@ -136,7 +136,7 @@ function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
     log,
     failureLimit,
     signIns: deps.signIns,
-    live: () => liveData({ metrics, feed, ringLost: () => ring.lost, keys, ready }),
+    live: () => liveData({ metrics, feed, ringLost: ring.isLost, keys, ready }),
     sourceOf: (request) => new NodeRequestSource(request, trust, telemetry?.traceId),
   };
 }

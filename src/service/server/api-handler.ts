@@ -67,7 +67,8 @@ type ApiParts = {
   readonly reflection: boolean;
   /** The gates of this API, in order. They come after admission control. */
   readonly gates: readonly Gate[];
-  readonly pages: readonly (readonly [path: string, render: Render])[];
+  /** Plain pages, and aliases of paths that the API serves. */
+  readonly pages: readonly (readonly [path: string, render: Render | string])[];
   readonly notFound: Responder;
   readonly badRequest: Responder;
   /** Handles some requests without RPC, and passes the others to `rpc`. */
@@ -89,7 +90,7 @@ type CallOptions = ReturnType<typeof callOptions>;
  * of every response are set by `headed`, except those of CORS and of the JSON routes, which set them themselves.
  */
 export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
-  const { route = () => () => undefined, around = (api) => api } = parts;
+  const { route, around = (api) => api } = parts;
   const routes: ApiRoutes = (router) => {
     for (const { register } of parts.services) register(router);
     return router;
@@ -113,8 +114,9 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   const rpc = withNoStore(withAuthority(call, parts.badRequest));
   const unary = unaryHandler(headed(rpc), options, routes, headersFor);
   const json = jsonRoutes(unary, parts, routes, options, headersFor);
-  const api = withRoute(route(rpc), headed, withCors(parts.isAllowed, headersFor, json));
-  const pages = new Map<string, Render>([
+  const shared = withCors(parts.isAllowed, headersFor, json);
+  const api = route === undefined ? shared : withRoute(route(rpc), headed, shared);
+  const pages = new Map<string, Render | string>([
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
     ["/.well-known/jwks.json", () => publicJson(deps.jwks, config.jwksMaxAgeMs / 1000)],
@@ -186,12 +188,13 @@ function callOptions(config: Config, deps: ApiDeps, { gates }: ApiParts) {
     log.error({ event: "bug", err, method, ...contextOf(values)?.correlation() }, "bug");
   const trust = proxyTrust(config.trustProxy);
   const admit = admissionControl(deps.accept, stallTolerances(config.reuseIntervalMs));
-  const refuse = gatesInOrder([admit, ...gates, refuseUnknownEncoding]);
+  // The routes of the HTTP layer check the encoding of a message themselves.
+  const refuseRpc = gatesInOrder([admit, ...gates, refuseUnknownEncoding]);
   return {
     onBug,
-    refuse,
+    refuse: gatesInOrder([admit, ...gates]),
     requestGate(context: HandlerContext) {
-      const refused = refuse(context);
+      const refused = refuseRpc(context);
       return refused instanceof Promise ? refused.then(throwError) : throwError(refused);
     },
     interceptors: [...(telemetry?.interceptors ?? []), measure(metrics), errorTranslation({ onBug, onUnavailable })],

@@ -136,7 +136,7 @@ function shared(deps: Deps) {
     store: telemetry?.traceStore(store, storeKind) ?? store,
     accept: overload.accept,
     ready: checkAtIntervals(async () => {
-      if (ring.lost) throw new Error("the key ring's file is gone");
+      if (ring.isLost()) throw new Error("the key ring's file is gone");
       await store.ping();
     }),
     refreshTokens: createRefreshTokens(ring),

@@ -62,7 +62,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.
   const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, deps, OAuthService);
   const reportRefusal = observeRefusals(deps.telemetry?.interceptors ?? [], measureRefused(deps.metrics));
-  const api = apiHandler(config, deps, {
+  return apiHandler(config, deps, {
     services: servicesOf(config, deps),
     ...(allowedOrigins.length > 0 && { isAllowed }),
     reflection: config.reflection,
@@ -70,21 +70,13 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     pages: [
       ...referencePages({ api: "public", page: config.docs, signIn: signIn !== undefined }),
       ...transmitterPages(config, deps.streams),
+      // Clients look for the metadata at several paths.
+      ...(config.oauthEndpoints ? metadataAliases(deps.issuer).map((path) => [path, METADATA_PATH] as const) : []),
     ],
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
     ...(signIn !== undefined && { route: () => signInRoute(signIn) }),
   });
-  return config.oauthEndpoints ? withMetadataAliases(deps.issuer, api) : api;
-}
-
-/** Serves the metadata at all paths at which clients look for it, as the one route that has it. */
-function withMetadataAliases(issuer: string, api: Handler): Handler {
-  const aliases = new Set(metadataAliases(issuer));
-  return (request, response) => {
-    if (aliases.has(request.url ?? "")) request.url = METADATA_PATH;
-    api(request, response);
-  };
 }
 
 function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {

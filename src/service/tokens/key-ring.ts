@@ -7,8 +7,8 @@ import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
 /** The key ring in use. After `watch` has been called, changes of the ring's file take effect. */
 export interface KeyRing extends Followed<Keys, KeyRingFault> {
-  /** Whether the file was missing in two readings. Unless it is restored, tokens issued now become invalid when this process ends. */
-  readonly lost: boolean;
+  /** Returns whether the file was missing in two readings. Unless it is restored, tokens issued now become invalid when this process ends. */
+  isLost(): boolean;
 }
 
 export async function loadKeyRing(path: string): Promise<KeyRing> {
@@ -29,21 +29,17 @@ export async function loadKeyRing(path: string): Promise<KeyRing> {
     },
     faultOf: (error) => (error instanceof KeyRingFault ? error : atPath(path, new KeyRingFault("cannot be used"))),
   });
-  return {
-    get current() {
-      return file.current;
-    },
-    get lost() {
-      return lost;
-    },
-    watch(events, everyMs) {
+  const watchFile = file.watch;
+  return Object.assign(file, {
+    isLost: () => lost,
+    watch(...[events, everyMs]: Parameters<KeyRing["watch"]>) {
       const onRefusal = (fault: KeyRingFault) => {
         lost = fault.absent;
         events.onRefusal(fault);
       };
-      return file.watch({ ...events, onRefusal }, everyMs);
+      return watchFile({ ...events, onRefusal }, everyMs);
     },
-  };
+  });
 }
 
 type NewRing = {

@@ -1,6 +1,6 @@
 import { Counter, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { FastCounter } from "../../../src/service/observability/fast-counter.ts";
+import { FastCounter } from "../../../src/service/observability/fast-metrics.ts";
 
 test("it is exposed as the library's own counter is, before and after its first increment", async () => {
   const options = { name: "some_total", help: "Some" };

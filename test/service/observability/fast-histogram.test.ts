@@ -1,6 +1,6 @@
 import { Histogram, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { FastHistogram } from "../../../src/service/observability/fast-histogram.ts";
+import { FastHistogram } from "../../../src/service/observability/fast-metrics.ts";
 
 test("it is exposed as the library's own histogram is", async () => {
   const options = { name: "some_seconds", help: "Some", buckets: [0.1, 0.5, 1] };

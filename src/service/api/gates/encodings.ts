@@ -18,7 +18,6 @@ const KNOWN: ReadonlySet<string> = new Set(["identity", ...ACCEPTED]);
  */
 export function refuseUnknownEncoding(context: Encoded): ConnectError | undefined {
   const { protocolName, requestMethod, requestHeader, url } = context;
-  if (protocolName === "http") return undefined;
   const query = protocolName === "connect" && requestMethod === "GET" ? new URL(url).searchParams : undefined;
   const compression = query ? query.get("compression") : requestHeader.get(compressionHeader(context));
   if (compression !== null && !KNOWN.has(compression)) return unknownEncoding(context);

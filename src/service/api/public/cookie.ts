@@ -50,6 +50,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
     ...accessCookie(access, accessMaxAge),
   ];
   const companionNames = [hintName, accessName].filter((one) => one !== undefined);
+  const hasMore = companionNames.length > 0 || previousScopes.length > 0;
   const elsewhere = (scopes: CookieSettings["previousScopes"]) => [
     ...expireIn(scopes, settings),
     ...(migrating() ? expireIn(scopes, plain) : []),
@@ -68,6 +69,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
     },
     set(token, maxAge, sid, access) {
       const value = `${name}=${token}; ${attributes}; Max-Age=${maxAge}`;
+      if (!hasMore) return [value];
       return [value, ...companions(sid, maxAge, access.token, secondsLeft(access)), ...previous()];
     },
     setsAccess: accessName !== undefined,

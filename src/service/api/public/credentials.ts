@@ -13,7 +13,7 @@ import type { ReportRefusal } from "../gates/observed-refusals.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { DeviceCookie } from "./device-cookie-headers.ts";
 import { PROOF } from "./device-headers.ts";
-import { type DpopDeps, hasProof, provenKey } from "./dpop.ts";
+import { DPOP, type DpopDeps, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refusalOf } from "./refuse.ts";
 
 export type CredentialDeps = RefuseDeps &
@@ -56,7 +56,8 @@ const CHECKS = {
     const cookie = deps.cookie.read(headers.get("cookie"));
     const checked = authenticateCookie(deps.refreshTokens, cookie);
     if (!checked.ok) return checked;
-    const presentsDevice = () => hasProof(headers) || deps.device.cookie.read(headers.get("cookie")).length > 0;
+    const presentsDevice = () =>
+      headers.get(DPOP) !== null || deps.device.cookie.read(headers.get("cookie")).length > 0;
     const limited = refuseOverLimit(deps, checked.tokens, presentsDevice, requestContextOf(context));
     return limited ?? { ...checked, hasSeveral: typeof cookie === "object" };
   },

@@ -11,7 +11,7 @@ import { requestContextOf } from "../request-context.ts";
 import { credentialOf } from "./credentials.ts";
 import { DEVICE, type DeviceCookie } from "./device-cookie-headers.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
-import { type DpopDeps, hasProof, provenKey } from "./dpop.ts";
+import { DPOP, type DpopDeps, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refuse } from "./refuse.ts";
 
 /** The paths of these routes are also in proto/auth/v1/session.proto, and must be equal to those. */
@@ -68,7 +68,9 @@ const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || 
  * decides, not the configuration: another instance may have offered device binding, and any client may bind a session with DPoP.
  */
 export function mentionsDevice(headers: Headers): boolean {
-  return hasProof(headers) || headers.get(SKIPPED) !== null || headers.get("cookie")?.includes(DEVICE) === true;
+  return (
+    headers.get(DPOP) !== null || headers.get(SKIPPED) !== null || headers.get("cookie")?.includes(DEVICE) === true
+  );
 }
 
 /** Returns what a request presents. @param sid the session of its newest token @throws the errors of `provenKey` */

@@ -32,13 +32,10 @@ export type DpopDeps = RefusalDeps & {
   readonly store: Pick<SessionStore, "now" | "shiftMs">;
 };
 
-const PROOF = "dpop";
+/** Request header: the proof. */
+export const DPOP = "dpop";
 const NONCE = "dpop-nonce";
 const REPLAYED = refuseProof("proof_replayed");
-
-export function hasProof(headers: Headers): boolean {
-  return headers.get(PROOF) !== null;
-}
 
 /**
  * Returns the key that a request proves; undefined if the request has no proof.
@@ -54,7 +51,7 @@ export function provenKey(
   sid: SessionId,
   accessToken?: string,
 ): KeyProof | undefined {
-  const text = context.requestHeader.get(PROOF);
+  const text = context.requestHeader.get(DPOP);
   return text === null ? undefined : verify(deps, context, text, sid, accessToken);
 }
 

@@ -44,7 +44,8 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const result = await refresh(deps, tokens, requestContextOf(context), presented);
       const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
       const { refreshToken, secondsLeft, sid, accessToken, offer } = refreshed;
-      setCookies(context, cookie.set(refreshToken, secondsLeft, sid, accessToken));
+      const lines = cookie.set(refreshToken, secondsLeft, sid, accessToken);
+      for (const line of lines) context.responseHeader.append("set-cookie", line);
       if (hasSeveral) expireElsewhere(deps, context);
       if (offer !== undefined) offerRegistration(context, offer);
       return { data: { accessToken: accessToken.token } };

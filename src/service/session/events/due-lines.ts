@@ -19,7 +19,7 @@ function callerOf(requester: Requester): Pick<Origin, "address" | "admin"> {
 /** What gives the events that the store keeps their times: the wall clock, and its difference from the store's time (`shiftMs`). */
 export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStore["shiftMs"] };
 
-/** Returns the event to keep for an audit event, or undefined if that kind is not kept. It runs in every refresh. */
+/** Returns the event to keep for an audit event, or undefined if that kind is not kept. */
 export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping): EventRecord | undefined {
   switch (event.event) {
     case "session_created": {

@@ -77,6 +77,8 @@ export class EventRecorder {
 
   readonly audit: Audit = (event, requester) => {
     const { lines } = this.#deps;
+    // Refreshes are not kept. They are most of all events, so they are not looked up.
+    if (event.event === "session_renewed") return lines(event, requester);
     const kept = keptOf(event, requester, this.#keeping);
     const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
     // If this process was suspended, another instance may have claimed this due record; if memory is full, the event cannot be kept. Then

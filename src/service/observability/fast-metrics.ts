@@ -1,8 +1,52 @@
 /**
- * A histogram for measurements of every request. prom-client builds a text for the labels of each observation, even if its caller keeps
- * `labels(…)`. Here the caller keeps the series, and observing allocates nothing: it takes 0.04 µs instead of 0.35, twice in a refresh.
+ * A counter and a histogram for what happens in every request. prom-client builds a text from the labels for each value, even if its caller
+ * keeps `labels(…)`. These allocate nothing.
  */
 import type { MetricValue, Registry } from "prom-client";
+
+type CounterOptions = { readonly name: string; readonly help: string; readonly labelNames: readonly [string, string?] };
+
+type Count = { readonly labels: Readonly<Record<string, string>>; value: number };
+
+/**
+ * A counter with one or two labels. It finds the value by the labels themselves: a flood of bad credentials increments four counters per
+ * request.
+ */
+export class FastCounter {
+  readonly name: string;
+  readonly #options: CounterOptions;
+  readonly #counts = new Map<string, Map<string, Count>>();
+
+  constructor(options: CounterOptions, registry: Registry) {
+    this.name = options.name;
+    this.#options = options;
+    // The types of the registry accept only the library's own classes, but it only reads `name` and calls `get`.
+    registry.registerMetric(this as unknown as Parameters<Registry["registerMetric"]>[0]);
+  }
+
+  /** @param second the value of the second label, if there is one */
+  inc(first: string, second = ""): void {
+    const count = this.#counts.get(first)?.get(second) ?? this.#add(first, second);
+    count.value++;
+  }
+
+  #add(first: string, second: string): Count {
+    const [firstName, secondName] = this.#options.labelNames;
+    const count = {
+      labels: { [firstName]: first, ...(secondName !== undefined && { [secondName]: second }) },
+      value: 0,
+    };
+    const bySecond = this.#counts.get(first) ?? new Map<string, Count>();
+    this.#counts.set(first, bySecond.set(second, count));
+    return count;
+  }
+
+  async get() {
+    const { name, help } = this.#options;
+    const values = [...this.#counts.values()].flatMap((bySecond) => [...bySecond.values()]);
+    return { name, help, type: "counter", aggregator: "sum", values };
+  }
+}
 
 /** The series of one combination of labels. */
 export class Series {
@@ -39,14 +83,15 @@ export class Series {
   }
 }
 
-type Options = { readonly name: string; readonly help: string; readonly buckets: readonly number[] };
+type HistogramOptions = { readonly name: string; readonly help: string; readonly buckets: readonly number[] };
 
+/** A histogram. It takes 0.04 µs instead of 0.35 to observe a value, twice in a refresh. */
 export class FastHistogram {
   readonly name: string;
-  readonly #options: Options;
+  readonly #options: HistogramOptions;
   readonly #series: Series[] = [];
 
-  constructor(options: Options, registry: Registry) {
+  constructor(options: HistogramOptions, registry: Registry) {
     this.name = options.name;
     this.#options = options;
     // The types of the registry accept only the library's own classes, but it only reads `name` and calls `get`.
