@@ -58,7 +58,7 @@ function createSealed(keys: MacKeys, { kind, contentLength, macOf }: SealedKind)
       bytes[0] = kind;
       bytes[VERSION_AT] = VERSION;
       bytes.writeUInt32BE(key.id, KEY_ID);
-      if (bytes.write(sid, SID, ISSUED_AT - SID, "base64url") !== ISSUED_AT - SID) {
+      if (bytes.write(sid, SID, "base64url") !== ISSUED_AT - SID) {
         throw new RangeError("a session id of the wrong length");
       }
       bytes.writeUIntBE(issuedAtMs, ISSUED_AT, CONTENT - ISSUED_AT);

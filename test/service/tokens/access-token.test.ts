@@ -126,6 +126,12 @@ describe("the claims of an access token", () => {
     });
   });
 
+  test("have the authentication also of a session without claims of its own", () => {
+    const authentication = { time: wallMs(1_700_000_000_000), methods: ["otp"], contextClass: "" };
+    const { token } = tokensOf().issue(someSession({ claims: "{}", authentication }), NOW);
+    expect(decodeJwt(token)).toMatchObject({ auth_time: 1_700_000_000, amr: ["otp"] });
+  });
+
   test("carry any subject, client, audience and claims unchanged", () => {
     const text = fc.string({ unit: "grapheme", maxLength: 60 });
     const input = fc.record({
@@ -291,9 +297,15 @@ describe("what is no access token of ours", () => {
     ]) {
       expect(tokens.verify(input)).toEqual({ ok: false, reason: "malformed" });
     }
+    const lengthOf = (pad: number) =>
+      header.length + 2 + segment({ ...decodeJwt(token), pad: "x".repeat(pad) }).length + signature.length;
     const padded = (length: number) => forge(header, segment({ ...decodeJwt(token), pad: "x".repeat(length) }));
     expect(tokens.verify(padded(10_000))).toMatchObject({ ok: true, claims: { sid: SID } });
     expect(tokens.verify(padded(16_384))).toEqual({ ok: false, reason: "malformed" });
+    const edge = Array.from({ length: 4_000 }, (_, more) => more + 9_000).find((pad) => lengthOf(pad) >= 16_384) ?? 0;
+    expect(lengthOf(edge)).toBe(16_384);
+    expect(tokens.verify(padded(edge))).toMatchObject({ ok: true });
+    expect(tokens.verify(padded(edge + 1))).toEqual({ ok: false, reason: "malformed" });
   });
 
   test.each([
@@ -314,6 +326,20 @@ describe("what is no access token of ours", () => {
   ])("a header with %s, though our key signed it", (_, other) => {
     expect(["malformed", "unknown_key"]).toContain(reasonOf(tokens.verify(forge(segment(other), payload))));
     expect(["malformed", "unknown_key"]).toContain(reasonOf(tokens.verify(`${segment(other)}.${payload}.`)));
+  });
+
+  test("a header of our form names an unknown key, any other is malformed", () => {
+    const reason = (other: object) => reasonOf(tokens.verify(`${segment(other)}.${payload}.${signature}`));
+    const ours = { typ: "at+jwt", alg: "ES256", kid: "a key that is gone" };
+    expect(reason(ours)).toBe("unknown_key");
+    const others = [
+      { ...ours, kid: 1 },
+      { ...ours, alg: "HS256" },
+      { ...ours, typ: "jwt" },
+      { ...ours, crit: [] },
+      [ours],
+    ];
+    for (const other of others) expect(reason(other)).toBe("malformed");
   });
 
   test("an HMAC under our public key", () => {
@@ -341,6 +367,10 @@ describe("what is no access token of ours", () => {
       {},
       { ...good, sid: `${SID}=` },
       { ...good, sid: undefined },
+      { ...good, sid: [SID] },
+      { ...good, iss: undefined },
+      { ...good, jti: undefined },
+      { ...good, client_id: undefined },
       { ...good, exp: String(good.exp) },
       { ...good, exp: undefined },
       { ...good, sub: 1 },

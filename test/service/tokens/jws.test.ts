@@ -2,6 +2,8 @@
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { expect, test } from "vitest";
 import { createSigner, isSignature, joinedText } from "../../../src/service/tokens/jws.ts";
+import { createClaimsSigner } from "../../../src/service/tokens/signed-claims.ts";
+import { someKeys } from "../../support/tokens.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 
@@ -47,4 +49,15 @@ test("a signature has one encoding, whatever its length", () => {
     expect(isSignature(`${"A".repeat(rest)}A`)).toBe(true);
     expect(isSignature(`${"A".repeat(rest)}B`)).toBe(false);
   }
+});
+
+test("claims of another type are signed by the current key, under a header that no access token has", () => {
+  const keys = someKeys();
+  const token = createClaimsSigner({ current: keys.current })("secevent+jwt", { iss: "https://auth.example", n: 1 });
+  const [header = "", payload = "", signature = ""] = token.split(".");
+  const text = (segment: string) => JSON.parse(Buffer.from(segment, "base64url").toString());
+  expect(text(header)).toEqual({ typ: "secevent+jwt", alg: "ES256", kid: keys.current.signing.kid });
+  expect(text(payload)).toEqual({ iss: "https://auth.example", n: 1 });
+  const check = [...keys.current.checks.values()][0];
+  expect(check?.(`${header}.${payload}`, signature)).toBe(true);
 });

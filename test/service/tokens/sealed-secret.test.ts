@@ -28,6 +28,20 @@ test("a sealed secret that was changed, or is of another ring, is not opened", (
   expect(() => seal.open("")).toThrow("malformed");
 });
 
+test("what cannot be a sealed secret is malformed and outdated, and an empty secret is neither", () => {
+  const empty = Buffer.from(seal.seal(""), "base64url");
+  const short = empty.subarray(0, -1).toString("base64url");
+  const version = Buffer.from(empty).fill(2, 0, 1).toString("base64url");
+  for (const text of ["", short, version]) expect(() => seal.open(text)).toThrow("malformed");
+  expect(["", short].map((text) => seal.isOutdated(text))).toEqual([true, true]);
+  const sealed = empty.toString("base64url");
+  expect([seal.open(sealed), seal.isOutdated(sealed)]).toEqual(["", false]);
+  expect([seal.isOutdated(seal.seal(SECRET)), createSecretSeal({ current: keys.foreign }).isOutdated(sealed)]).toEqual([
+    false,
+    true,
+  ]);
+});
+
 test("after a rotation of the ring secrets are sealed anew, so that the earlier key can be removed", async () => {
   const [earlier] = keys.ring.mac;
   if (earlier === undefined) throw new Error("no MAC key");

@@ -8,7 +8,7 @@ import { createMac } from "../../../src/service/tokens/hmac.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
 import { systemEntropy } from "../../../src/service/tokens/random.ts";
 import { createRefreshTokens } from "../../../src/service/tokens/refresh-token.ts";
-import { createDeviceChallenges, createDeviceCookies } from "../../../src/service/tokens/sealed.ts";
+import { createDeviceChallenges, createDeviceCookies, createProofNonces } from "../../../src/service/tokens/sealed.ts";
 import { NOW, SID, someKeys } from "../../support/tokens.ts";
 
 const MAX_AGE_MS = 600_000;
@@ -88,6 +88,21 @@ describe("a device challenge", () => {
     const revoked = under({ ...name, state: "revoked" }, { ...next, state: "signing" });
     expect(revoked.check(before.issue(SID, NOW), SID, NOW)).toEqual({ ok: false, reason: "unknown_key" });
   });
+});
+
+test("a nonce for proofs works like a challenge, and neither is accepted as the other", () => {
+  const nonces = createProofNonces({ keys: { current: keys.current }, maxAgeMs: MAX_AGE_MS, entropy });
+  const nonce = nonces.issue(SID, NOW);
+  expect(nonces.check(nonce, SID, NOW)).toEqual({ ok: true });
+  expect(nonces.check(nonce, SID, storeMs(NOW + MAX_AGE_MS))).toEqual({ ok: false, reason: "expired" });
+  expect(challenges.check(nonce, SID, NOW)).toEqual({ ok: false, reason: "malformed" });
+  expect(nonces.check(challenges.issue(SID, NOW), SID, NOW)).toEqual({ ok: false, reason: "malformed" });
+});
+
+test("a challenge is not issued for a session id of another length", () => {
+  for (const sid of [SID.slice(0, -2), `${SID}AA`]) {
+    expect(() => challenges.issue(sid as SessionId, NOW)).toThrow(RangeError);
+  }
 });
 
 describe("a device cookie", () => {

@@ -1,4 +1,4 @@
-import { turns } from "../../../platform/clock/turns.ts";
+import { type Turns, turns as turnsOfProcess } from "../../../platform/clock/turns.ts";
 import { type SessionStore, StoreBusy, StoreUnavailable } from "../../session/ports.ts";
 import { Admission, type AdmissionOptions, type OverloadCause } from "./admission.ts";
 import { createStallGuard, type StallGuard } from "./stall.ts";
@@ -18,15 +18,13 @@ type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
   readonly onReply?: LimitEvents["onReply"];
 };
 
-export function createOverloadControl({
-  reuseIntervalMs,
-  onRefused,
-  onReply,
-  ...options
-}: OverloadOptions): OverloadControl {
+export function createOverloadControl(
+  { reuseIntervalMs, onRefused, onReply, ...options }: OverloadOptions,
+  turns: Turns = turnsOfProcess,
+): OverloadControl {
   const admission = new Admission(options);
   const stop = turns.follow(() => admission.turn());
-  const stall = createStallGuard(reuseIntervalMs);
+  const stall = createStallGuard(reuseIntervalMs, turns);
   return {
     accept() {
       const cause = admission.accept();

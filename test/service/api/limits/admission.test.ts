@@ -1,5 +1,5 @@
 /** Admission under overload, at the exact limits, with a clock and event loop turns that the test controls. */
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { TURN_MS } from "../../../../src/platform/clock/turns.ts";
 import { Admission, LATE_CALLS_PER_TURN, PROBES } from "../../../../src/service/api/limits/admission.ts";
 
@@ -142,6 +142,22 @@ describe("a store that does not reply", () => {
   });
 });
 
+describe("commands that began in one turn", () => {
+  test("are waited for until the last of them has ended", () => {
+    const begun = begin(PROBES + 1);
+    finish(begun.slice(0, 1));
+    ticks(STORE_TURNS);
+    expect(admission.accept()).toBe("store");
+  });
+
+  test("are forgotten when all of them have ended", () => {
+    finish(begin(2));
+    ticks(10_000);
+    begin(PROBES);
+    expect(admission.accept()).toBeUndefined();
+  });
+});
+
 describe("a store that replies slowly", () => {
   test("gets no more than a few commands until a reply comes in time", () => {
     const slow = begin(2);
@@ -170,6 +186,18 @@ describe("a store that replies slowly", () => {
     ticks(1);
     admission.hear(begun); // The end of a read of the revocation log is reported. Its beginning was reported above.
     expect(admission.accept()).toBeUndefined();
+  });
+
+  test("stays late with a slow reply to a command that no call made", () => {
+    finish(begin(1));
+    const slow = begin(1);
+    ticks(STORE_TURNS);
+    finish(slow);
+    begin(PROBES);
+    const begun = admission.now;
+    ticks(STORE_TURNS);
+    admission.hear(begun);
+    expect(admission.accept()).toBe("store");
   });
 
   test("is not inferred from an ending that waits for replicas", () => {
@@ -216,6 +244,31 @@ describe("an event loop", () => {
     tick(1_000, MAX_LOOP_DELAY_MS + 1);
     tick(1_000, MAX_LOOP_DELAY_MS + 1);
     expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
+  });
+
+  test("is not late by the work of other threads while its turns are in time", () => {
+    for (let time = 0; time < 5; time++) tick(MAX_LOOP_DELAY_MS, 10_000);
+    expect(accepted(1_000)).toBe(1_000);
+  });
+
+  test("is measured by the monotonic clock of the process", () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    try {
+      admission = new Admission({
+        maxWaiting: 0,
+        maxLoopDelayMs: 200,
+        maxStoreDelayMs: 250,
+        processorTime: () => worked,
+      });
+      for (let time = 0; time < 2; time++) {
+        vi.advanceTimersByTime(TURN_MS + MAX_LOOP_DELAY_MS + 1);
+        worked += 1_000;
+        admission.turn();
+      }
+      expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("accepts everything again with the first turn in time", () => {

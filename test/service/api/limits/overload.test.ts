@@ -1,8 +1,9 @@
 /** Overload control in front of a real store, while the test blocks the event loop. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { TURN_MS, turns } from "../../../../src/platform/clock/turns.ts";
+import { TURN_MS, Turns, turns } from "../../../../src/platform/clock/turns.ts";
+import { PROBES } from "../../../../src/service/api/limits/admission.ts";
 import { createOverloadControl, type OverloadControl } from "../../../../src/service/api/limits/overload.ts";
-import type { SessionStore } from "../../../../src/service/session/ports.ts";
+import { type SessionStore, StoreBusy } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend } from "../../../support/store/backends.ts";
 import { newSession, nonce, sidOf, subject } from "../../../support/store/sessions.ts";
@@ -59,4 +60,44 @@ test("what is read after a shorter stall is served", async () => {
   await nextTurn();
   holdUp(REUSE_INTERVAL_MS / 16);
   expect(await rotate()).toEqual(UNKNOWN);
+});
+
+test("each refusal is reported with its cause, each reply with its command, and turns are followed until the end", async () => {
+  let turn = () => {};
+  let following = 0;
+  const loop = {
+    clock: Object.assign(() => 0, { refresh() {} }),
+    every(_: number, then: () => void) {
+      turn = then;
+      following++;
+      return () => void following--;
+    },
+    afterPoll: (then: () => void) => then(),
+  };
+  const refused: string[] = [];
+  const replies: string[] = [];
+  const control = createOverloadControl(
+    {
+      maxWaiting: PROBES + 2,
+      maxLoopDelayMs: 0,
+      maxStoreDelayMs: TURN_MS,
+      reuseIntervalMs: REUSE_INTERVAL_MS,
+      onRefused: (cause) => refused.push(cause),
+      onReply: (verb) => replies.push(verb),
+    },
+    new Turns(loop as never),
+  );
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const limited = control.limit({ ...store, find: () => promise } as unknown as SessionStore);
+  const asked = Array.from({ length: PROBES }, () => limited.find(sidOf("x")));
+  expect([control.accept(), control.waiting(), following]).toEqual([true, PROBES, 1]);
+  turn();
+  expect([control.accept(), refused]).toEqual([false, ["store"]]);
+  await expect(limited.find(sidOf("x"))).rejects.toThrow(StoreBusy);
+  expect([control.waiting(), refused]).toEqual([PROBES, ["store", "store"]]);
+  resolve();
+  await Promise.all(asked);
+  expect([control.waiting(), replies]).toEqual([0, Array(PROBES).fill("find")]);
+  control.close();
+  expect(following).toBe(0);
 });

@@ -1,6 +1,6 @@
 /** Rate limits, at their exact limits, with a clock that the test moves. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createRateLimit, NO_LIMIT } from "../../../../src/service/api/limits/rate-limit.ts";
+import { createRateLimit, createRateLimits, NO_LIMIT } from "../../../../src/service/api/limits/rate-limit.ts";
 import type { RateLimit } from "../../../../src/service/session/ports.ts";
 
 beforeEach(() => {
@@ -67,7 +67,9 @@ test("looking at a key counts nothing", () => {
   let now = 0;
   const limit = createRateLimit({ count: 2, windowMs: 1_000, clock: () => now });
   for (let time = 0; time < 5; time++) expect(limit.peek("a")).toBeUndefined();
-  takeMany(limit, "a", 2);
+  limit.take("a");
+  expect(limit.peek("a")).toBeUndefined();
+  limit.take("a");
   now = 400;
   expect([limit.peek("a"), limit.peek("b")]).toEqual([600, undefined]);
   now = 1_000;
@@ -78,6 +80,9 @@ test("giving back what nobody took allows no more", () => {
   const limit = createRateLimit({ count: 8, windowMs: 1_000 });
   for (let time = 0; time < 100; time++) limit.giveBack("a");
   expect(refused(takeMany(limit, "a", 9))).toBe(1);
+  limit.take("b");
+  for (let time = 0; time < 3; time++) limit.giveBack("b");
+  expect(refused(takeMany(limit, "b", 9))).toBe(1);
 });
 
 test("a busy key stays limited, however many others come", () => {
@@ -97,6 +102,14 @@ test("of more keys than are kept, those that were not seen recently are forgotte
   expect(limit.take("key 0")).toBeUndefined();
 });
 
+test("half of the keys that are kept are forgotten when one more comes", () => {
+  const limit = createRateLimit({ count: 1, windowMs: 1_000, maxKeys: 100 });
+  for (let at = 0; at < 100; at++) limit.take(`key ${at}`);
+  expect(limit.peek("key 0")).toBe(1_000);
+  limit.take("key 100");
+  expect([limit.peek("key 49"), limit.peek("key 50")]).toEqual([undefined, 1_000]);
+});
+
 test("a wall clock that is set back makes nobody wait for longer than a window", () => {
   const limit = createRateLimit({ count: 1, windowMs: 1_000 });
   limit.take("a");
@@ -108,4 +121,29 @@ test("a wall clock that is set back makes nobody wait for longer than a window",
 
 test("where there is no limit, nothing is refused", () => {
   expect(refused(takeMany(NO_LIMIT, "a", 1_000))).toBe(0);
+});
+
+describe("the limits of the service", () => {
+  const rate = { count: 1, windowMs: 1_000 };
+  const network = (address: string) => address.slice(0, 2);
+
+  test("count refreshes by session, bad credentials by the network of the caller, and logins by subject", () => {
+    const limits = createRateLimits({ refresh: rate, failures: rate, create: rate }, network);
+    for (const limit of [limits.refreshLimit, limits.createLimit, limits.failureLimit]) {
+      expect(takeMany(limit, "aa1", 2)).toEqual([undefined, 1_000]);
+    }
+    expect(limits.refreshLimit.take("aa2")).toBeUndefined();
+    expect(limits.createLimit.take("aa2")).toBeUndefined();
+    expect(limits.failureLimit.take("aa2")).toBe(1_000);
+    expect(limits.failureLimit.take("bb1")).toBeUndefined();
+    limits.failureLimit.giveBack("aa3");
+    expect(limits.failureLimit.take("aa4")).toBeUndefined();
+  });
+
+  test("leave callers without an address alone, and are absent where nothing is configured", () => {
+    const limits = createRateLimits({ refresh: undefined, failures: rate, create: undefined }, network);
+    expect(refused(takeMany(limits.failureLimit, "", 100))).toBe(0);
+    expect(refused(takeMany(limits.refreshLimit, "a", 100))).toBe(0);
+    expect(refused(takeMany(limits.createLimit, "a", 100))).toBe(0);
+  });
 });

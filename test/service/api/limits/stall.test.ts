@@ -154,3 +154,16 @@ test.each([
   loop.nowMs += 1;
   expect(guard.mayBeTooOld("othersMs")).toBe(true);
 });
+
+test.each([
+  [1_000, 500],
+  [2_000, 500],
+  [10_000, 2_500],
+])("with R = %d ms a refresh is refused after %d ms", (reuseIntervalMs, mostMs) => {
+  const loop = new Loop();
+  const guard = createStallGuard(reuseIntervalMs, new Turns(loop));
+  loop.nowMs += mostMs;
+  expect(guard.mayBeTooOld("rotationMs")).toBe(false);
+  loop.nowMs += 1;
+  expect(guard.mayBeTooOld("rotationMs")).toBe(true);
+});

@@ -86,6 +86,19 @@ export function deviceKeysContract(context: () => Context): void {
       });
     });
 
+    test("gives its place to another one, too, if its time is to come, because the clock was set back", async () => {
+      const { store, backend, login } = context();
+      const [one, other] = [someKey(), someKey()];
+      await backend.advance(3 * R);
+      const { sid, first } = await login(subject());
+      await store.registerKey(sid, first, one);
+      await backend.advance(-2 * R);
+      expect(await store.registerKey(sid, first, other)).toEqual({ ok: false, reason: "other_key" });
+      await backend.advance(-1);
+      expect(await store.registerKey(sid, first, other)).toMatchObject({ ok: true });
+      await backend.advance(2 * R + 1);
+    });
+
     test("is not bound by a token that ends the session", async () => {
       const { store, backend } = context();
       const { sid, first, key } = await boundSession(context());

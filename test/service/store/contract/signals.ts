@@ -248,6 +248,56 @@ function logContract(context: () => Context): void {
       expect(read.map(({ signal }) => signal.sessionId)).toEqual([one.sid, two.sid, three.sid]);
     });
 
+    test("a reader that missed one signal learns of it", async () => {
+      const { subscribe, login, cursorOf, log, partitionOf } = tools();
+      const { backend, store } = context();
+      const id = await subscribe();
+      const user = subject();
+      const [one, two] = [
+        await login(user),
+        await login(user, { idleTimeoutMs: 4 * DAY, absoluteLifetimeMs: 4 * DAY }),
+      ];
+      const after = await cursorOf(id, one.sid);
+      await store.end(one.sid, "logout");
+      await backend.advance(DAY + SECOND);
+      await store.end(two.sid, "logout");
+      expect(await log.read(partitionOf(one.sid), after, 10)).toMatchObject({ ok: false, reason: "behind", lost: 1 });
+    });
+
+    test("a signal is kept for the whole of the retention", async () => {
+      const { subscribe, login, cursorOf, readAll } = tools();
+      const { backend, store } = context();
+      const id = await subscribe();
+      const user = subject();
+      const long = { idleTimeoutMs: 4 * DAY, absoluteLifetimeMs: 4 * DAY };
+      const [one, two, three] = [await login(user, long), await login(user, long), await login(user, long)];
+      const after = await cursorOf(id, one.sid);
+      await store.end(one.sid, "logout");
+      await backend.advance(DAY);
+      await store.end(two.sid, "logout");
+      expect((await readAll(one.sid, after)).map(({ signal }) => signal.sessionId)).toEqual([one.sid, two.sid]);
+      await backend.advance(1);
+      await store.end(three.sid, "logout");
+      await expect(readAll(one.sid, after)).rejects.toThrow("behind");
+    });
+
+    test("the last signal that all have read stays, so that a position in another log is recognised", async () => {
+      const { subscribe, login, cursorOf, readAll, log, partitionOf, leaseOf } = tools();
+      const { store } = context();
+      const id = await subscribe();
+      const user = subject();
+      const { sid } = await login(user);
+      const after = await cursorOf(id, sid);
+      for (let count = 0; count < 40; count++) await store.end((await login(user)).sid, "logout");
+      const { cursor } = (await readAll(sid, after))[35] ?? {};
+      const lease = await leaseOf(sid, newHolder());
+      if (lease === undefined || cursor === undefined) throw new Error("no lease");
+      expect(await log.advance(lease, id, cursor, NONE)).toEqual({ ok: true });
+      expect(await log.read(partitionOf(sid), cursor, 10)).toMatchObject({ ok: true });
+      const other = `${cursor.split(" ")[0]} ${sidOf(user)}` as Cursor;
+      expect(await log.read(partitionOf(sid), other, 10)).toEqual({ ok: false, reason: "rewound" });
+    });
+
     test("a position that the store has lost is recognised", async () => {
       const { subscribe, login, cursorOf, log, partitionOf, leaseOf } = tools();
       const { store } = context();

@@ -1,0 +1,90 @@
+/** Scripts that compare times, run alone on a key of a Redis server, at the edges of their intervals. */
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
+import { type RedisServer, startRedis } from "../../../support/redis.ts";
+
+/** The time of the node's clock in all runs, in ms. */
+const NOW = 4_000_000_000_000;
+const PARTITION = "{00}";
+
+const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
+let server: RedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.port);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+describe("the clock that instances share (sync.lua)", () => {
+  const SLACK = 250;
+  const STEP = 80_000;
+
+  /** Reports that the clock was set, as an instance does. `before`: the shift, and when an instance last ran the script. */
+  async function report(before: readonly [shift: number, seen: number], shift: number | "", from = NOW, until = NOW) {
+    await redis.set(`${PARTITION}c`, before.join(" "));
+    const reply = (await redis.eval(scripts.sync.text, 1, PARTITION, from, until, shift)) as string[];
+    expect(reply[0]).toBe(String(NOW));
+    return { shift: Number(reply[1]), inTime: reply[2] === "1", stored: await redis.get(`${PARTITION}c`) };
+  }
+  const agreed = (shift: number) => ({ shift, inTime: true, stored: `${shift} ${NOW}` });
+
+  test("a step forward counts if no instance has run it since the step", async () => {
+    // The last run was at the moment of the step: the clock has shown no time in between.
+    expect(await report([0, NOW - STEP], STEP)).toEqual(agreed(STEP));
+    expect(await report([0, NOW - STEP + SLACK], STEP)).toEqual(agreed(STEP));
+    expect(await report([0, NOW - STEP + SLACK + 1], STEP)).toEqual(agreed(0));
+    expect(await report([0, NOW - 1], STEP)).toEqual(agreed(0));
+  });
+
+  test("a step back counts in any case, and small differences are those of two reports", async () => {
+    expect(await report([0, NOW - 1], -SLACK - 1)).toEqual(agreed(-SLACK - 1));
+    expect(await report([0, NOW - 1], -SLACK)).toEqual(agreed(0));
+    expect(await report([STEP, NOW - STEP], STEP + SLACK)).toEqual(agreed(STEP));
+    expect(await report([STEP, NOW - STEP], STEP + SLACK + 1)).toEqual(agreed(STEP + SLACK + 1));
+    expect(await report([STEP, NOW - STEP], "")).toEqual(agreed(STEP));
+  });
+
+  test("a run at another time than expected changes nothing", async () => {
+    for (const [from, until] of [
+      [NOW + 1, NOW + 2],
+      [NOW - 2, NOW - 1],
+    ]) {
+      const stored = `7 ${NOW - STEP}`;
+      expect(await report([7, NOW - STEP], STEP, from, until)).toEqual({ shift: 7, inTime: false, stored });
+    }
+  });
+});
+
+describe("the instance that looks for expired sessions (expire.lua)", () => {
+  const LEASE = 30_000;
+
+  async function look(owner: string, heldUntil: number) {
+    await redis.set(`${PARTITION}y`, `${owner} ${heldUntil}`);
+    const window = [0, Number.MAX_SAFE_INTEGER, 0];
+    const args = ["me", LEASE, "", "", 1_000, "{}", ...window];
+    const [state, left] = (await redis.eval(scripts.expire.text, 1, PARTITION, ...args)) as string[];
+    return state === "held" ? Number(left) : { held: await redis.get(`${PARTITION}y`) };
+  }
+  const mine = { held: `me ${NOW + LEASE}` };
+
+  test("is another one until its lease has passed", async () => {
+    expect(await look("other", NOW + LEASE)).toBe(LEASE);
+    expect(await look("other", NOW + 1)).toBe(1);
+    expect(await look("other", NOW)).toEqual(mine);
+  });
+
+  test("is this one if the other's lease lasts longer than a lease can, because the clock was set back", async () => {
+    expect(await look("other", NOW + LEASE + 1)).toEqual(mine);
+  });
+
+  test("extends its own lease in the second half", async () => {
+    expect(await look("me", NOW + LEASE / 2)).toEqual({ held: `me ${NOW + LEASE / 2}` });
+    expect(await look("me", NOW + LEASE / 2 - 1)).toEqual(mine);
+  });
+});
