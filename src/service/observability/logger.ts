@@ -113,11 +113,6 @@ export function createLogger(level: string, clock: () => number = Date.now): Log
   };
 }
 
-/** Creates a log that writes nothing and uses no stream. */
-export function createSilentLog(): Logger {
-  return pino({ level: "silent" }, { write() {} });
-}
-
 function openLog(options: LoggerOptions): { log: Logger; sink: LineSink | undefined } {
   if (process.stderr.isTTY) {
     return { log: pino(options, { write: (line) => void process.stderr.write(readable(line)) }), sink: undefined };

@@ -55,10 +55,10 @@ export type MetricValues = {
   }[];
 };
 
-/** @param log counts of log lines, to be exposed @param options.ofProcess whether to collect memory, CPU, … until the process ends */
-export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metrics {
+/** @param log counts of log lines, to be exposed */
+export function createMetrics(log?: LogCounts): Metrics {
   const registry = new Registry();
-  if (ofProcess) collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry });
   const counter: MakeCounter = (name, help, labelNames = []) =>
     new Counter({ name, help, labelNames, registers: [registry] });
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);

@@ -16,7 +16,6 @@ import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
 import { loadRedisStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
-import { rehearse } from "./rehearsal.ts";
 import { openAdminAccess, openEventKeys, openKeyRing, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
@@ -49,7 +48,6 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
   if (config.redis !== undefined) await loadRedisStore();
-  await rehearse({ config, ring, entropy, log });
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);

@@ -10,7 +10,7 @@ const NOW = 1_000_000;
 
 /** Exposes the metrics of subscriptions, some of which have signals that wait. */
 function aService(subscriptions: readonly object[], waiting: Readonly<Record<string, object>> = {}) {
-  const metrics = createMetrics(undefined, { ofProcess: false });
+  const metrics = createMetrics();
   let now = NOW;
   let reads = 0;
   let isDown = false;

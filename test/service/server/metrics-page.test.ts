@@ -10,7 +10,7 @@ import { until } from "../../support/until.ts";
 
 /** Serves the metrics page on a server of its own, and counts how often the page was rendered. */
 async function serve() {
-  const metrics = createMetrics(undefined, { ofProcess: false });
+  const metrics = createMetrics();
   const rendered = { count: 0 };
   const counted = {
     ...metrics,

@@ -7,7 +7,7 @@ import { signalReports } from "../../../src/service/observability/signals.ts";
 test("a receiver that refuses, a loss and a store that is away are logged and counted", async () => {
   const lines: Readonly<Record<string, unknown>>[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  const metrics = createMetrics(undefined, { ofProcess: false });
+  const metrics = createMetrics();
   const reports = signalReports(log, metrics);
   reports.onAttempt("webhook", undefined, 20);
   reports.onAttempt("webhook", "refused", 90_000);

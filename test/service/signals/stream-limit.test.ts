@@ -1,13 +1,19 @@
 /** The limit on the streams of a receiver also holds if the receiver creates many at the same time. */
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { wallMs } from "../../../src/service/session/time.ts";
 import { createStream, listStreams, type StreamDeps } from "../../../src/service/signals/streams/manage.ts";
-import { IN_MEMORY } from "../../../src/service/store/embedded/schema.ts";
 import { createEmbeddedStore } from "../../../src/service/store/embedded/store.ts";
+import { scratch } from "../../support/service.ts";
 
 test("streams that are created at the same time count, too", async () => {
   const clock = () => wallMs(1_700_000_000_000);
-  const store = createEmbeddedStore({ path: IN_MEMORY, clock, reuseIntervalMs: 0, markerLifeMs: 1 });
+  const store = createEmbeddedStore({
+    path: join(scratch(), "sessions.db"),
+    clock,
+    reuseIntervalMs: 0,
+    markerLifeMs: 1,
+  });
   onTestFinished(() => store.close());
   const deps: Partial<StreamDeps> = {
     ...{ issuer: "https://auth.example", url: "https://signals.example", forInterop: false, wallClock: clock },

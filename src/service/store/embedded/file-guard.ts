@@ -4,7 +4,6 @@
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
-import { IN_MEMORY } from "./schema.ts";
 
 /** How old a check may be, in ms, for reads and for writes that need not be on disk. A check takes 2 µs, a refresh 60 µs. */
 const MAX_AGE_MS = 100;
@@ -41,7 +40,6 @@ export class FileGuard {
 }
 
 function filesOf(path: string): readonly string[] {
-  if (path === IN_MEMORY) return [];
   const real = realpathSync(path);
   return [path, `${real}-wal`, `${real}-shm`];
 }

@@ -8,9 +8,6 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
-/** The path of a database that exists only while it is open (SQLite's name for it). */
-export const IN_MEMORY = ":memory:";
-
 /** How long a statement waits for the transaction of another process, in ms. A transaction takes about one fsync. */
 const BUSY_TIMEOUT_MS = 500;
 
@@ -158,11 +155,9 @@ function isLocked(error: unknown): boolean {
 
 /** Opens or creates the file (mode 0600) and its directories (0700). If `use` throws, the file is closed. @throws errors of SQLite */
 export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
-  if (path !== IN_MEMORY) {
-    refuseHalfRestored(path);
-    createProtected(path);
-    upgrade(path);
-  }
+  refuseHalfRestored(path);
+  createProtected(path);
+  upgrade(path);
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.exec("PRAGMA journal_mode = WAL");

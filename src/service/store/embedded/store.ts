@@ -29,7 +29,7 @@ import { createResumption, createSubjects, finishEndOf } from "./subjects.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
 
 type EmbeddedStoreOptions = {
-  /** The database file, or IN_MEMORY. Its directory is created (0700) if it does not exist. */
+  /** The database file. Its directory is created (0700) if it does not exist. */
   readonly path: string;
   readonly clock: WallClock;
   /** A monotonic clock, in ms. Default: the monotonic clock of the process; tests replace it. */
