@@ -46,7 +46,12 @@ function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Err
       `${names} refuses the certificate of the service, or its absence (${message})`,
       "set REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE to a certificate that it accepts",
     );
-  } else if (/certificate|self.signed|altname/i.test(message)) {
+  } else if (errorCode(error) === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    fault(
+      `${names}: the certificate is for another host (${message})`,
+      "name the host in REDIS_URL as its certificate does",
+    );
+  } else if (/certificate|self.signed/i.test(message)) {
     fault(
       `${names}: the certificate is not accepted (${message})`,
       "set REDIS_TLS_CA_FILE to the authority that signed it",
@@ -57,7 +62,8 @@ function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Err
 function unreachableRemedy(error: Error): string {
   const code = errorCode(error);
   if (code === "ECONNREFUSED") return "start it there, or correct REDIS_URL";
-  return code === "ENOTFOUND" ? "correct the host in REDIS_URL" : "let this machine reach it through the network";
+  if (code === "ENOTFOUND") return "correct the host in REDIS_URL";
+  return "let this machine reach it through the network; if it is reached, it may expect TLS (rediss://, rediss+cluster://), or not";
 }
 
 function checkNode(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {

@@ -10,10 +10,11 @@
  * - The nodes of a cluster are connected as soon as they are known, replicas too: one of them may be the next master. A command for a
  *   node that is still connecting waits for it; ioredis would otherwise refuse the first commands for each node.
  */
-import { Cluster, Command, Redis, type RedisOptions } from "ioredis";
+import type { Socket } from "node:net";
+import { AbstractConnector, Cluster, Command, Redis, type RedisOptions } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { type Access, createAccess } from "./access.ts";
-import type { Log } from "./failure.ts";
+import { type Log, reportCauses } from "./failure.ts";
 import { TAGS } from "./partitions.ts";
 import { giveUpWhenSilent } from "./silence.ts";
 
@@ -23,6 +24,23 @@ const CONNECT_TIMEOUT_MS = 2_000;
 
 /** How often the nodes of a cluster are looked up, in ms, so that nodes are connected before they are needed. */
 const SLOTS_REFRESH_INTERVAL_MS = 2_000;
+
+/**
+ * ioredis listens for the first error of a socket only. After a certificate that is not accepted, the server's alert may be a second one,
+ * which would end the process. So every socket of ioredis gets a listener for it, also those that ioredis opens by itself.
+ */
+const sockets = new WeakMap<AbstractConnector, Socket>();
+Object.defineProperty(AbstractConnector.prototype, "stream", {
+  get(this: AbstractConnector) {
+    return sockets.get(this);
+  },
+  set(this: AbstractConnector, socket: Socket) {
+    sockets.set(
+      this,
+      socket.on("error", () => {}),
+    );
+  },
+});
 
 function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
@@ -78,6 +96,7 @@ export function createConnections(target: RedisTarget, commandTimeoutMs: number,
       if (client instanceof Redis) use(client);
       else {
         access.grantSubscriber(client);
+        reportCauses(client);
         client.on("+node", (node: Redis) => {
           use(node);
           node.connect().catch(() => {});

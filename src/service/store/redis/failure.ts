@@ -1,3 +1,4 @@
+import type { Cluster } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 
 /**
@@ -27,6 +28,20 @@ export function reportedBy(error: Error): Error {
   return "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }
 
+/**
+ * Makes a cluster's client report why its nodes cannot be reached. ioredis keeps the last error of a command, which says only that the
+ * connection was closed; the cause, such as a certificate that is not accepted, is an event before it.
+ */
+export function reportCauses(cluster: Cluster): void {
+  let cause: Error | undefined;
+  cluster.on("refresh", () => (cause = undefined));
+  cluster.on("node error", (error: Error) => (cause = "code" in error ? error : cause));
+  cluster.on("error", (error: Error & { lastNodeError?: Error }) => {
+    const isReply = error.lastNodeError?.name === "ReplyError";
+    if (error.lastNodeError !== undefined && cause !== undefined && !isReply) error.lastNodeError = cause;
+  });
+}
+
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
@@ -40,10 +55,13 @@ export function timeOfLate(error: unknown): number | undefined {
 
 export type Log = (level: "info" | "warn" | "error", message: string) => void;
 
+/** How many different messages are logged until Redis serves again: the nodes of a cluster may take turns with theirs. */
+const MAX_MESSAGES = 16;
+
 /** Logs problems with Redis for the operator. A problem is logged once for as long as it lasts. */
 export function createProblemLog(log: Log = () => {}) {
   const warned = new Set<string>();
-  let current = "";
+  const current = new Set<string>();
   return {
     warnOnce(message: string): void {
       if (warned.has(message)) return;
@@ -51,14 +69,15 @@ export function createProblemLog(log: Log = () => {}) {
       log("warn", `Redis: ${message}`);
     },
     report(error: unknown): void {
-      const message = error instanceof Error ? error.message : String(error);
-      if (message !== current) log(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);
-      current = message;
+      const message = error instanceof Error ? reportedBy(error).message : String(error);
+      if (current.has(message) || current.size === MAX_MESSAGES) return;
+      current.add(message);
+      log(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);
     },
     /** Logs that Redis is usable again after a problem. */
     resolve(): void {
-      if (current !== "") log("info", "Redis: serves again");
-      current = "";
+      if (current.size > 0) log("info", "Redis: serves again");
+      current.clear();
     },
   };
 }

@@ -1,8 +1,12 @@
 /** A cluster over TLS whose certificates name the host alone, as those of rented clusters do. */
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { TlsFiles } from "../../../../src/service/config/redis-url.ts";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
+import { createConnections, disconnect } from "../../../../src/service/store/redis/connection.ts";
+import type { Log } from "../../../../src/service/store/redis/failure.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { selfSigned } from "../../../support/certificate.ts";
 import { type RedisCluster, startRedisCluster } from "../../../support/redis.ts";
@@ -27,9 +31,11 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.stop());
 
-async function open(host: string) {
-  const url = `rediss+cluster://${host}:${cluster.nodes[0]?.tlsPort}`;
-  const store = await createRedisStore(redisOptions(url, { target: { ...target(url), tlsFiles: { ca } } }));
+const urlOf = (host: string) => `rediss+cluster://${host}:${cluster.nodes[0]?.tlsPort}`;
+const targetOf = (host: string, files: TlsFiles = { ca }) => ({ ...target(urlOf(host)), tlsFiles: files });
+
+async function open(host: string, log: Log = () => {}, files?: TlsFiles) {
+  const store = await createRedisStore(redisOptions(urlOf(host), { target: targetOf(host, files), log }));
   onTestFinished(() => store.close());
   return store;
 }
@@ -62,4 +68,33 @@ test.each(["hostname", "ip"])("one endpoint is enough, whether the cluster lists
 test("a node is refused if its certificate names neither its address nor the endpoint", async () => {
   await listNodesBy("ip");
   await expect((await open("127.0.0.1")).ping()).rejects.toThrow(StoreUnavailable);
+});
+
+test.each([
+  { problem: "names another host", host: "127.0.0.1", files: () => ({ ca }), reported: /^Redis: .*altnames/ },
+  {
+    problem: "is of an unknown authority",
+    host: "localhost",
+    files: () => ({}),
+    reported: /^Redis: self-signed certificate/,
+  },
+])("a certificate that $problem is reported, once", async ({ host, files, reported }) => {
+  await listNodesBy("ip");
+  const lines: string[] = [];
+  await open(host, (_level, line) => lines.push(line), files());
+  await until(() => expect(lines.filter((line) => reported.test(line))).not.toEqual([]));
+  expect(new Set(lines).size).toBe(lines.length);
+});
+
+test("a second error of a socket, such as an alert after a refused certificate, does not end the process", async () => {
+  const connections = createConnections(targetOf("127.0.0.1"), 500);
+  const client = connections.connect();
+  onTestFinished(() => {
+    disconnect(client);
+    connections.close();
+  });
+  client.on("error", () => {});
+  const [node] = await once(client, "+node");
+  await once(node, "error");
+  expect(() => node.stream.emit("error", new Error("alert"))).not.toThrow();
 });
