@@ -15,9 +15,10 @@ import { openRequestStream, type RequestStream } from "./request-stream.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
-import { createMatcher, type Match } from "./routes/matcher.ts";
+import { createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 import { createMethodOverride, type MethodOverride } from "./routes/method-override.ts";
 import type { RouteTable } from "./routes/model.ts";
+import { createPathPrefix } from "./routes/path-prefix.ts";
 import { forwardTo } from "./upstream/forward.ts";
 
 /** Serves exchanges: decodes the request, calls the implementation, encodes the response. */
@@ -47,7 +48,6 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   const codecs = createCodecs(options.codecs ?? []);
   const responses = new Responses(withHeadWait(options), codecs);
   const bounds = new Bounds(options);
-
   async function serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void> {
     let endpoint: Endpoint | undefined;
     let call: Call | undefined;
@@ -102,7 +102,25 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
     }
   }
 
-  return { match: matcher.match, methodOverride: createMethodOverride(servedTables, options.methodOverride), serve };
+  const override = createMethodOverride(servedTables, options.methodOverride);
+  return { ...belowPrefix(options.requestPathPrefix, matcher, override), serve };
+}
+
+/** Returns the same functions for paths below a prefix. Other paths have no route. */
+function belowPrefix(prefix: string | undefined, { match }: Matcher, methodOverride: MethodOverride | undefined) {
+  if (prefix === undefined) return { match, methodOverride };
+  const within = createPathPrefix(prefix);
+  const override: MethodOverride = (method, header, rawPath) => {
+    const path = within(rawPath);
+    return path === undefined || methodOverride === undefined ? method : methodOverride(method, header, path);
+  };
+  return {
+    match: (method: string, rawPath: string): Match => {
+      const path = within(rawPath);
+      return path === undefined ? { kind: "no_route" } : match(method, path);
+    },
+    methodOverride: methodOverride && override,
+  };
 }
 
 /** Calls the request gate of an RPC. @throws the error of a call that it refuses */

@@ -37,6 +37,11 @@ export interface CommonOptions<Source>
     Partial<Omit<UniversalHandlerOptions, "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions">> {
   /** The route tables of the services: generated (`*_http.ts`), or from `createRoutes`. */
   readonly tables: Iterable<RouteTable>;
+  /**
+   * The path below which the routes are served, such as `/api`: not needed behind a router that removes it from the URL, as Express does.
+   * Default: none.
+   */
+  readonly requestPathPrefix?: string;
   readonly contextValues?: (request: Source) => ContextValues;
   /**
    * Decides in place of `requestGate`, and returns the error of a call that it refuses: a flood of refused calls costs less if nothing is

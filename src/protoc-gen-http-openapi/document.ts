@@ -21,6 +21,8 @@ export interface DocumentOptions {
    */
   readonly alwaysEmitImplicit?: boolean;
   readonly mediaTypes?: MediaTypes;
+  /** URLs or paths below which the routes are served. Default: `/`. */
+  readonly servers?: readonly string[];
 }
 
 /**
@@ -30,7 +32,7 @@ export interface DocumentOptions {
 export function describeServices(
   tables: readonly RouteTable[],
   overlay: Overlay,
-  { alwaysEmitImplicit = false, mediaTypes = [] }: DocumentOptions = {},
+  { alwaysEmitImplicit = false, mediaTypes = [], servers = ["/"] }: DocumentOptions = {},
 ): JsonObject {
   const schemas = new Schemas(alwaysEmitImplicit ? alwaysEmitted(tables) : undefined);
   const pathFor = createPaths();
@@ -59,7 +61,7 @@ export function describeServices(
   const document: JsonObject = {
     openapi: "3.1.1",
     info: { title: tables.map(({ service }) => tagOf(service)).join(", "), version: "0.0.0" },
-    servers: [{ url: "/" }],
+    servers: servers.map((url) => ({ url })),
     tags: tables.map(({ service }) => ({ name: tagOf(service), description: commentOf(service) })),
     paths,
     components: {

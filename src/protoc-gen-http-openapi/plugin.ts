@@ -57,6 +57,7 @@ function parseOptions(parameter: string): Options {
   let alwaysEmitImplicit = false;
   const mediaTypes: string[] = [];
   const excluded: string[] = [];
+  const servers: string[] = [];
   for (const option of parameter.split(",").filter(Boolean)) {
     const [key, ...rest] = option.split("=");
     const value = rest.join("=");
@@ -65,7 +66,8 @@ function parseOptions(parameter: string): Options {
     else if (key === "always_emit_implicit") alwaysEmitImplicit = parseBoolean(key, value);
     else if (key === "media_type" && value !== "") mediaTypes.push(value);
     else if (key === "exclude" && value !== "") excluded.push(value);
+    else if (key === "server" && value !== "") servers.push(value);
     else throw new Error(`unknown option "${option}"`);
   }
-  return { overlay, strict, excluded, alwaysEmitImplicit, mediaTypes };
+  return { overlay, strict, excluded, alwaysEmitImplicit, mediaTypes, ...(servers.length > 0 && { servers }) };
 }

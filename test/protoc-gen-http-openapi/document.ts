@@ -34,6 +34,7 @@ export type Document = {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string };
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
+  readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation | Readonly<Record<string, Operation>>>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;

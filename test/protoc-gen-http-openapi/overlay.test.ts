@@ -20,6 +20,15 @@ test("the services of an excluded package are left out", () => {
   expect(() => describeText(text, "exclude=")).toThrow("exclude=");
 });
 
+test("servers are where the routes are mounted", () => {
+  const text = service(`get: "/a"`);
+  expect(describeText(text).servers).toEqual([{ url: "/" }]);
+  const { servers, paths } = describeText(text, "server=/api,server=https://api.example.com/v2");
+  expect(servers).toEqual([{ url: "/api" }, { url: "https://api.example.com/v2" }]);
+  expect(Object.keys(paths)).toEqual(["/a"]);
+  expect(() => describeText(text, "server=")).toThrow("server=");
+});
+
 test("media types that the runtime serves beside JSON are listed, if they are given", () => {
   const text = `service S {
     rpc Get(M) returns (M) { option (google.api.http) = { post: "/a" body: "*" additional_bindings { post: "/b" body: "m" } }; }

@@ -4,11 +4,11 @@ import { METHOD_OVERRIDE } from "../routes/method-override.ts";
 import { NodeExchange, type NodeRequest } from "./node-exchange.ts";
 import type { NodeResponse } from "./node-response.ts";
 
-/** A request listener for `http.createServer` and `http2.createServer`. */
-export type NodeHandler = (request: NodeRequest, response: NodeResponse) => void;
+/** A request listener for `http.createServer` and `http2.createServer`, and middleware for Express, which calls `next` for other requests. */
+export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: () => void) => void;
 
 export type HttpHandlerOptions = HandlerOptions<NodeRequest> & {
-  /** Handles requests that match no route. Default: a 404 from the failure encoder. */
+  /** Handles requests that match no route. Default: `next` of the framework, or else a 404 from the failure encoder. */
   readonly fallback?: NodeHandler;
 };
 
@@ -16,14 +16,17 @@ export type HttpHandlerOptions = HandlerOptions<NodeRequest> & {
 export function createHttpHandler(options: HttpHandlerOptions): NodeHandler {
   const handler = createRequestHandler(options);
   const { methodOverride } = handler;
-  return (request, response) => {
+  return (request, response, next) => {
     const target = originForm(request.url ?? "/");
     const mark = target.indexOf("?");
     const path = mark === -1 ? target : target.slice(0, mark);
     let { method = "GET" } = request;
     if (methodOverride !== undefined) method = methodOverride(method, overrideIn(request), path);
     const match = handler.match(method, path);
-    if (match.kind === "no_route" && options.fallback !== undefined) return options.fallback(request, response);
+    if (match.kind === "no_route") {
+      if (options.fallback !== undefined) return options.fallback(request, response, next);
+      if (next !== undefined) return next();
+    }
     const query = mark === -1 ? "" : target.slice(mark + 1);
     void handler.serve(new NodeExchange(request, response, target, method), match, query);
   };
