@@ -54,23 +54,32 @@ function paragraphsOf(command: Command, without: ReadonlySet<string>): string[] 
   return text.trimEnd().split("\n\n");
 }
 
+/** Returns the help of a command in few lines: its usage, and indented all else. */
+function textOf(paragraphs: readonly string[]): string {
+  const [usage = "", ...more] = paragraphs.map((text) => text.replace(/^(?:Usage|Arguments|Options):\s/, ""));
+  return [usage.replace(" [options]", ""), ...more.map((text) => text.replaceAll(/^(?=\S)/gm, "  "))].join("\n");
+}
+
 function sections(): string[] {
   const commands = commandsOf(programOf());
   const options = commands.map(({ command }) => optionsOf(command).map(lineOf));
   const common = shared(options, SHARED_BY.options);
   const helps = commands.map(({ command }) => paragraphsOf(command, common));
   const commonParagraphs = shared(helps, SHARED_BY.paragraphs);
-  const forMany = [...common, "", [...commonParagraphs].join("\n\n")].join("\n");
-  // A group's list of commands says what the sections of these commands say.
-  const isIndex = (paragraph: string, i: number) => i > 0 && paragraph.startsWith("Commands:");
+  const forMany = [...common, "", ...commonParagraphs].join("\n");
+  const texts = commands.map(({ name }, i) => {
+    // A group's list of commands says what the texts of these commands say.
+    const own = (helps[i] ?? []).filter(
+      (text) => !commonParagraphs.has(text) && !(i > 0 && text.startsWith("Commands:")),
+    );
+    return { name, text: textOf(own) };
+  });
+  // The second word of a name is that of the group, or of the command if it is in none.
+  const groups = Map.groupBy(texts, ({ name }) => name.split(" ", 2).join(" "));
+  const codeOf = (text: string) => `\`\`\`text\n${text}\n\`\`\`\n`;
   return [
-    `Many commands have some of these, which \`--help\` lists and the sections below leave out:\n\n\`\`\`text\n${forMany}\n\`\`\`\n`,
-    ...commands.map(({ name }, i) => {
-      const own = (helps[i] ?? [])
-        .filter((paragraph) => !commonParagraphs.has(paragraph) && !isIndex(paragraph, i))
-        .join("\n\n");
-      return `### ${name}\n\n\`\`\`text\n${own}\n\`\`\`\n`;
-    }),
+    `Many commands have some of these, which \`--help\` lists and the sections below leave out:\n\n${codeOf(forMany)}`,
+    ...[...groups].map(([name, members]) => `### ${name}\n\n${codeOf(members.map(({ text }) => text).join("\n\n"))}`),
   ];
 }
 
