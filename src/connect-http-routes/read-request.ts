@@ -27,9 +27,10 @@ export function readRequest<Source>(
 ): Message | Promise<Message> {
   // An empty header counts as absent.
   const contentType = exchange.headers.get("content-type") || null;
-  const isForm = request.decodeForm !== undefined && contentType !== null && FORM.test(contentType);
+  const isPlain = contentType === null || contentType === "application/json";
+  const isForm = !isPlain && request.decodeForm !== undefined && FORM.test(contentType);
   const codec = codecs && codecOf(codecs, contentType)?.codec;
-  const known = codec === undefined ? isForm || contentType === null || isJson(contentType) : request.accepts(codec);
+  const known = codec === undefined ? isPlain || isForm || isJson(contentType) : request.accepts(codec);
   if (request.body === "json" && !known) throw new FailureError(unsupported(contentType, codec !== undefined));
   const readable = request.body !== "none" && exchange.hasBody;
   const body = readable ? readBody(exchange, rpc.options.readMaxBytes, request.body === "raw", inFlight) : NO_BYTES;

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 
 /** The longest way of a refresh. Lower these numbers with the code; raise none. */
 const LIMITS = {
-  redis: { files: 65, functions: 185 },
-  embedded: { files: 65, functions: 169 },
+  redis: { files: 61, functions: 178 },
+  embedded: { files: 62, functions: 167 },
 } as const;
 
 test.for(["redis", "embedded"] as const)("the way of a refresh on %s does not grow", (store) => {

@@ -35,7 +35,7 @@ import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
 import { admissionControl } from "../api/gates/admission.ts";
 import { refuseUnknownEncoding } from "../api/gates/encodings.ts";
 import { type Gate, gatesInOrder } from "../api/gates/gate.ts";
-import { stallTolerances } from "../api/limits/stall.ts";
+import { stallTolerances } from "../api/limits/overload.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { contextOf, contextValuesOf, requestContextOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";

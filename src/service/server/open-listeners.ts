@@ -2,7 +2,7 @@ import { AuthoritiesFault, type CertificateFiles, readCertificate } from "../../
 import { type Listener, openListener } from "../../platform/listener/listener.ts";
 import { resources } from "../../platform/listener/resources.ts";
 import type { Tls } from "../../platform/listener/secure.ts";
-import { stallTolerances } from "../api/limits/stall.ts";
+import { stallTolerances } from "../api/limits/overload.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";

@@ -70,10 +70,11 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
       const shiftMs = time.shiftMs(session);
       const exp = secondsOf(toWallClock(end, shiftMs));
       const iat = secondsOf(toWallClock(now, shiftMs));
+      const hasFurtherClaims = session.claims !== "{}" || session.authentication !== undefined;
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `${sessionMembers(session, deviceProven)}${furtherClaims(session)}}`;
+        `${sessionMembers(session, deviceProven)}${hasFurtherClaims ? furtherClaims(session) : ""}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
       return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
     },
@@ -91,7 +92,6 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
 
 /** Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped. */
 function furtherClaims({ claims, authentication }: Session): string {
-  if (claims === "{}" && authentication === undefined) return "";
   const own: Record<string, unknown> = JSON.parse(claims);
   for (const name of RESERVED_CLAIMS) delete own[name];
   // The claims of the authentication come last, because they are newer than those from the creation.

@@ -9,9 +9,9 @@ import { secondsLeft } from "../../session/rotation/refresh.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import { credentialOf } from "./credentials.ts";
-import { DEVICE, type DeviceCookie } from "./device-cookie-headers.ts";
+import type { DeviceCookie } from "./device-cookie-headers.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
-import { DPOP, type DpopDeps, provenKey } from "./dpop.ts";
+import { type DpopDeps, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refuse } from "./refuse.ts";
 
 /** The paths of these routes are also in proto/auth/v1/session.proto, and must be equal to those. */
@@ -62,16 +62,6 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
 
 /** Returns the proof of a request. If the header occurs twice, `Headers` joins both proofs to one that is malformed. */
 const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
-
-/**
- * Returns whether a request may present a device key. Most requests present none, and nothing about devices is done for them. The request
- * decides, not the configuration: another instance may have offered device binding, and any client may bind a session with DPoP.
- */
-export function mentionsDevice(headers: Headers): boolean {
-  return (
-    headers.get(DPOP) !== null || headers.get(SKIPPED) !== null || headers.get("cookie")?.includes(DEVICE) === true
-  );
-}
 
 /** Returns what a request presents. @param sid the session of its newest token @throws the errors of `provenKey` */
 export function presentedDevice(

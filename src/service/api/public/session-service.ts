@@ -11,17 +11,17 @@ import { timesOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
 import { type CredentialDeps, credentialOf } from "./credentials.ts";
-import { REGISTRATION, registrationValue } from "./device-headers.ts";
+import { DEVICE } from "./device-cookie-headers.ts";
+import { REGISTRATION, registrationValue, SKIPPED } from "./device-headers.ts";
 import {
   type DeviceBindingParts,
   type DeviceServiceDeps,
-  mentionsDevice,
   presentedDevice,
   REGISTER_PATH,
   register,
   renew,
 } from "./device-service.ts";
-import { provenKey } from "./dpop.ts";
+import { DPOP, provenKey } from "./dpop.ts";
 import { expireElsewhere, refuse, setCookies } from "./refuse.ts";
 
 export type SessionServiceDeps = DeviceServiceDeps &
@@ -87,6 +87,16 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       return { data: { revokedCount: requireOk(deps, result, context).count } };
     },
   };
+}
+
+/**
+ * Returns whether a request may present a device key. Most requests present none, and nothing about devices is done for them. The request
+ * decides, not the configuration: another instance may have offered device binding, and any client may bind a session with DPoP.
+ */
+function mentionsDevice(headers: Headers): boolean {
+  return (
+    headers.get(DPOP) !== null || headers.get(SKIPPED) !== null || headers.get("cookie")?.includes(DEVICE) === true
+  );
 }
 
 type RefreshRefused = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>;

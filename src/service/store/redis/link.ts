@@ -13,9 +13,8 @@ import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } fr
 import { checkFitness, refusalOf } from "./fitness.ts";
 import { createClaim, type Owner } from "./owner.ts";
 import { neededCommands } from "./permissions.ts";
-import { type Argument, scriptCall } from "./script-call.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
-import { createSender, type Sender } from "./send.ts";
+import { type Argument, createSender, type Sender, scriptCall } from "./send.ts";
 
 export type LinkOptions = {
   readonly target: RedisTarget;
@@ -177,7 +176,8 @@ export class Link {
     args: readonly Argument[],
     window: Window,
   ): Promise<unknown> {
-    const keys = this.#keysOf(tags);
+    const { keyPrefix } = this.#options.target;
+    const keys = this.#clustered || keyPrefix !== undefined ? this.#keysOf(tags) : tags;
     const call = command === "evalsha" && !this.#clustered ? scriptCall(script, keys, args, window) : undefined;
     if (call !== undefined) return this.#sender.sendCommand(this.client, call);
     const { from, until, shift } = window;

@@ -1,19 +1,20 @@
 /**
- * Sends commands, and limits how long a reply is awaited. The deadline is counted in turns (platform/clock/turns.ts): if the process was stopped
+ * Writes and sends commands, and limits how long a reply is awaited. The deadline is counted in turns (platform/clock/turns.ts): if the process was stopped
  * or busy, that time counts as one turn, and the replies that arrived in the meantime are read before a command times out. One timer
  * serves all commands, because a timer for each would cost more.
  */
 import { type Cluster, Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../../platform/clock/turns.ts";
+import type { Window } from "./clocks.ts";
 
 type Client = Redis | Cluster;
 
-/** An argument of a command. A list stands for its elements. */
-type Argument = string | number | Buffer | readonly (string | number | Buffer)[];
+/** An argument of a script. */
+export type Argument = string | number | Buffer;
 
 export type Sender = {
   /** Strings in the reply are Buffers. */
-  send(to: Client, name: string, args: readonly Argument[]): Promise<unknown>;
+  send(to: Client, name: string, args: readonly (Argument | readonly Argument[])[]): Promise<unknown>;
   sendCommand(to: Client, command: Command): Promise<unknown>;
   close(): void;
 };
@@ -45,7 +46,7 @@ export function createSender(timeoutMs: number): Sender {
   };
   return {
     sendCommand,
-    send: (to, name, args) => sendCommand(to, new Command(name, [...args] as (string | number | Buffer)[])),
+    send: (to, name, args) => sendCommand(to, new Command(name, [...args] as Argument[])),
     close: stop,
   };
 }
@@ -64,4 +65,61 @@ function gather(client: Client): void {
     stream.uncork();
     stream.cork();
   }
+}
+
+/** How many arguments EVALSHA has besides those of the script: its name, the hash, the number of keys, and the 3 numbers of `Window`. */
+const OWN_ARGUMENTS = 6;
+
+/**
+ * Returns an EVALSHA command, or undefined if it has an argument that is not text. Writing it as one text takes 1.5 µs. ioredis, which flattens
+ * and copies arguments, takes 3.5 µs. It is for single nodes: in a cluster, ioredis needs the arguments to find the node of a command.
+ */
+export function scriptCall(
+  sha: string,
+  keys: readonly string[],
+  args: readonly Argument[],
+  { from, until, shift }: Window,
+): Command | undefined {
+  let encoded = `*${OWN_ARGUMENTS + keys.length + args.length}\r\n`;
+  if (keys.length === 1) encoded += headOf(sha, keys[0] as string);
+  else {
+    encoded += encodeHead(sha, keys.length);
+    for (const key of keys) encoded += encode(key);
+  }
+  for (const argument of args) {
+    if (typeof argument === "object") return undefined;
+    encoded += encode(argument);
+  }
+  encoded += encode(from) + encode(until) + encode(shift);
+  const command = new Command("evalsha", []);
+  command.toWritable = () => encoded;
+  return command;
+}
+
+/** The encoded beginnings of EVALSHA commands with one key, by the script's hash, then by the key. Scripts and hash tags are few. */
+const heads = new Map<string, Map<string, string>>();
+
+function headOf(sha: string, key: string): string {
+  let byKey = heads.get(sha);
+  if (byKey === undefined) {
+    byKey = new Map();
+    heads.set(sha, byKey);
+  }
+  let head = byKey.get(key);
+  if (head === undefined) {
+    head = encodeHead(sha, 1) + encode(key);
+    byKey.set(key, head);
+  }
+  return head;
+}
+
+function encodeHead(sha: string, keys: number): string {
+  return `$7\r\nevalsha\r\n${encode(sha)}${encode(keys)}`;
+}
+
+/** Encodes one argument (RESP, bulk string). */
+function encode(argument: string | number): string {
+  if (typeof argument === "string") return `$${Buffer.byteLength(argument)}\r\n${argument}\r\n`;
+  const digits = String(argument);
+  return `$${digits.length}\r\n${digits}\r\n`;
 }

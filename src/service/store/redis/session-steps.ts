@@ -6,8 +6,8 @@ import { tagOfSession } from "./partitions.ts";
 import { deviceArguments, encodeAuthentication, keyKind, nonceWords } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { decodeFound, elevateOutcome, registerKeyOutcome, rotateOutcome, unbindOutcome } from "./replies.ts";
-import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
+import type { Argument } from "./send.ts";
 
 type Deps = {
   readonly link: Pick<Link, "run">;

@@ -12,8 +12,8 @@ import { cursorOf, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
-import type { Argument } from "./script-call.ts";
 import type { Verb } from "./scripts.ts";
+import type { Argument } from "./send.ts";
 
 /** How many partitions one run of a script handles, for the scripts that may have a lot to do in each partition. */
 const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };

@@ -56,6 +56,7 @@ function composeStore(
   const ends = createSubjectEnds(link, acknowledge, markerLifeMs);
   const endings = createEndings(link, acknowledge, clustered, markerLifeMs, ends);
   const log = createSignalLog(link, clustered, signalsRetentionMs);
+  const firstClock = link.clock(FIRST_TAG);
   return {
     ...createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }),
     ...endings,
@@ -72,7 +73,7 @@ function composeStore(
       return toStoreTime(clock.wall(link.now()) ?? wallMs(Date.now()), clock.shiftMs);
     },
     /** Without an argument, returns the shift of the first partition's clock, because the clocks of the nodes differ only a little. */
-    shiftMs: (place) => link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs,
+    shiftMs: (place) => (clustered && place !== undefined ? link.clock(tagOf(place)) : firstClock).shiftMs,
     async ping() {
       await link.ping();
       acknowledge.check();

@@ -5,7 +5,7 @@ import type { Link } from "./link.ts";
 import { FIRST_TAG, TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, text } from "./replies.ts";
-import type { Argument } from "./script-call.ts";
+import type { Argument } from "./send.ts";
 import type { RedisSignalLog } from "./signal-log.ts";
 
 /** The prefix of the fields that have the status of a subscription, the part that the service, not an operator, changes. */

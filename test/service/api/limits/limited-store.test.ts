@@ -1,7 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { Admission, PROBES } from "../../../../src/service/api/limits/admission.ts";
-import { limitStore } from "../../../../src/service/api/limits/overload.ts";
-import type { StallGuard } from "../../../../src/service/api/limits/stall.ts";
+import { limitStore, type StallGuard } from "../../../../src/service/api/limits/overload.ts";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { type SessionStore, StoreBusy, StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";

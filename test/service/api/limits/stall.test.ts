@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { TURN_MS, Turns } from "../../../../src/platform/clock/turns.ts";
 import type { Request } from "../../../../src/platform/listener/exchange.ts";
 import { LateConnections, waitOf } from "../../../../src/platform/listener/late-connections.ts";
-import { createStallGuard, stallTolerances } from "../../../../src/service/api/limits/stall.ts";
+import { createStallGuard, stallTolerances } from "../../../../src/service/api/limits/overload.ts";
 import { Loop } from "../../../platform/clock/loop.ts";
 
 const R = 10_000;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { Command } from "ioredis";
 import { expect, test } from "vitest";
-import { scriptCall } from "../../../../src/service/store/redis/script-call.ts";
+import { scriptCall } from "../../../../src/service/store/redis/send.ts";
 
 const text = fc.oneof(
   fc.string(),
