@@ -28,7 +28,7 @@ function filesWith(names: readonly string[]): string[] {
 
 test("there are the recipes that people look for", () => {
   expect(RECIPES.map(({ title }) => title)).toEqual(
-    expect.arrayContaining(["A setting", "A metric", "A rate limit", "A store"]),
+    expect.arrayContaining(["A field of a session", "An RPC", "A setting", "A metric", "A rate limit", "A store"]),
   );
 });
 
