@@ -182,3 +182,12 @@ test("the examples of the docs, the READMEs and the docstrings compile", async (
   });
   expect(faults).toBe("");
 });
+
+test("examples and pages name packages where the build puts them", () => {
+  const files = [...namesBelow("examples", "package.json"), ...namesBelow("docs", ".md"), "README.md", "RELEASING.md"];
+  const named = files.flatMap((file) =>
+    [...readFileSync(join(ROOT, file), "utf8").matchAll(/dist\/packages\/([\w-]+)/g)].map(([, folder]) => folder ?? ""),
+  );
+  expect(named).toContain("verifier");
+  expect(named.filter((folder) => !packageNames().includes(folder))).toEqual([]);
+});

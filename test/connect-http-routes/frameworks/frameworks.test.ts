@@ -45,10 +45,10 @@ beforeAll(async () => {
 });
 afterAll(() => plain.close());
 
-describe.each(FRAMEWORKS)("%s", (name, start) => {
+describe.each(FRAMEWORKS)("%s", (name, start, prefixes) => {
   const requests = name.includes("behind") ? REQUESTS : [...REQUESTS, ...TAKEN_BY_EXPRESS_JSON];
 
-  describe.each(["", "/api"] as const)("with the prefix %j", (prefix) => {
+  describe.each(prefixes)("with the prefix %j", (prefix) => {
     let app: Running;
     beforeAll(async () => {
       app = await start(prefix);

@@ -11,6 +11,7 @@ import { koaHttpRoutes } from "../../../src/connect-http-routes/frameworks/koa.t
 import { createFetchHandler, createHttpHandler } from "../../../src/connect-http-routes/index.ts";
 import { RichServiceRoutes } from "../gen/rich/v1/rich_http.ts";
 import { richRoutes as routes } from "../support/rich-service.ts";
+import { next } from "./next.ts";
 
 export type Running = { readonly port: number; close(): Promise<unknown> };
 /** Starts an application with the routes below a prefix. */
@@ -176,14 +177,18 @@ const nestOnFastify: Start = async (prefix) => {
   return startNest(app);
 };
 
-export const FRAMEWORKS: readonly (readonly [string, Start])[] = [
-  ["Express 5", express("express", false)],
-  ["Express 5 behind express.json()", express("express", true)],
-  ["Express 4", express("express-4", false)],
-  ["Express 4 behind express.json()", express("express-4", true)],
-  ["Fastify", fastify],
-  ["Koa", koa],
-  ["Hono", hono],
-  ["NestJS on Express", nestOnExpress],
-  ["NestJS on Fastify", nestOnFastify],
+const PREFIXES = ["", "/api"] as const;
+
+/** The frameworks, with the prefixes at which they are tried. */
+export const FRAMEWORKS: readonly (readonly [string, Start, readonly ("" | "/api")[]])[] = [
+  ["Express 5", express("express", false), PREFIXES],
+  ["Express 5 behind express.json()", express("express", true), PREFIXES],
+  ["Express 4", express("express-4", false), PREFIXES],
+  ["Express 4 behind express.json()", express("express-4", true), PREFIXES],
+  ["Fastify", fastify, PREFIXES],
+  ["Koa", koa, PREFIXES],
+  ["Hono", hono, PREFIXES],
+  ["NestJS on Express", nestOnExpress, PREFIXES],
+  ["NestJS on Fastify", nestOnFastify, PREFIXES],
+  ["Next.js", next, ["/api"]],
 ];
