@@ -24,7 +24,8 @@ import { STRICT_JSON } from "../api/connect-options.ts";
 import { errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import { crossSiteDefence, PASS_ON_HOST } from "../api/gates/cross-site.ts";
-import { createRateLimit, NO_LIMIT } from "../api/limits/rate-limit.ts";
+import { createRateLimit } from "../api/limits/rate-limit.ts";
+import { createReceiverLimits } from "../api/limits/receiver-limits.ts";
 import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";
 import type { Config } from "../config/config.ts";
 import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
@@ -36,6 +37,7 @@ import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
+import { MAX_OWN_STREAMS } from "../signals/streams/manage.ts";
 import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
@@ -117,9 +119,8 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
 
 function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
   if (signals === undefined || streams === undefined) return undefined;
-  const windowMs = streams.verificationIntervalMs;
-  const verificationLimit = windowMs === 0 ? NO_LIMIT : createRateLimit({ count: 1, windowMs });
-  return { ...signals, ...streams, draining, verificationLimit, poller: new Poller(signals) };
+  const limits = createReceiverLimits(streams.verificationIntervalMs, MAX_OWN_STREAMS);
+  return { ...signals, ...streams, ...limits, draining, poller: new Poller(signals) };
 }
 
 /** The time in ms after which every instance uses a changed key ring. `session-service keys` assumes the same. */

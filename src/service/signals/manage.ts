@@ -151,7 +151,8 @@ export async function testSubscription(
   const { kind, endpoint } = subscription;
   if (kind === "ssf_poll" || endpoint === undefined)
     throw invalidRequest("subscription_id", "is polled by its receiver");
-  if (deps.testLimit.take(endpoint) !== undefined) throw new ServiceError("E429_RATE_LIMITED");
+  // The limit is that of the receiving server: its paths and queries are as many as an operator makes up.
+  if (deps.testLimit.take(new URL(endpoint).origin) !== undefined) throw new ServiceError("E429_RATE_LIMITED");
   const sessionId = randomBytes(SESSION_ID_BYTES).toString("base64url") as SessionId;
   const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason: "logout" } as const;
   const { error } = await attempt(deps, { ...subscription, kind, endpoint }, { ...signal, endedAt: deps.wallClock() });

@@ -5,18 +5,20 @@ import { STORES } from "../../support/every-protocol.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { type Service, withKeys } from "../../support/service.ts";
 import { bearer, message, openAdmin } from "../../support/sessions.ts";
-import { POLL, PUSH, type StreamReceiver } from "./stream-receiver.ts";
+import { until } from "../../support/until.ts";
+import { type Json, POLL, PUSH, type StreamReceiver } from "./stream-receiver.ts";
 import { startTransmitter, tokenOf } from "./stream-world.ts";
 import { startReceiver } from "./world.ts";
 
 describe.each(STORES)("on the %s store", (store) => {
   let service: Service;
   let receiver: StreamReceiver;
+  let other: StreamReceiver;
   let redis: RedisServer | undefined;
   beforeAll(async () => {
     redis = store === "redis" ? await startRedis() : undefined;
     const onRedis = redis && { REDIS_URL: redis.url, DATA_DIR: withKeys() };
-    ({ service, receiver } = await startTransmitter({ ...onRedis, SIGNALS_VERIFICATION_INTERVAL: "1h" }));
+    ({ service, receiver, other } = await startTransmitter({ ...onRedis, SIGNALS_VERIFICATION_INTERVAL: "1h" }));
   });
   afterAll(async () => {
     await service.stop();
@@ -53,16 +55,47 @@ describe.each(STORES)("on the %s store", (store) => {
     await endpoint.close();
   });
 
+  test("a receiver that deletes and creates its streams anew is verified no more often than with all it may have", async () => {
+    const endpoint = await startReceiver(() => 202);
+    const body = { delivery: { method: PUSH, endpoint_url: endpoint.url } };
+    let status = 204;
+    let verified = 0;
+    for (; status === 204; verified++) {
+      const id = String((await receiver.streams("POST", { body })).json.stream_id);
+      status = (await receiver.post("verification_endpoint", { stream_id: id })).status;
+      await receiver.streams("DELETE", { id });
+      if (verified > 40) break;
+    }
+    expect(status).toBe(429);
+    expect(endpoint.received.length).toBeLessThanOrEqual(32);
+    await endpoint.close();
+  });
+
+  test("polls, and changes of streams, are limited for each receiver", async () => {
+    const body = { delivery: { method: POLL } };
+    const created = (await receiver.streams("POST", { body })).json;
+    const others = (await other.streams("POST", { body })).json;
+    const pollOf = async (of: StreamReceiver, { delivery }: typeof created) =>
+      (await of.call("POST", String((delivery as Json).endpoint_url), { returnImmediately: true })).status;
+    const statusOf = async () =>
+      (await receiver.post("status_endpoint", { stream_id: created.stream_id, status: "enabled" })).status;
+    for (const call of [() => pollOf(receiver, created), statusOf]) {
+      await until(async () => expect(await Promise.all(Array.from({ length: 100 }, call))).toContain(429));
+    }
+    expect(await pollOf(other, others)).toBe(200);
+    expect((await other.streams("POST", { body })).status).toBe(201);
+  });
+
   test("a receiver is tested ten times in ten seconds, however many subscriptions it has", async () => {
     const endpoint = await startReceiver();
     const admin = openAdmin(service);
     const credential = bearer("operator-".repeat(5));
     const { createSubscription, testSubscription } = SignalsAdminService.method;
-    const wanted = { kind: SubscriptionKind.WEBHOOK, endpoint: endpoint.url };
     const ids = await Promise.all(
-      [1, 2].map(
-        async () => message(await admin.call(createSubscription, wanted, credential)).subscription?.subscriptionId,
-      ),
+      [1, 2].map(async (at) => {
+        const wanted = { kind: SubscriptionKind.WEBHOOK, endpoint: `${endpoint.url}?tenant=${at}` };
+        return message(await admin.call(createSubscription, wanted, credential)).subscription?.subscriptionId;
+      }),
     );
     const codes = new Map<string, number>();
     for (let at = 0; at < 40; at++) {

@@ -22,7 +22,7 @@ import * as streams from "../../signals/streams/manage.ts";
 import type { Verdicts } from "../../signals/streams/poll-pass.ts";
 import type { Poller } from "../../signals/streams/poller.ts";
 import { getStatus, updateStatus } from "../../signals/streams/status.ts";
-import { verifyStream } from "../../signals/streams/stream-events.ts";
+import { type VerificationLimit, verifyStream } from "../../signals/streams/stream-events.ts";
 import { addSubject, removeSubject } from "../../signals/streams/subjects.ts";
 import { jsonOptions } from "../connect-options.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
@@ -34,8 +34,11 @@ const NO_CONTENT = 204;
 const MAX_ERRORS = 1000;
 
 export type SharedSignalsDeps = streams.StreamDeps & {
-  /** Limits the requests for verification events, by the id of a stream. */
-  readonly verificationLimit: RateLimit;
+  readonly verificationLimit: VerificationLimit;
+  /** Limits polls, by receiver: each may sign a hundred tokens again that the receiver does not acknowledge. */
+  readonly pollLimit: RateLimit;
+  /** Limits new streams and changes of a stream's status, by receiver: each may write to all partitions of the store. */
+  readonly changeLimit: RateLimit;
   readonly poller: Poller;
   /** Aborted when the service shuts down: polls that wait for events must then respond at once. */
   readonly draining: AbortSignal;
@@ -44,6 +47,7 @@ export type SharedSignalsDeps = streams.StreamDeps & {
 export function sharedSignalsService(deps: SharedSignalsDeps): ServiceImpl<typeof SharedSignalsService> {
   return {
     async createStream({ stream }, context) {
+      limitBy(deps.changeLimit, context);
       const wanted = stream === undefined ? { eventsRequested: [] } : propertiesOf(stream);
       const created = await streams.createStream(deps, wanted, requestContextOf(context));
       context.values.set(successStatus, CREATED);
@@ -70,6 +74,7 @@ export function sharedSignalsService(deps: SharedSignalsDeps): ServiceImpl<typeo
       return { status: await getStatus(deps, streamId, requestContextOf(context)) };
     },
     async updateStreamStatus({ status: wanted }, context) {
+      limitBy(deps.changeLimit, context);
       const { streamId = "", status = "", reason } = wanted ?? {};
       const change = { status, ...(reason !== undefined && { reason }) };
       return { status: await updateStatus(deps, streamId, change, requestContextOf(context)) };
@@ -88,6 +93,7 @@ export function sharedSignalsService(deps: SharedSignalsDeps): ServiceImpl<typeo
       return noContent(context);
     },
     async pollStream(request, context) {
+      limitBy(deps.pollLimit, context);
       const { streamId, maxEvents, returnImmediately } = request;
       if (maxEvents !== undefined && maxEvents < 0) throw invalidRequest("maxEvents", "is negative");
       const stopped = AbortSignal.any([context.signal, deps.draining]);
@@ -95,6 +101,12 @@ export function sharedSignalsService(deps: SharedSignalsDeps): ServiceImpl<typeo
       return deps.poller.poll(streamId, poll, requestContextOf(context), stopped);
     },
   };
+}
+
+/** Counts a request of a receiver. @throws ConnectError over the limit */
+function limitBy(limit: RateLimit, context: HandlerContext): void {
+  const waitMs = limit.take(requestContextOf(context).adminName ?? "");
+  if (waitMs !== undefined) throw rateLimited(waitMs);
 }
 
 function verdictsOf({ ack, setErrs }: PollStreamRequest): Verdicts {

@@ -25,7 +25,7 @@ export type StreamChange = Partial<StreamProperties> & Partial<TransmitterProper
 
 const ID_BYTES = 16;
 /** How many streams one receiver may have, so that no receiver can take all subscriptions. */
-const MAX_OWN_STREAMS = 32;
+export const MAX_OWN_STREAMS = 32;
 
 const creations = createSequences();
 

@@ -2,13 +2,19 @@
 import { randomBytes } from "node:crypto";
 import type { Requester } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
-import type { RateLimit } from "../../session/ports.ts";
 import type { AttemptDeps } from "../delivery/attempt.ts";
 import { errorOfStatus } from "../kinds/request.ts";
 import { streamEventToken, tokenRequest } from "../kinds/ssf.ts";
 import { type DeliveryError, definitionOf, type PendingEvent, type StreamEvent, type StreamStatus } from "../model.ts";
 import { type ChangeDeps, changeStream, findStream } from "./change.ts";
 import { isDisabled, type StreamSubscription } from "./configuration.ts";
+
+export interface VerificationLimit {
+  /** Counts a verification event. Returns undefined within the limit, otherwise how long to wait, in ms. */
+  take(stream: string, receiver: string): number | undefined;
+  /** Uncounts an event that was not sent. */
+  giveBack(stream: string, receiver: string): void;
+}
 
 type StreamEventDeps = AttemptDeps & ChangeDeps;
 
@@ -25,17 +31,17 @@ const pushing: StreamSubscription[] = [];
  * the stream's `min_verification_interval` allows; undefined if the event is sent. @throws ServiceError
  */
 export async function verifyStream(
-  deps: StreamEventDeps & { readonly verificationLimit: RateLimit },
+  deps: StreamEventDeps & { readonly verificationLimit: VerificationLimit },
   id: string,
   state: string | undefined,
   requester: Requester,
 ): Promise<number | undefined> {
   const stream = await findStream(deps, id, requester);
-  const waitMs = deps.verificationLimit.take(id);
+  const waitMs = deps.verificationLimit.take(id, stream.stream.owner);
   if (waitMs !== undefined) return waitMs;
   const event = { type: "verification", ...(state !== undefined && { state }) } as const;
   if (await sendStreamEvent(deps, stream, event)) return undefined;
-  deps.verificationLimit.giveBack(id);
+  deps.verificationLimit.giveBack(id, stream.stream.owner);
   throw new ServiceError("E429_RATE_LIMITED");
 }
 
