@@ -153,7 +153,7 @@ test("the overlay's ingress leads to the public API on the origin of ISSUER, and
   const { spec, metadata } = find(overlay, "Service");
   for (const { backend, path } of rules[0].http.paths) {
     expect(backend.service).toEqual({ name: metadata.name, port: { name: spec.ports[0].name } });
-    expect(path).toMatch(/^\/(v1\/auth\/|auth\.v1\.SessionService\/|\.well-known\/jwks\.json)$/);
+    expect(path).toMatch(/^\/(v1\/(auth|oauth)\/|auth\.v1\.(Session|OAuth)Service\/|\.well-known\/[a-z-]+(\.json)?)$/);
   }
 });
 

@@ -151,6 +151,18 @@ describe.each(Object.keys(PROXIES))("%s", (name) => {
     expect(response.body).toContain(sid);
   });
 
+  test("OAuth clients and gateways find the endpoints, and use them", async () => {
+    for (const name of ["oauth-authorization-server", "openid-configuration"]) {
+      const metadata = await send("GET", `/.well-known/${name}`);
+      expect(JSON.parse(metadata.body)).toMatchObject({ token_endpoint: expect.stringMatching(/\/v1\/oauth\/token$/) });
+    }
+    const { refreshToken } = await logIn(service, { clientId: "cli" });
+    const form = new URLSearchParams({ grant_type: "refresh_token", client_id: "cli", refresh_token: refreshToken });
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    const path = "/v1/oauth/token";
+    expect((await request(origin, { method: "POST", path, headers, body: `${form}`, ca })).status).toBe(200);
+  });
+
   test("another site gets 403", async () => {
     const session = await logIn(service);
     const headers = { ...cookie(session.refreshToken), origin: "https://evil.example" };

@@ -1,6 +1,6 @@
 /**
  * `npm run test:spring`: Spring Security of Maven Central as resource server, introspection client and receiver of logout tokens, beside a
- * service whose keys are of ES256 and one whose keys are of RS256. Needs Java 17 and Maven, which test/setup.sh installs with SPRING=long.
+ * service whose keys are of ES256 and one whose keys are of RS256; and examples/spring. Needs Java 17 and Maven, which test/setup.sh installs with SPRING=long.
  */
 import { strict as assert } from "node:assert";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -12,6 +12,7 @@ import { createInterface } from "node:readline";
 import { pemOf } from "../support/rsa-key.ts";
 
 const HERE = import.meta.dirname;
+const EXAMPLE = join(HERE, "../../examples/spring");
 /** How long Spring may take to start, in ms. It only tells a hang. */
 const START_MS = 180_000;
 
@@ -62,41 +63,60 @@ async function startService(alg: string, directory: string): Promise<Urls & { re
   return { publicUrl: ready.public, adminUrl: ready.admin, token, child };
 }
 
-async function startSpring({ publicUrl, adminUrl, token }: Urls) {
-  const options = {
+const startReceiver = ({ publicUrl, adminUrl, token }: Urls) =>
+  startSpring(join(HERE, "target/spring.jar"), {
     issuer: publicUrl,
     introspection: `${adminUrl}/v1/oauth/introspect`,
     "introspection-id": "DATA_DIR/admin-token",
     "introspection-secret": token,
-    "server.port": "0",
-    "server.address": "127.0.0.1",
-  };
-  const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  const child = spawn("java", ["-jar", join(HERE, "target/spring.jar"), ...given], {
-    stdio: ["ignore", "pipe", "inherit"],
   });
+
+async function startSpring(jar: string, properties: Readonly<Record<string, string>>) {
+  const options = { ...properties, "server.port": "0", "server.address": "127.0.0.1" };
+  const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+  const child = spawn("java", ["-jar", jar, ...given], { stdio: ["ignore", "pipe", "inherit"] });
   const [, port] = await lineOf(child, /Tomcat started on port (\d+)/);
   return { url: `http://127.0.0.1:${port}`, child };
 }
 
-async function prove(alg: string): Promise<void> {
+type Spring = Awaited<ReturnType<typeof startSpring>>;
+type World = { readonly service: Urls; readonly spring: Spring };
+
+/** Runs `body` with a service and an application, and ends both. */
+async function withApplication(
+  alg: string,
+  start: (service: Urls) => Promise<Spring>,
+  body: (world: World) => Promise<void>,
+) {
   const directory = mkdtempSync(join(tmpdir(), "session-service-spring-"));
   const service = await startService(alg, directory);
-  const spring = await startSpring(service).catch(async (error: unknown) => {
+  const spring = await start(service).catch(async (error: unknown) => {
     await stop(service.child);
     throw error;
   });
-  const call = async (path: string, body: object) => {
-    const headers = { "content-type": "application/json", authorization: `Bearer ${service.token}` };
-    const url = `${service.adminUrl}/auth.admin.v1.${path}`;
-    const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-    assert.equal(response.status, 200, `${path}: ${response.status}`);
-    return (await response.json()) as Reply;
-  };
-  const ask = async (path: string, token: string) => {
-    const response = await fetch(spring.url + path, { headers: { authorization: `Bearer ${token}` } });
-    return `${response.status} ${response.status === 200 ? await response.text() : ""}`.trim();
-  };
+  try {
+    await body({ service, spring });
+  } finally {
+    await Promise.all([stop(spring.child), stop(service.child)]);
+    rmSync(directory, { recursive: true });
+  }
+}
+
+const callOf = (service: Urls) => async (path: string, body: object) => {
+  const headers = { "content-type": "application/json", authorization: `Bearer ${service.token}` };
+  const url = `${service.adminUrl}/auth.admin.v1.${path}`;
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  assert.equal(response.status, 200, `${path}: ${response.status}`);
+  return (await response.json()) as Reply;
+};
+
+const askOf = (spring: Spring) => async (path: string, token: string) => {
+  const response = await fetch(spring.url + path, { headers: { authorization: `Bearer ${token}` } });
+  return `${response.status} ${response.status === 200 ? await response.text() : ""}`.trim();
+};
+
+async function prove(alg: string, { service, spring }: World): Promise<void> {
+  const [call, ask] = [callOf(service), askOf(spring)];
   const accepts = async (signingAlg: string) => {
     const endpoint = `${spring.url}/logout/connect/back-channel/service?${signingAlg}`;
     const given = { kind: "SUBSCRIPTION_KIND_BACKCHANNEL", endpoint, audience: ["app"], signingAlg };
@@ -104,23 +124,40 @@ async function prove(alg: string): Promise<void> {
     const { subscriptionId } = subscription;
     return (await call("SignalsAdminService/TestSubscription", { subscriptionId })).accepted;
   };
-  try {
-    const created = await call("SessionAdminService/CreateSession", { subject: "alice", clientId: "app" });
-    const { accessToken, session } = created;
-    const forged = accessToken.replace(/\.[^.]{10}/, ".AAAAAAAAAA");
-    assert.equal(await ask("/jwt", accessToken), "200 alice", "the resource server, by issuer-uri");
-    assert.equal(await ask("/jwt", forged), "401", "the resource server refuses a forged token");
-    assert.equal(await ask("/opaque", accessToken), "200 alice", "the introspection client, by Basic");
-    await call("SessionAdminService/RevokeSession", { sessionId: session.sessionId });
-    assert.equal(await ask("/opaque", accessToken), "401", "the introspection client sees the logout");
-    assert.equal(await accepts("RS256"), true, "the receiver of logout tokens takes RS256");
-    assert.equal(await accepts(""), alg === "RS256", "the receiver of logout tokens takes RS256 alone");
-    console.log(`${alg}: Spring Security accepts tokens, introspects, and takes logout tokens of RS256`);
-  } finally {
-    await Promise.all([stop(spring.child), stop(service.child)]);
-    rmSync(directory, { recursive: true });
-  }
+  const created = await call("SessionAdminService/CreateSession", { subject: "alice", clientId: "app" });
+  const { accessToken, session } = created;
+  const forged = accessToken.replace(/\.[^.]{10}/, ".AAAAAAAAAA");
+  assert.equal(await ask("/jwt", accessToken), "200 alice", "the resource server, by issuer-uri");
+  assert.equal(await ask("/jwt", forged), "401", "the resource server refuses a forged token");
+  assert.equal(await ask("/opaque", accessToken), "200 alice", "the introspection client, by Basic");
+  await call("SessionAdminService/RevokeSession", { sessionId: session.sessionId });
+  assert.equal(await ask("/opaque", accessToken), "401", "the introspection client sees the logout");
+  assert.equal(await accepts("RS256"), true, "the receiver of logout tokens takes RS256");
+  assert.equal(await accepts(""), alg === "RS256", "the receiver of logout tokens takes RS256 alone");
+  console.log(`${alg}: Spring Security accepts tokens, introspects, and takes logout tokens of RS256`);
 }
 
-execFileSync("mvn", ["-q", "-B", "package"], { cwd: HERE, stdio: "inherit" });
-for (const alg of ["ES256", "RS256"]) await prove(alg);
+/** The example of docs/recipes.md: an access token is accepted until the logout token of its session has arrived. */
+async function proveExample({ service, spring }: World): Promise<void> {
+  const [call, ask] = [callOf(service), askOf(spring)];
+  const claims = { role: "editor" };
+  const { accessToken, session } = await call("SessionAdminService/CreateSession", { subject: "alice", claims });
+  const endpoint = `${spring.url}/session-ended`;
+  await call("SignalsAdminService/CreateSubscription", {
+    kind: "SUBSCRIPTION_KIND_BACKCHANNEL",
+    endpoint,
+    audience: ["orders"],
+  });
+  const forged = await fetch(endpoint, { method: "POST", body: new URLSearchParams({ logout_token: accessToken }) });
+  assert.equal(forged.status, 400, "an access token is no logout token");
+  assert.match(await ask("/api/me", accessToken), /^200 .*"role":"editor"/);
+  await call("SessionAdminService/RevokeSession", { sessionId: session.sessionId });
+  const limit = Date.now() + START_MS;
+  while ((await ask("/api/me", accessToken)) !== "401") assert.ok(Date.now() < limit, "the session has not ended");
+  console.log("examples/spring: accepts tokens until the logout token arrives");
+}
+
+for (const cwd of [HERE, EXAMPLE]) execFileSync("mvn", ["-q", "-B", "package"], { cwd, stdio: "inherit" });
+for (const alg of ["ES256", "RS256"]) await withApplication(alg, startReceiver, (world) => prove(alg, world));
+const startExample = ({ publicUrl }: Urls) => startSpring(join(EXAMPLE, "target/orders.jar"), { issuer: publicUrl });
+await withApplication("ES256", startExample, proveExample);
