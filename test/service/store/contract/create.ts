@@ -5,6 +5,7 @@ import { CAP, type Context } from "../../../support/store/context.ts";
 import {
   ABSOLUTE,
   elsewhere,
+  fullSession,
   IDLE,
   neighbour,
   newSession,
@@ -41,6 +42,14 @@ export function createContract(context: () => Context): void {
       const session = newSession(subject(), { idleTimeoutMs: 2 * ABSOLUTE });
       const { session: created } = await store.create(session, nonce(), CAP);
       expect(created.idleExpiresAt).toBe(created.absoluteExpiresAt);
+    });
+
+    test("every field that a session can have comes back as it went in", async () => {
+      const { store } = context();
+      const session = fullSession(subject());
+      await store.create(session, nonce(), CAP);
+      expect(await store.find(session.sid)).toMatchObject({ ok: true, session });
+      expect((await store.list(session.subject, 10, undefined)).sessions).toMatchObject([session]);
     });
 
     test("text of any script and size comes back as it went in", async () => {
