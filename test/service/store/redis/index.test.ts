@@ -7,7 +7,14 @@ import { TAGS, tagOfSession } from "../../../../src/service/store/redis/partitio
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../../support/redis.ts";
 import { movable, redisOptions } from "../../../support/store/backends.ts";
-import { newSession, nonce, outcomeOf, REUSE_INTERVAL as R, subject } from "../../../support/store/sessions.ts";
+import {
+  neighbour,
+  newSession,
+  nonce,
+  outcomeOf,
+  REUSE_INTERVAL as R,
+  subject,
+} from "../../../support/store/sessions.ts";
 
 let redis: RedisServer;
 let store: SessionStore;
@@ -91,4 +98,18 @@ test("a session that makes room for a new one leaves the index", async () => {
   await login(user);
   const kept = await login(user, 1);
   expect(await indexed(user, kept.sid)).toEqual([kept.sid]);
+});
+
+test("what a partition knows of its sessions is kept as long as the session that lives longest", async () => {
+  const user = subject();
+  const { sid } = await login(user);
+  const short = { idleTimeoutMs: 1_000, absoluteLifetimeMs: 1_000 };
+  await store.create(newSession(neighbour(user), short), nonce(), 10);
+  const tag = tagOfSession(sid);
+  const [record, index, order] = await Promise.all(
+    [`${tag}s${sid}`, `${tag}u`, `${tag}o`].map((key) => redis.admin.pexpiretime(key)),
+  );
+  expect(record).toBeGreaterThan(now);
+  expect(index).toBeGreaterThanOrEqual(record ?? 0);
+  expect(order).toBeGreaterThanOrEqual(record ?? 0);
 });

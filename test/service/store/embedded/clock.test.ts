@@ -1,0 +1,79 @@
+/** The clock of the embedded store, with clocks of the machine that the test sets. */
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { wallMs } from "../../../../src/service/session/time.ts";
+import { createStoreClock } from "../../../../src/service/store/embedded/clock.ts";
+
+const START = 1_700_000_000_000;
+const HOUR = 3_600_000;
+/** A smaller difference of two clocks counts as drift. */
+const TOLERANCE_MS = 250;
+
+let db: DatabaseSync;
+let wall = START;
+let up = 0;
+
+beforeEach(() => {
+  db = new DatabaseSync(":memory:");
+  wall = START;
+  up = 0;
+});
+afterEach(() => db.close());
+
+const open = () =>
+  createStoreClock(
+    db,
+    () => wallMs(wall),
+    () => up,
+  );
+/** Makes time pass, and sets the wall clock by a step. */
+function pass(ms: number, step = 0): void {
+  up += ms;
+  wall += ms + step;
+}
+
+describe("after a reboot of the machine", () => {
+  beforeEach(() => {
+    open();
+    db.exec("UPDATE clock SET boot = 'an earlier one'");
+    up = 0;
+  });
+
+  test("the time of the reboot has passed", () => {
+    wall += HOUR;
+    expect(open().now()).toBe(START + HOUR);
+  });
+
+  test("a wall clock that shows an earlier time continues the store's time", () => {
+    wall -= HOUR;
+    const clock = open();
+    expect([clock.now(), clock.shiftMs]).toEqual([START, -HOUR]);
+    pass(1_000);
+    expect(clock.now()).toBe(START + 1_000);
+  });
+});
+
+describe.each([-HOUR, -TOLERANCE_MS - 1, TOLERANCE_MS + 1, HOUR])("a wall clock that was set by %d ms", (step) => {
+  test("does not change the time of a process that runs, and of one that starts", () => {
+    const clock = open();
+    pass(1_000, step);
+    expect(clock.now()).toBe(START + 1_000);
+    expect(clock.read()).toBe(START + 1_000);
+    expect(clock.shiftMs).toBe(step);
+    pass(1_000);
+    expect([clock.now(), open().now()]).toEqual([START + 2_000, START + 2_000]);
+  });
+
+  test("while no process runs does not change the time either", () => {
+    open();
+    pass(1_000, step);
+    expect(open().now()).toBe(START + 1_000);
+  });
+});
+
+test.each([-TOLERANCE_MS, TOLERANCE_MS])("a difference of %d ms is drift", (drift) => {
+  const clock = open();
+  pass(1_000, drift);
+  expect([clock.now(), clock.shiftMs]).toEqual([START + 1_000 + drift, 0]);
+  expect(open().shiftMs).toBe(0);
+});
