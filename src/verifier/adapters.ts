@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError, createContextKey, type Interceptor } from "@connectrpc/connect";
 import { type AdapterOptions, authorize } from "./bearer.ts";
 import type { Claims } from "./verdict.ts";
-import type { Verifier } from "./verifier.ts";
+import type { Decider } from "./verifier.ts";
 
 /** The key under which a Connect handler finds the claims of the caller: `context.values.get(callerClaims)`. */
 export const callerClaims = createContextKey<Claims | undefined>(undefined, {
@@ -23,7 +23,7 @@ export const callerClaims = createContextKey<Claims | undefined>(undefined, {
  *   createServer(connectNodeAdapter({ routes: () => {}, interceptors: [accessTokenInterceptor(verifier)] }));
  * ```
  */
-export function accessTokenInterceptor(verifier: Verifier, { origin }: AdapterOptions = {}): Interceptor {
+export function accessTokenInterceptor(verifier: Decider, { origin }: AdapterOptions = {}): Interceptor {
   return (next) => async (request) => {
     const { requestMethod: method, url, header: headers } = request;
     const given =
@@ -63,7 +63,7 @@ export function getCallerClaims(request: object): Claims | undefined {
  * };
  * ```
  */
-export function accessTokenMiddleware(verifier: Verifier, { origin }: AdapterOptions = {}) {
+export function accessTokenMiddleware(verifier: Decider, { origin }: AdapterOptions = {}) {
   return async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {
@@ -112,7 +112,7 @@ type Reply = {
  * };
  * ```
  */
-export function accessTokenHook(verifier: Verifier, { origin }: AdapterOptions = {}) {
+export function accessTokenHook(verifier: Decider, { origin }: AdapterOptions = {}) {
   return async (request: HookedRequest, reply: Reply): Promise<unknown> => {
     const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {

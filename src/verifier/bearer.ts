@@ -1,7 +1,7 @@
 import { bearerToken, dpopToken } from "./bearer-token.ts";
 import { dpopChallenge, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
-import { type Accepted, REFUSED, type Refusal, type Verdict } from "./verdict.ts";
-import type { Verifier } from "./verifier.ts";
+import type { Accepted, Refusal, Verdict } from "./verdict.ts";
+import type { Decider } from "./verifier.ts";
 
 /** The response to an unauthorized request: 401 with a challenge (RFC 6750 section 3), or 503. */
 export type Rejection = {
@@ -22,6 +22,7 @@ const unauthenticated = (challenge: string): Omit<Rejection, "reason"> => ({
   headers: { "content-type": "application/json", "www-authenticate": challenge },
   body: '{"error":{"code":"E001_AUTH_FAILURE","message":"authentication failed"}}',
 });
+const MALFORMED = { ok: false, reason: "malformed" } as const;
 const ABSENT = unauthenticated("Bearer");
 const BAD = unauthenticated('Bearer error="invalid_token"');
 const BAD_BOUND = unauthenticated(dpopChallenge("invalid_token"));
@@ -68,7 +69,7 @@ export type CallerRequest = {
  * ```
  */
 export async function authorize(
-  verifier: Verifier,
+  verifier: Decider,
   given: string | null | undefined | CallerRequest,
 ): Promise<Authorization> {
   const request = typeof given === "object" && given !== null ? given : undefined;
@@ -77,12 +78,13 @@ export async function authorize(
   if (!authorization) return { ...ABSENT, reason: "absent" };
   const boundToken = request && dpopToken(authorization);
   if (request !== undefined && boundToken !== undefined) return authorizeBound(verifier, boundToken, request);
-  const token = bearerToken(authorization);
-  const verdict = token ? await verifier.verify(token) : REFUSED.malformed;
+  const token = bearerToken(authorization) ?? "";
+  const verdict = await verifier.verify(token); // The verifier also counts and reports a header that has no token.
+  if (token === "") return rejection(MALFORMED, BAD);
   return verdict.ok ? verdict : rejection(verdict, BAD);
 }
 
-async function authorizeBound(verifier: Verifier, token: string, request: CallerRequest): Promise<Authorization> {
+async function authorizeBound(verifier: Decider, token: string, request: CallerRequest): Promise<Authorization> {
   const { method, url, headers } = request;
   const verdict = await verifier.verifyBound(token, { method, url, proof: headers.get("dpop") });
   if (verdict.ok) return verdict;

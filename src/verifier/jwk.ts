@@ -3,7 +3,7 @@ import { findKeyFault, type KeyAlgorithm, readPublicMembers } from "./public-key
 
 /** The accepted algorithms of access tokens. They are all asymmetric; `none` is not accepted. */
 export type Algorithm = KeyAlgorithm;
-const ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const satisfies readonly Algorithm[];
+export const ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const satisfies readonly Algorithm[];
 
 export function isAlgorithm(value: unknown): value is Algorithm {
   return (ALGORITHMS as readonly unknown[]).includes(value);

@@ -50,6 +50,11 @@ export class KeySet<Key extends PublishedKey> {
     if (!deps.isOnDemand) void this.#follow();
   }
 
+  /** The ids of the published keys. */
+  get kids(): readonly string[] {
+    return [...this.#keys.keys()];
+  }
+
   find(kid: string): Key | undefined {
     return this.#keys.get(kid);
   }
@@ -112,7 +117,7 @@ export class KeySet<Key extends PublishedKey> {
       const response = await fetch(url, { redirect: "manual", signal: call.signal });
       this.#replace(await readKeys(response, this.#importKey));
       this.#readAtMs = this.#triedAtMs;
-      if (!this.#readable) report({ event: "keys_read", kids: [...this.#keys.keys()] });
+      if (!this.#readable) report({ event: "keys_read", kids: this.kids });
       this.#readable = true;
       this.#setReady.resolve();
       this.#useForMs = readMaxAgeMs(response);

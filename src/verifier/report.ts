@@ -1,10 +1,31 @@
+import type { ProofRefusal } from "./dpop/proof.ts";
+import type { Refusal } from "./verdict.ts";
+
+/** Texts by the name of a claim, or of a header member. */
+export type Details = Readonly<Record<string, string>>;
+
+/** The refusals for one reason. */
+export type RefusalRecord = {
+  /** How many tokens were refused for this reason since the verifier was created. */
+  readonly count: number;
+  /** What this verifier expected of the token that was reported last, by the name of a claim, or of a header member. */
+  readonly expected: Details;
+  /**
+   * What that token had. The texts are at most 200 characters long, without control characters. For reasons up to `forged`, they are not
+   * signed by the issuer: anybody can have written them.
+   */
+  readonly received: Details;
+};
+
 export type VerifierEvent =
   | { readonly event: "keys_read"; readonly kids: readonly string[] }
   /** The key set cannot be read. This is reported once per outage. The known keys stay in use for an hour. */
   | { readonly event: "keys_unreadable"; readonly error: unknown }
   | { readonly event: "feed_following" }
   /** The feed was interrupted. This is reported once per outage. No revocations are received until the next `feed_following`. */
-  | { readonly event: "feed_lost"; readonly error: unknown };
+  | { readonly event: "feed_lost"; readonly error: unknown }
+  /** A token was refused. This is reported at most once a minute for each reason. */
+  | ({ readonly event: "token_refused"; readonly reason: Refusal | ProofRefusal } & RefusalRecord);
 
 export type Report = (event: VerifierEvent) => void;
 

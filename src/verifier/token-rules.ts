@@ -18,6 +18,9 @@ const TYPE = /^(application\/)?at\+jwt$/i;
 /** The accepted header members, which choose the key. Other members could change the verification (RFC 8725 section 3.10). */
 const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
 
+/** The claims that every access token has, beside `iss` and `aud` (RFC 9068 section 2.2). `sid` is a claim of this service. */
+export const REQUIRED_CLAIMS = ["client_id", "exp", "iat", "jti", "sid", "sub"] as const;
+
 export type Refused = { readonly ok: false; readonly reason: Refusal };
 
 export type Checked = { readonly ok: true; readonly claims: Claims; readonly key: PublishedKey };

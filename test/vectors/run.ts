@@ -9,11 +9,23 @@ import type { FeedEvent, VectorCase, VectorFile } from "./format.ts";
  * Runs a case: the verifier reads the keys, then the feed, each at its time in the case. Returns the verdict.
  * @param create the function `createVerifier` of the runtime
  */
-export async function runCase(
+export const runCase = (create: typeof createVerifier, file: Omit<VectorFile, "cases">, one: VectorCase) =>
+  withVerifier(create, file, one, (verifier) => verdictOf(verifier, one));
+
+/** Runs a case as `runCase` does. Returns the refusals that the verifier has recorded. */
+export const recordsOf = (create: typeof createVerifier, file: Omit<VectorFile, "cases">, one: VectorCase) =>
+  withVerifier(create, file, one, async (verifier) => {
+    await verdictOf(verifier, one);
+    return verifier.state().refusals;
+  });
+
+/** Opens a verifier that has read the keys and the feed of a case, and whose clocks are at the time of the verification. */
+async function withVerifier<T>(
   create: typeof createVerifier,
   file: Omit<VectorFile, "cases">,
   one: VectorCase,
-): Promise<Verdict | ProofRefused> {
+  use: (verifier: Verifier) => Promise<T>,
+): Promise<T> {
   const keys = "keys" in one ? one.keys : file.keys;
   const startMs = one.keysReadAtMs ?? one.feed?.[0]?.atMs ?? one.nowMs;
   const state = { nowMs: startMs };
@@ -34,7 +46,7 @@ export async function runCase(
     feed?.begin();
     await feed?.delivered;
     state.nowMs = one.nowMs;
-    return await verdictOf(verifier, one);
+    return await use(verifier);
   } finally {
     verifier.close();
   }

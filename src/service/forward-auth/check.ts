@@ -5,8 +5,8 @@ import {
   authorize,
   type CallerRequest,
   type Claims,
+  type Decider,
   type Rejection,
-  type Verifier,
 } from "../../verifier/index.ts";
 
 /**
@@ -37,7 +37,7 @@ type Options = {
   readonly origins?: readonly string[] | undefined;
 };
 
-export function createCheck(verifier: Verifier, { cookie, origins = [] }: Options): Check {
+export function createCheck(verifier: Decider, { cookie, origins = [] }: Options): Check {
   return async (headerOf, target) => {
     const authorization = headerOf("authorization");
     const given = origins.length === 0 ? authorization : requestOf(headerOf, target, origins);
@@ -73,7 +73,7 @@ function tokensOf(header: string | undefined, cookie: string): readonly string[]
  * Decides about several tokens. At least one must be valid, and no verdict may be unknown. All valid ones must have the same subject,
  * because somebody may have planted another user's token.
  */
-async function judgeAll(verifier: Verifier, tokens: readonly string[]): Promise<Authorization> {
+async function judgeAll(verifier: Decider, tokens: readonly string[]): Promise<Authorization> {
   const decisions = await Promise.all(tokens.map((token) => authorize(verifier, `Bearer ${token}`)));
   const accepted = decisions.filter((decision) => decision.ok);
   if (new Set(accepted.map(({ claims }) => claims.sub)).size > 1) return authorize(verifier, "Bearer");

@@ -1,4 +1,5 @@
-import { REFUSED, type Verdict } from "../verdict.ts";
+import type { Refusals } from "../refusals.ts";
+import type { Verdict } from "../verdict.ts";
 import { type ProofExpectation, type ProofRefused, type ProofResult, refuseProof } from "./proof.ts";
 import { proofUrl } from "./proof-url.ts";
 import type { Replays } from "./replays.ts";
@@ -14,23 +15,30 @@ export type ProvingRequest = {
 
 export type VerifyProof = (text: string, expected: ProofExpectation) => ProofResult | Promise<ProofResult>;
 
+const UNAVAILABLE = { ok: false, reason: "unavailable" } as const satisfies Verdict;
+
 type Deps = {
   /** Returns the verdict on a token, on the assumption that possession of the token's key was proven. */
   readonly verify: (token: string) => Promise<Verdict>;
   readonly verifyProof: VerifyProof;
   readonly replays: Replays;
   readonly clock: () => number;
+  readonly refusals: Pick<Refusals, "note">;
 };
 
 /** Decides whether to accept a token with the proof of its request. It never rejects. */
 export async function verifyBound(deps: Deps, token: string, request: ProvingRequest): Promise<Verdict | ProofRefused> {
   const verdict = await deps.verify(token);
   if (!verdict.ok) return verdict;
+  let fault: ProofRefused | typeof UNAVAILABLE | undefined;
   try {
-    return (await findFault(deps, token, request, verdict.claims.cnf)) ?? verdict;
+    fault = await findFault(deps, token, request, verdict.claims.cnf);
   } catch {
-    return REFUSED.unavailable; // The runtime has failed to check the proof.
+    fault = UNAVAILABLE; // The runtime has failed to check the proof.
   }
+  if (fault === undefined) return verdict;
+  deps.refusals.note(fault.reason, { token, request });
+  return fault;
 }
 
 async function findFault(

@@ -76,7 +76,7 @@ export type ProofResult =
   | ProofRefused;
 
 /** How far `iat` may be from the time of the service, in ms. */
-const PROOF_TOLERANCE_MS = 60_000;
+export const PROOF_TOLERANCE_MS = 60_000;
 
 /** How long a used proof must be remembered so that it is not accepted again, in ms. No nonce is valid for longer. */
 export const PROOF_LIFE_MS = 2 * PROOF_TOLERANCE_MS;

@@ -109,10 +109,7 @@ describe("over HTTP", () => {
     const undecided = { ok: false, reason: "unavailable" } as const;
     const decided = { ok: true, deviceBound: false, claims: claimsOf(accessToken) } as const;
     const verify = async (token: string) => (token === accessToken ? decided : undecided);
-    const judge = createCheck(
-      { verify, verifyBound: verify, stalenessMs: () => 0, ready: Promise.resolve(), close() {} },
-      { cookie: "access_token" },
-    );
+    const judge = createCheck({ verify, verifyBound: verify }, { cookie: "access_token" });
     const cookie = `access_token=${accessToken}; access_token=other`;
     expect(await judge((name) => (name === "cookie" ? cookie : undefined), NOWHERE)).toMatchObject({ status: 503 });
   });

@@ -24,8 +24,7 @@ test.each([
 function createAccepting() {
   const verify = async (token: string) =>
     ({ ok: true, deviceBound: false, claims: { sub: token, sid: "s", client_id: "c" } as Claims }) as const;
-  const verifier = { verify, verifyBound: verify, stalenessMs: () => 0, ready: Promise.resolve(), close() {} };
-  return createHttpEndpoint(createCheck(verifier, {}), new Outcomes(), () => {});
+  return createHttpEndpoint(createCheck({ verify, verifyBound: verify }, {}), new Outcomes(), () => {});
 }
 
 test("two headers `Authorization` are refused: the upstream may read the other one", async () => {
