@@ -6,7 +6,7 @@ export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
    * The authorities (PEM) of client certificates. Clients are asked for a certificate, but the handshake only verifies it: clients
    * without one, or with one of another authority, may connect too, and the handlers check `socket.authorized`.
    */
-  readonly clientCa?: Buffer | undefined;
+  readonly clientCa?: string | undefined;
 };
 
 type SecureSide = {

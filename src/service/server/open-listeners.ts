@@ -22,7 +22,7 @@ const SETTINGS = {
 
 /** @throws StartError */
 export async function openListeners(config: Config, log: Logger, metrics: Metrics): Promise<Listeners> {
-  const certificate = certificateOf(config);
+  const certificate = await certificateOf(config);
   const limits = limitsOf(config, log);
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
@@ -63,11 +63,11 @@ function limitsOf(config: Config, log: Logger) {
   return limits;
 }
 
-function certificateOf(config: Config): CertificateFiles | undefined {
+async function certificateOf(config: Config): Promise<CertificateFiles | undefined> {
   const { tlsCertFile: certFile, tlsKeyFile: keyFile, adminTlsClientCaFile: clientCaFile } = config;
   if (certFile === undefined || keyFile === undefined) return undefined;
   try {
-    return readCertificate({ certFile, keyFile, clientCaFile });
+    return await readCertificate({ certFile, keyFile, clientCaFile });
   } catch (error) {
     const isOfClients = error instanceof AuthoritiesFault;
     throw isOfClients
@@ -82,7 +82,7 @@ function follow(
   log: Logger,
 ): () => void {
   if (certificate === undefined) return () => {};
-  return certificate.follow({
+  return certificate.watch({
     onChange(tls) {
       for (const name of ["public", "admin"] as const) listeners[name].replaceTls(tlsOf(name, tls));
       log.info(
