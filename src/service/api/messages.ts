@@ -60,9 +60,9 @@ export function durationOf(field: string, duration: Duration | undefined, maxMs:
 }
 
 /** Returns the claims of a request as JSON text. @param reserved names of claims that only the service sets @throws ServiceError */
-export function claimsOf(claims: JsonObject | undefined, reserved = RESERVED_CLAIMS): string {
+export function claimsOf(claims: JsonObject | undefined): string {
   if (claims === undefined) return "{}";
-  for (const name of reserved) {
+  for (const name of RESERVED_CLAIMS) {
     if (Object.hasOwn(claims, name)) throw invalidRequest(`claims.${name}`, "is a reserved claim");
   }
   for (const name of AUTHENTICATION_CLAIMS) {

@@ -1,4 +1,5 @@
 import { KnownSignatures } from "../../verifier/known-signatures.ts";
+import { parseObject } from "../../verifier/strict-json.ts";
 import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
 import { parseSessionId, type Session } from "../session/model.ts";
 import type { AccessTokens, AuthenticAccessToken, SessionStore } from "../session/ports.ts";
@@ -102,13 +103,13 @@ function furtherClaims({ claims, authentication }: Session): string {
 
 /** Returns why a token's header is refused, for the log: it names a key that is not in the ring (any more), or it is malformed. */
 function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
-  const header = parseObject(segment);
+  const header = parseSegment(segment);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";
   return ours && Object.keys(header).length === 3 ? UNKNOWN_KEY : MALFORMED;
 }
 
 function readClaims(segment: string, issuer: string): AuthenticAccessToken {
-  const all = parseObject(segment);
+  const all = parseSegment(segment);
   if (all === undefined) return MALFORMED;
   const { iss, sub, aud, exp, iat, jti } = all;
   const sid = typeof all.sid === "string" ? parseSessionId(all.sid) : undefined;
@@ -127,13 +128,7 @@ function readClaims(segment: string, issuer: string): AuthenticAccessToken {
   return { ok: true, claims: { sid, sub, aud: audiences as readonly string[], exp, jti, all } };
 }
 
-function parseObject(segment: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(segment, "base64url").toString());
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+/** Parses a segment as the verifiers do: strictly, so that nobody reads a token differently. */
+function parseSegment(segment: string): Readonly<Record<string, unknown>> | undefined {
+  return parseObject(Buffer.from(segment, "base64url").toString());
 }

@@ -1,7 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type Created, create } from "../../session/admin/create.ts";
-import { RESERVED_CLAIMS } from "../../session/claims.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { audiencesOf } from "../../session/model.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
@@ -45,7 +44,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
     subject: request.subject,
     clientId: request.clientId || audiencesOf(audience)[0],
     audience,
-    claims: claimsOf(request.claims, RESERVED_CLAIMS),
+    claims: claimsOf(request.claims),
     client: {
       userAgent: request.client?.userAgent ?? "",
       ipAddress: request.client?.ipAddress ?? "",
