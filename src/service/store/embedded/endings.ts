@@ -1,7 +1,7 @@
 import { judgeEnd } from "../../session/devices/binding.ts";
 import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
-import { noteOf } from "../due-text.ts";
+import { noteOf } from "../event-text.ts";
 import type { DueSteps } from "./events.ts";
 import { type SessionRow, sessionOf } from "./rows.ts";
 import { isMarked, type SessionDeps } from "./session-steps.ts";

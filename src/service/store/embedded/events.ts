@@ -11,8 +11,7 @@ import {
 } from "../../session/events/events.ts";
 import type { EndReason, NewSession, SessionId } from "../../session/model.ts";
 import { later, type StoreMs } from "../../session/time.ts";
-import { CREATED, type DueText, dueRecord, ENDED_ALL, noteOf } from "../due-text.ts";
-import { eventText, parseEvent } from "../event-text.ts";
+import { CREATED, type DueText, dueRecord, ENDED_ALL, eventText, noteOf, parseEvent } from "../event-text.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 

@@ -11,7 +11,7 @@ import type { Revocation } from "../../session/model.ts";
 import { type Clock, StoreUnavailable } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
-import { REUSE_NOTES } from "../due-text.ts";
+import { REUSE_NOTES } from "../event-text.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { createStoreClock } from "./clock.ts";
 import { createEndings } from "./endings.ts";

@@ -8,7 +8,7 @@
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndAllOptions, EndAllOutcome, ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
-import { EXPIRED_NOTE, noteOf } from "../due-text.ts";
+import { EXPIRED_NOTE, noteOf } from "../event-text.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 

@@ -5,7 +5,7 @@ import type { Origin } from "../../session/events/events.ts";
 import type { NewSession, SessionId } from "../../session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
-import { noteOf, RECORDED_WITHIN_MS } from "../due-text.ts";
+import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import { sessionOf } from "./rows.ts";
 import { type CreateStep, createStep, endAllStep, endSomeStep, expireStep, type SubjectDeps } from "./subject-steps.ts";
 import type { Transactions } from "./transactions.ts";

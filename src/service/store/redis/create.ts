@@ -1,6 +1,6 @@
 /** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
 import type { SessionStore } from "../../session/ports.ts";
-import { noteOf } from "../due-text.ts";
+import { noteOf } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";

@@ -12,7 +12,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionId } from "../../session/model.ts";
 import { type EndAllOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
-import { noteOf, RECORDED_WITHIN_MS } from "../due-text.ts";
+import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";

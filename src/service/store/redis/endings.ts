@@ -1,7 +1,7 @@
 import { dueKeyOf } from "../../session/events/events.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
-import { noteOf } from "../due-text.ts";
+import { noteOf } from "../event-text.ts";
 import type { SubjectEnds } from "./end-all.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, TAGS, tagOfSession } from "./partitions.ts";

@@ -15,8 +15,7 @@ import {
 import { parseSessionId } from "../../session/model.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
-import { dueRecord } from "../due-text.ts";
-import { eventText, parseEvent } from "../event-text.ts";
+import { dueRecord, eventText, parseEvent } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, text } from "./replies.ts";

@@ -6,7 +6,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
-import { EXPIRED_NOTE } from "../due-text.ts";
+import { EXPIRED_NOTE } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
 import { buffers, sessionId, text } from "./replies.ts";

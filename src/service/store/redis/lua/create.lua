@@ -4,7 +4,7 @@
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first refresh token, 5 idle timeout, ms, 6 absolute lifetime, ms, 7 the record after its head,
 --       8 cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before the creation, or '', 11 the
---       version of the record, 12 the text of the due records (due-text.ts) of sessions that end, or '', 13 that of the created session,
+--       version of the record, 12 the text of the due records (event-text.ts) of sessions that end, or '', 13 that of the created session,
 --       or ''
 -- Returns the session's record; the id of the session of argument 10 if it was live, or ''; the ids of the sessions that were ended for
 -- the cap, oldest first. If one run is not enough, it creates nothing, and returns 'again', '' and the ids of the sessions that it has

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Ends a session.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 reason, 3 how long ended sessions stay marked, ms, 4 the text of the event that is still to be recorded (due-text.ts), or '', 5 the subject, in
+-- ARGV  1 sid, 2 reason, 3 how long ended sessions stay marked, ms, 4 the text of the event that is still to be recorded (event-text.ts), or '', 5 the subject, in
 --       case the session does not exist, or ''; if a client presents a refresh token: 6 when the token was issued, ms; if the client also
 --       proves a key: 7 to 14 the thumbprint of the key, in words of 32 bits
 -- Returns one of these strings:

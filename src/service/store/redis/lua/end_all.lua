@@ -3,7 +3,7 @@
 -- end_rest.lua then deletes, marks and logs them.
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 reason, 3 how long ended sessions stay marked, ms, 4 the session to spare, or '', 5 the session that must be live, or
---       '', 6 an id of this logout, 7 the text of the due records (due-text.ts), or ''
+--       '', 6 an id of this logout, 7 the text of the due records (event-text.ts), or ''
 -- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first; 'begun', if the subject has many sessions. If nothing
 -- was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the caller must run the script again; or
 -- 'busy', while another logout of many sessions has to be completed first.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Ends a session at the request of another session of the same subject.
 -- KEYS  1 partition of both
--- ARGV  1 actor, 2 target, 3 reason, 4 how long ended sessions stay marked, ms, 5 the text of its due record (due-text.ts), or ''
+-- ARGV  1 actor, 2 target, 3 reason, 4 how long ended sessions stay marked, ms, 5 the text of its due record (event-text.ts), or ''
 -- Returns 'ended'; 'actor_ended' if the actor is not live; 'not_found' if the target is not live, or belongs to another subject.
 local partition, target = KEYS[1], ARGV[2]
 local actor = live(partition, ARGV[1], now)

@@ -4,7 +4,7 @@
 -- logout of everyone stays until its signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
 -- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
---       end, 5 how long ended sessions stay marked, ms, 6 the text of the due records (due-text.ts)
+--       end, 5 how long ended sessions stay marked, ms, 6 the text of the due records (event-text.ts)
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and subject of each that has ended.
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms

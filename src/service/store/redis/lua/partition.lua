@@ -22,7 +22,7 @@
 --                   (append_to_log). A logout of everyone is '* <created until> <expires at> revoked_all'.
 --   {a7}r           due records (src/service/session/events/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
---                   record is due, when the event was, its kind, the request (due-text.ts) and the subject. record.lua removes a due
+--                   record is due, when the event was, its kind, the request (event-text.ts) and the subject. record.lua removes a due
 --                   record, mostly a moment later.
 --   {a7}g           for how long signals are kept, ms, how many were ever appended, and the sid of the last one, or '-'. The key exists
 --                   while there are subscriptions to signals.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Ends every session of a partition that was created up to a time.
 -- KEYS  1 partition
--- ARGV  1 that time, ms, 2 how long ended sessions stay marked, ms, 3 the text of the due record (due-text.ts), or '', 4 its key
+-- ARGV  1 that time, ms, 2 how long ended sessions stay marked, ms, 3 the text of the due record (event-text.ts), or '', 4 its key
 -- Returns 'ended'
 local partition = KEYS[1]
 local marker_life = tonumber(ARGV[2])

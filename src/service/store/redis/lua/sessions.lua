@@ -159,7 +159,7 @@ local function may(command, partition)
 end
 
 -- Ends sessions of `subject`: deletes them, marks them as ended, appends to the revocation log, and leaves due records with the text `note`
--- (due-text.ts) unless that is ''. The caller updates the index afterwards. Redis does not roll back a script that fails. Only a missing
+-- (event-text.ts) unless that is ''. The caller updates the index afterwards. Redis does not roll back a script that fails. Only a missing
 -- permission can make this one fail halfway, so the permissions are checked before anything is written.
 local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return end
