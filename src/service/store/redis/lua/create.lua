@@ -104,22 +104,23 @@ else
   if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean, expires, 'KEEPTTL') end
 end
 
--- Inserts the session in the order of creation, mostly at its end.
+-- Inserts the session in the order of creation, mostly at its end. The new chunk is added before the old one is removed, because Redis
+-- deletes a key that is empty for a moment, and its expiry with it.
 local earlier = order_functions()
 local order = partition .. 'o'
 local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]
 if not chunk or earlier(string.sub(chunk, -ENTRY), entry) then
   local fits = chunk and #chunk < CHUNK
-  if fits then redis.call('ZREM', order, chunk) end
   redis.call('ZADD', order, 0, fits and chunk .. entry or entry)
+  if fits then redis.call('ZREM', order, chunk) end
 else
   local entries = { entry }
   for at = 1, #chunk, ENTRY do entries[#entries + 1] = string.sub(chunk, at, at + ENTRY - 1) end
   table.sort(entries, earlier)
   local half = #entries * ENTRY > CHUNK and math.floor(#entries / 2) or #entries
-  redis.call('ZREM', order, chunk)
   redis.call('ZADD', order, 0, table.concat(entries, '', 1, half))
   if half < #entries then redis.call('ZADD', order, 0, table.concat(entries, '', half + 1)) end
+  redis.call('ZREM', order, chunk)
 end
 keep(order)
 
