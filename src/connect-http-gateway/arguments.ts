@@ -1,6 +1,6 @@
-import { parseArgs } from "node:util";
 import type { BoundsOptions, TableOptions } from "connect-http-routes";
 import { isNetwork, isProxyIn } from "../platform/net/proxy-trust.ts";
+import { readOptions } from "./read-options.ts";
 
 export const USAGE = `connect-http-gateway: serves google.api.http routes in front of a gRPC, gRPC-Web or Connect server
 
@@ -126,7 +126,7 @@ const OPTIONS = {
 
 /** @throws Error with a text for the user */
 export function parseArguments(args: readonly string[]): GatewayArguments {
-  const { values } = parseArgs({ args: [...args], options: OPTIONS });
+  const values = readOptions(args, OPTIONS);
   if ((values.descriptors === undefined) !== values.reflection) {
     throw new Error("give either --descriptors or --reflection");
   }
@@ -181,8 +181,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
 
 /** Returns whether the command restarts Node with flags that keep its memory small. @throws Error with a text for the user */
 export function wantsSmallHeap(args: readonly string[]): boolean {
-  const { values } = parseArgs({ args: [...args], options: OPTIONS });
-  return oneOf("heap", values.heap, ["small", "node"]) === "small";
+  return oneOf("heap", readOptions(args, OPTIONS).heap, ["small", "node"]) === "small";
 }
 
 function upstreamsOf(texts: readonly string[] = []): readonly [string, ...string[]] {

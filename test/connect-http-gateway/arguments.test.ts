@@ -144,7 +144,12 @@ describe("are refused where they make no sense", () => {
         `--${name}: "${text}" is not an integer from 0 to 2147483647`,
       ]),
     ),
-    [[...LEAST, "--unknown"], "--unknown"],
+    [[...LEAST, "--other"], "there is no option --other: --help lists all"],
+    [[...LEAST, "--upsteam", "http://a"], "there is no option --upsteam: did you mean --upstream?"],
+    [[...LEAST, "--max-body-size=5"], "there is no option --max-body-size: did you mean --max-body-bytes?"],
+    [[...LEAST, "--no-protobuf"], "there is no option --no-protobuf: did you mean --protobuf?"],
+    [[...LEAST, "--timeout-ms"], "--timeout-ms"],
+    [[...LEAST, "http://a"], "http://a"],
   ])("%j", (args, text) => {
     expect(() => parseArguments(args)).toThrow(text);
   });

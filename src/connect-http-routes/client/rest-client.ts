@@ -15,6 +15,7 @@ import { createRestTransport, type RestTransportOptions } from "./rest-transport
  * Creates a client for the JSON routes of a service, with the same methods as a Connect client. It uses `fetch`, and runs in browsers.
  *
  * @param table the generated routes of a service (`*_http.ts`), or those of `createRoutes`
+ * @throws TypeError without `baseUrl`
  * @example
  *     const library = createRestClient(LibraryServiceRoutes, { baseUrl: "https://api.example.com" });
  *     const book = await library.getBook({ name: "shelves/1/books/2" });

@@ -34,10 +34,12 @@ type AnyRequest = { readonly header: Headers; readonly signal: AbortSignal };
 /**
  * Creates a Connect transport over the JSON routes of services, for `createClient`, with interceptors and call options. No redirect is
  * followed: it is an error of the call.
+ *
+ * @throws TypeError without `baseUrl`
  */
 export function createRestTransport(tables: Iterable<RouteTable>, options: RestTransportOptions): Transport {
-  const { registry } = options;
   const base = baseOf(options);
+  const { registry } = options;
   const interceptors = [...(options.interceptors ?? [])];
   const routes = new Map<DescMethod, Route[]>();
   for (const { service, routes: all } of tables) {
@@ -101,7 +103,14 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
   } as Transport;
 }
 
-function baseOf({ baseUrl }: RestTransportOptions): string {
+function baseOf(options: RestTransportOptions): string {
+  const { baseUrl } = options ?? {};
+  if (typeof baseUrl !== "string") {
+    const meant = Object.keys(options ?? {}).find(
+      (name) => /ur[il]|base|origin|host|endpoint/i.test(name) && name !== "baseUrl",
+    );
+    throw new TypeError(`baseUrl must be a text, and is ${baseUrl}${meant ? `: ${meant} is not an option` : ""}`);
+  }
   return baseUrl.replace(/\/+$/, "");
 }
 

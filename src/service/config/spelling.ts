@@ -1,4 +1,5 @@
 /** Finds the variables that a misspelt name was probably meant to be. */
+import { distance } from "../../platform/spelling/nearest.ts";
 import { COMMAND_VARIABLES } from "./command-line.ts";
 import { configVariables } from "./config.ts";
 import type { Environment } from "./reader.ts";
@@ -29,23 +30,6 @@ export function misspeltVariables(env: Environment): string[] {
       : "not a variable of this service";
     return [`${name} is ${what}: is ${meant} meant?`];
   });
-}
-
-/** Counts the edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
-export function distance(a: string, b: string): number {
-  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
-  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    rows.push(row);
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const swaps = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swapped = swaps ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
-      row.push(Math.min(replaced, at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, swapped));
-    }
-  }
-  return at(a.length, b.length);
 }
 
 /** Returns the known name that is at most one edit away, or at most two edits for a long name; undefined if there is none. */

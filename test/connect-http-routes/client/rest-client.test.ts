@@ -70,6 +70,20 @@ describe("a REST client", () => {
     expect(seen).toEqual(["yes", "t"]);
   });
 
+  test.each<[object | undefined, string]>([
+    [undefined, "baseUrl must be a text, and is undefined"],
+    [{}, "baseUrl must be a text, and is undefined"],
+    [{ baseUrl: undefined }, "baseUrl must be a text, and is undefined"],
+    [{ baseURL: "https://api.example.com" }, "baseUrl must be a text, and is undefined: baseURL is not an option"],
+    [{ url: "https://api.example.com" }, "baseUrl must be a text, and is undefined: url is not an option"],
+    [
+      { baseUrl: null, origin: "https://api.example.com" },
+      "baseUrl must be a text, and is null: origin is not an option",
+    ],
+  ])("is not created with the options %j", (options, text) => {
+    expect(() => createRestClient(RelayServiceRoutes, options as never)).toThrow(new TypeError(text));
+  });
+
   test("sends its credentials to no target of a redirect", async () => {
     const redirects: unknown[] = [];
     const redirecting: typeof fetch = async (_, init) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { distance } from "../../../src/platform/spelling/nearest.ts";
 import { configVariables, readConfig } from "../../../src/service/config/config.ts";
 import { configFindings } from "../../../src/service/config/findings.ts";
-import { distance } from "../../../src/service/config/spelling.ts";
 
 const SELF = import.meta.filename;
 

@@ -2,7 +2,7 @@
 import { createRegistry } from "@bufbuild/protobuf";
 import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { distance } from "../../config/spelling.ts";
+import { nearest } from "../../../platform/spelling/nearest.ts";
 
 /** The text of protobuf-es, which has no class or code for this error. A text that does not match is sent as it is. */
 const UNKNOWN = /cannot decode message (\S+) from JSON: key "([^"]*)" is unknown$/;
@@ -19,10 +19,8 @@ export function explainUnknownField(text: string): string | undefined {
   if (message === undefined) return undefined;
   const name = key.length > MAX_LENGTH ? `${key.slice(0, MAX_LENGTH)}…` : key;
   const known = message.fields.map(({ jsonName }) => jsonName);
-  const [nearest = ""] = known.toSorted((a, b) => distance(name, a) - distance(name, b));
+  const meant = nearest(name, known);
   const hint =
-    distance(name, nearest) <= name.length / 2
-      ? `did you mean ${nearest}?`
-      : `its fields are ${known.length === 0 ? "none" : known.join(", ")}`;
+    meant !== undefined ? `did you mean ${meant}?` : `its fields are ${known.length === 0 ? "none" : known.join(", ")}`;
   return `${message.name} has no field ${JSON.stringify(name)}: ${hint}`;
 }

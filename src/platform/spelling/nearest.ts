@@ -1,0 +1,24 @@
+/** Finds the name that a misspelt one was probably meant to be. */
+
+/** Returns the known name with the fewest edits; undefined if it differs in more than half of its characters. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  const [best = ""] = known.toSorted((a, b) => distance(name, a) - distance(name, b));
+  return best !== "" && distance(name, best) <= name.length / 2 ? best : undefined;
+}
+
+/** Counts the edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
+export function distance(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swaps = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = swaps ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      row.push(Math.min(replaced, at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, swapped));
+    }
+  }
+  return at(a.length, b.length);
+}
