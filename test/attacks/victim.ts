@@ -31,7 +31,7 @@ export type Row = {
   readonly controlP99Ms: number;
 };
 
-export type Attack = {
+type Attack = {
   readonly service: Service;
   /** Opens a connection of the attacker, which is closed when the attack is over. */
   dial(url?: string): Socket;

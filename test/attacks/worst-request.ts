@@ -7,7 +7,7 @@ import { Worker } from "node:worker_threads";
 import { type Candidate, numbered } from "./requests.ts";
 
 /** Returns the CPU time that all threads of a process have used, in µs. */
-export function processorTimeUs(pid: number): number {
+function processorTimeUs(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`);
   const spentNs = tasks.map((task) =>
     Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, "utf8").split(" ")[0]),

@@ -10,7 +10,7 @@ const LOOP = `
     if (process.ppid === parent) setImmediate(spin);
   })();`;
 
-export type BusyLoops = {
+type BusyLoops = {
   readonly pids: readonly number[];
   /** Ends the processes that were started, and no others. */
   stop(): Promise<void>;

@@ -4,7 +4,7 @@ import { decide, firstState, type PresentedToken } from "../../src/service/sessi
 import { storeMs } from "../../src/service/session/time.ts";
 
 export const R = 10_000;
-export const TOKEN_LIFE = 60_000;
+const TOKEN_LIFE = 60_000;
 const HOUR = 3_600_000;
 const SERVICE = "https://auth.example.test";
 

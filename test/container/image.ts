@@ -18,7 +18,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const DOCKERFILE = join(ROOT, "deploy/container/Dockerfile");
 const OUTPUT = { maxBuffer: 256 * 1024 * 1024 };
 
-export type ImageConfig = {
+type ImageConfig = {
   readonly user: string;
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];

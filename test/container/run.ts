@@ -12,7 +12,7 @@ onExit(() => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-export type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 export type Container = {
   /** The process id, on this machine, of the container's process 1. */
   readonly pid: number;

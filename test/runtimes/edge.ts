@@ -33,7 +33,7 @@ export async function end(service: Service, sessionId: string): Promise<number> 
   return performance.now();
 }
 
-export type DeadToken = {
+type DeadToken = {
   /** The time from the acknowledgement of the logout to the sending of the last accepted request, in ms; 0 if no request was accepted. */
   readonly acceptedForMs: number;
   /** The last verdict of the isolate. */

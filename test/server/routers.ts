@@ -22,7 +22,7 @@ export const SECRET = "the account of somebody";
 /** Returns the body of the response to a path, which is sent unchanged. */
 export type Get = (path: string) => Promise<string>;
 export type Router = { readonly get: Get; close(): Promise<unknown> | unknown };
-export type RunRouter = (options: GateOptions) => Promise<Router> | Router;
+type RunRouter = (options: GateOptions) => Promise<Router> | Router;
 
 // Requests without cookies have no session, so the kit calls neither the service nor the verifier.
 const sessions = createServerSessions({

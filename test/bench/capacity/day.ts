@@ -22,7 +22,7 @@ export type Day = {
   readonly incidents: readonly { readonly fromS: number; readonly toS: number; readonly left: number }[];
 };
 
-export type Second = { readonly offered: number; readonly served: number };
+type Second = { readonly offered: number; readonly served: number };
 
 /** Simulates the day, and returns the counts of every second. At the beginning, the clients have tokens of all ages. */
 export function simulate({ clients, tokenLifeS, capacity, seconds, incidents }: Day): Second[] {

@@ -145,7 +145,7 @@ async function measureCreations(world: World, service: Service, log: Log) {
   return { creation: each(creating, idle, SESSIONS), session, idle };
 }
 
-export type Compared = { readonly what: string; readonly predicted: number; readonly measured: number };
+type Compared = { readonly what: string; readonly predicted: number; readonly measured: number };
 
 /** Measures a mixture of all operations at two instances, and compares the costs with those that the formulas predict. */
 export async function compare(costs: Costs, log: Log): Promise<Compared[]> {

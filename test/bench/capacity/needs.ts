@@ -42,7 +42,7 @@ export const PLAN: Plan = {
  * `MAX_MESSAGES_PER_SECOND`.
  */
 export const HEARTBEATS_PER_SECOND = 2;
-export const MAX_MESSAGES_PER_SECOND = 40;
+const MAX_MESSAGES_PER_SECOND = 40;
 /** The number of partitions in Redis (src/service/store/redis/partitions.ts). A cluster can have no more nodes that share the load. */
 export const PARTITIONS = 256;
 /** For how long a revocation is kept beyond the life of an access token, in seconds. */
@@ -82,7 +82,7 @@ export function instanceCores(demand: Demand, costs: Costs): { readonly requests
 }
 
 /** Returns how many messages one watcher gets per second. */
-export const messagesPerSecond = ({ endingsPerSecond }: Demand): number =>
+const messagesPerSecond = ({ endingsPerSecond }: Demand): number =>
   Math.min(HEARTBEATS_PER_SECOND + endingsPerSecond, MAX_MESSAGES_PER_SECOND);
 
 /** Returns how many cores all nodes of Redis together use. */

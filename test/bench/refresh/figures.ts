@@ -3,7 +3,7 @@ import type { AtRest } from "./at-rest.ts";
 import { type Measured, ratio } from "./ratios.ts";
 import type { Figure } from "./report.ts";
 
-export type Findings = {
+type Findings = {
   readonly measured: ReadonlyMap<string, Measured>;
   /** The service and the minimal server (floor.ts), both under the same rate of requests. */
   readonly offered: readonly [of: Measured, to: Measured] | undefined;

@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 
 type Report = { readonly received: number; readonly firstAt: Readonly<Record<string, number>> };
 
-export type Sink = {
+type Sink = {
   /**
    * The URLs, one for each receiver. The service has few connections to each origin, so subscriptions with one origin would wait for each
    * other.

@@ -121,7 +121,7 @@ export async function deviceCookie(user: User): Promise<Cookie> {
   return found as Cookie;
 }
 
-export type Refreshed = {
+type Refreshed = {
   readonly status: number;
   readonly code?: string;
   readonly claims?: Readonly<Record<string, unknown>>;

@@ -9,7 +9,7 @@ import { CHROMIUM_FLAGS, type Tab, trustStore } from "../engines/driver.ts";
 const FEATURES = "DeviceBoundSessions,EnableBoundSessionCredentialsSoftwareKeysForManualTesting";
 
 /** What Chromium reports of a device bound session (CDP, Network.deviceBoundSessionEventOccurred). */
-export type DeviceEvent = {
+type DeviceEvent = {
   readonly succeeded: boolean;
   readonly sessionId?: string;
   readonly creationEventDetails?: { readonly fetchResult: string };

@@ -88,7 +88,7 @@ export function put(message: ReflectMessage, field: DescField, value: unknown): 
   }
 }
 
-export function arbitraryScalar(type: ScalarType): Arbitrary<unknown> {
+function arbitraryScalar(type: ScalarType): Arbitrary<unknown> {
   const wide = (min: bigint, max: bigint) =>
     fc.oneof(fc.bigInt({ min, max }), fc.constantFrom(min, max, 0n, 2n ** 53n + 1n));
   switch (type) {

@@ -3,7 +3,7 @@ import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@co
 import { type Item, ItemSchema, RelayService } from "../gen/relay/v1/relay_pb.ts";
 
 /** Functions that the service calls as it receives messages and ends calls. Tests wait for these calls. */
-export interface RelayObserver {
+interface RelayObserver {
   readonly received?: (item: Item, context: HandlerContext) => void;
   readonly ended?: (signal: AbortSignal) => void;
 }

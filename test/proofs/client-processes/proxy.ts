@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 
-export type BadProxy = {
+type BadProxy = {
   readonly url: string;
   /** Sets the target of requests from now on. */
   direct(target: string): void;

@@ -22,7 +22,7 @@ export type Model<S, I, O> = {
 };
 
 /** Shows why a history is not linearizable: the longest order that was found, and the operations that could not follow it. */
-export type Stuck<S, I, O> = {
+type Stuck<S, I, O> = {
   readonly order: readonly Operation<I, O>[];
   readonly state: S;
   readonly next: readonly Operation<I, O>[];

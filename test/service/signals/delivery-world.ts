@@ -8,7 +8,7 @@ import { MemoryStore } from "./memory-store.ts";
 /** How a receiver behaves. `lost`: it accepts the signal, but its response is lost. `hold`: it responds when `release` is called. */
 export type Behaviour = "accept" | "fail" | "lost" | "hold" | number | DeliveryError;
 
-export type Receipt = { readonly to: string; readonly id: string };
+type Receipt = { readonly to: string; readonly id: string };
 
 export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 } = {}) {
   const store = new MemoryStore();

@@ -45,7 +45,7 @@ export type Jar = {
   readonly mark: Key | undefined;
 };
 
-export type Thief = Jar & { readonly copiedAt: number; readonly own: Cookie | undefined };
+type Thief = Jar & { readonly copiedAt: number; readonly own: Cookie | undefined };
 
 export type World = {
   readonly device: Device | undefined;

@@ -4,7 +4,7 @@ import { later, storeMs } from "../../../../src/service/session/time.ts";
 import { drawnTogether } from "../rotation-search/time.ts";
 
 /** Half of the reuse interval, in ticks. Every event happens at a tick. */
-export const HALF = 1;
+const HALF = 1;
 export const R = 2 * HALF;
 /** The time at which the session was created, before all other events. */
 export const CREATED = storeMs(-40 * R);

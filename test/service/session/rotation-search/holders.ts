@@ -33,7 +33,7 @@ export type Theft = {
   readonly changes: number;
 };
 
-export type TheftAssumptions = {
+type TheftAssumptions = {
   readonly decide: typeof decide;
   /** The reuse interval R, in ms. It may be any number, including 0. */
   readonly reuseIntervalMs: number;

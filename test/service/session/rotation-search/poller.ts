@@ -18,7 +18,7 @@ import type { Model, Step } from "./explore.ts";
 import { aged, canonical, childOf } from "./holders.ts";
 import { NOW } from "./time.ts";
 
-export type Polling = {
+type Polling = {
   readonly state: RotationState;
   readonly victim: readonly Token[];
   readonly thief: readonly Token[];
@@ -33,7 +33,7 @@ export type Polling = {
   readonly missed: number;
 };
 
-export type PollingAssumptions = {
+type PollingAssumptions = {
   readonly decide: typeof decide;
   /** The reuse interval R, in ticks. Every event happens at a tick. */
   readonly ticks: number;
