@@ -1,4 +1,5 @@
 import { type AuthInterceptor, authInterceptor, authorizedFetch } from "../browser/authorized-calls.ts";
+import { checkRuntime } from "../platform/runtime/check.ts";
 import { boundCall, boundFetch } from "./bound-requests.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { generateProofKey, importProofKey, type ProofKey } from "./proof-key.ts";
@@ -47,6 +48,7 @@ const REQUEST_TIMEOUT_MS = 4_000;
  * @throws TypeError if `service`, `clientId` or `store` is missing or of the wrong type
  */
 export function createTokenSession(options: TokenSessionOptions): TokenSession {
+  checkRuntime("@session-service/client");
   checkOptions(options);
   const { store, requestTimeoutMs = REQUEST_TIMEOUT_MS, fetch = globalThis.fetch, now = Date.now } = options;
   const { service, clientId, origins = [new URL(service).origin], dpop = false } = options;

@@ -24,11 +24,15 @@ export type HealthServiceOptions = ConnectRouterOptions & {
 const MAX_WATCHERS = 1000;
 /** The share of `maxWatchers` that one client may have at the most. */
 const CLIENT_SHARE = 0.25;
+
 /** How many services List returns at most. If there are more, it fails, as in gRPC's own servers. */
+import { checkRuntime } from "../platform/runtime/check.ts";
+
 const MAX_LISTED = 100;
 
 /** Adds `grpc.health.v1.Health` to a router: Check, List and Watch over gRPC, gRPC-Web and Connect. */
 export function addHealth(router: ConnectRouter, health: Health, options: HealthServiceOptions = {}): ConnectRouter {
+  checkRuntime("connect-grpc-health");
   const { maxWatchers = MAX_WATCHERS, clientOf, ...routerOptions } = options;
   const enter = clientOf === undefined ? () => () => {} : admission(Math.ceil(maxWatchers * CLIENT_SHARE), clientOf);
   return router.service(HealthService, healthService(health, maxWatchers, enter), routerOptions);

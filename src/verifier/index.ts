@@ -1,4 +1,5 @@
 /** The functions and types that an internal service imports to verify access tokens. */
+import { checkRuntime } from "../platform/runtime/check.ts";
 import { createAdminClient } from "./admin-client.ts";
 import { verifyProof } from "./dpop/verify-proof.ts";
 import type { VerifierOptions } from "./options.ts";
@@ -17,7 +18,7 @@ const NODE: Runtime<Key, NodeKeySet> = {
 
 /**
  * Creates a verifier of access tokens: it checks them locally, and follows the key set and the revocation feed.
- * @throws TypeError, RangeError for options that cannot work
+ * @throws TypeError, RangeError for options that cannot work; Error before Node 22
  * @example
  * ```ts
  * import { readFileSync } from "node:fs";
@@ -40,5 +41,6 @@ const NODE: Runtime<Key, NodeKeySet> = {
  * ```
  */
 export function createVerifier(options: VerifierOptions): Verifier {
+  checkRuntime("@session-service/verifier");
   return createVerifierOn(NODE, options);
 }
