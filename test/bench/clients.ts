@@ -1,28 +1,22 @@
-// Measures what clients that are not browsers cost: the CPU time (user and system) that the service needs for them, compared with other
-// clients.
+// Measures what a proof of possession costs: the CPU time (user and system) that the service needs for a refresh at the token endpoint with a
+// proof (ES256), for one without, and for the bare check of the signature.
 //
-//     npm run bench:clients [-- --part cookie|proof] [--rounds 20] [--starts 3] [--baseline <another checkout>]
-//
-// - `cookie`: refreshes without a key. One service has OAUTH_ENDPOINTS and DPOP_NONCES, two services do not have them, and with
-//   `--baseline` one runs another checkout. The two equal services show how much processes of one program differ.
-// - `proof`: a refresh at the token endpoint with a proof (ES256), a refresh there without a proof, and the bare check of the signature.
+//     npm run bench:clients [-- --rounds 20] [--starts 3]
 import { createPublicKey, verify } from "node:crypto";
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { clientKey } from "../support/dpop.ts";
 import { median } from "../support/median.ts";
-import { byCookie, byGrant, Client, measure, proveGrant } from "./clients/load.ts";
-import { type Estimate, estimate, ratioOf } from "./clients/statistics.ts";
+import { byGrant, Client, measure, proveGrant } from "./clients/load.ts";
+import { type Estimate, estimate } from "./clients/statistics.ts";
 import { startRedis } from "./refresh/processes.ts";
 import { createKeys, logIn, startService } from "./refresh/service.ts";
 
 const { values } = parseArgs({
   options: {
-    part: { type: "string" },
     rounds: { type: "string", default: "20" },
     starts: { type: "string", default: "3" },
-    baseline: { type: "string" },
   },
 });
 const [rounds, starts] = [Number(values.rounds), Number(values.starts)];
@@ -30,8 +24,6 @@ const CLIENTS = 16;
 /** The number of refreshes of each client in a turn. Together they take about 200 ms. */
 const REFRESHES = 40;
 const WARM_UP_TURNS = 8;
-const hasPart = (part: string) => values.part === undefined || values.part === part;
-const OFF = { OAUTH_ENDPOINTS: "off" };
 
 const key = clientKey();
 const keysFile = await createKeys();
@@ -40,16 +32,14 @@ const keysFile = await createKeys();
 type Round = Readonly<Record<string, number>>;
 type Contender = { readonly turn: () => Promise<number>; readonly stop: () => Promise<void>; readonly bytes: string };
 
-async function contend(env: Record<string, string>, way?: "grant" | "proof", root?: string): Promise<Contender> {
+async function contend(way: "grant" | "proof"): Promise<Contender> {
   const redis = await startRedis();
-  const service = await startService({ redisPort: redis.port, keysFile }, env, "server", root);
+  const service = await startService({ redisPort: redis.port, keysFile });
   const proven = way === "proof" ? key : undefined;
   const sessions = await logIn(service, CLIENTS, proven && { dpopJkt: proven.thumbprint });
   const stored = await storedBytes(redis.port);
   const form = byGrant(sessions[0]?.refreshToken.length ?? 0);
-  const clients = sessions.map(
-    ({ refreshToken }) => new Client(way === undefined ? byCookie : form, service, refreshToken),
-  );
+  const clients = sessions.map(({ refreshToken }) => new Client(form, service, refreshToken));
   const turn = () => measure(service, clients, REFRESHES, proven);
   for (let done = 0; done < WARM_UP_TURNS; done++) await turn();
   const stop = async () => {
@@ -85,19 +75,12 @@ async function checkSignatures(): Promise<number> {
 const blocks: Round[][] = [];
 const bytes = new Map<string, string>();
 for (let start = 0; start < starts; start++) {
-  const contenders = new Map<string, Contender>();
-  if (hasPart("cookie")) {
-    contenders.set("on", await contend({ DPOP_NONCES: "on" }));
-    contenders.set("off", await contend(OFF));
-    contenders.set("off again", await contend(OFF));
-    if (values.baseline !== undefined) contenders.set("baseline", await contend({}, undefined, values.baseline));
-  }
-  if (hasPart("proof")) {
-    contenders.set("grant", await contend({}, "grant"));
-    contenders.set("proof", await contend({}, "proof"));
-  }
-  const turns = [...contenders].map(([name, { turn }]) => [name, turn] as const);
-  if (hasPart("proof")) turns.push(["check", checkSignatures]);
+  const contenders = [
+    ["grant", await contend("grant")],
+    ["proof", await contend("proof")],
+  ] as const;
+  const turns: (readonly [name: string, turn: () => Promise<number>])[] = [["check", checkSignatures]];
+  for (const [name, { turn }] of contenders) turns.push([name, turn]);
   const block: Round[] = [];
   for (let round = 0; round < rounds; round++) {
     const figures: Record<string, number> = {};
@@ -119,20 +102,12 @@ const show = ({ value, low, high }: Estimate, digits: number, unit = "") =>
   `${value.toFixed(digits)}${unit} (95 %: ${low.toFixed(digits)} to ${high.toFixed(digits)})`;
 const medianOf = (figure: (round: Round) => number) => (of: readonly Round[]) => median(of.map(figure));
 const at = (round: Round, name: string) => round[name] ?? Number.NaN;
-const ratio = (one: string, other: string) => show(estimate(blocks, ratioOf(one, other)), 3);
 const difference = (figure: (round: Round) => number) => show(estimate(blocks, medianOf(figure)), 1, " µs");
 
 for (const [name, of] of bytes) console.log(`${name}: ${difference((round) => at(round, name))}, bytes: ${of}`);
-if (hasPart("cookie")) {
-  console.log(`cookie, on / off: ${ratio("on", "off")}`);
-  console.log(`cookie, off again / off: ${ratio("off again", "off")}`);
-  if (values.baseline !== undefined) console.log(`cookie, on / baseline: ${ratio("on", "baseline")}`);
-}
-if (hasPart("proof")) {
-  const proof = (round: Round) => at(round, "proof") - at(round, "grant");
-  console.log(`a proof: ${difference(proof)}`);
-  console.log(`a bare check of ES256: ${difference((round) => at(round, "check"))}`);
-  console.log(`a proof beyond one check: ${difference((round) => proof(round) - at(round, "check"))}`);
-}
+const proof = (round: Round) => at(round, "proof") - at(round, "grant");
+console.log(`a proof: ${difference(proof)}`);
+console.log(`a bare check of ES256: ${difference((round) => at(round, "check"))}`);
+console.log(`a proof beyond one check: ${difference((round) => proof(round) - at(round, "check"))}`);
 console.log(`(${starts} starts × ${rounds} rounds, load ${loadavg()[0]?.toFixed(1)})`);
 process.exit(0);

@@ -1,48 +1,35 @@
-/**
- * Clients that refresh again and again, each over a separate connection. They refresh by cookie, at the token endpoint without a proof, or
- * at the token endpoint with a proof.
- */
+/** Clients that refresh again and again at the token endpoint, with a proof or without, each over a separate connection. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type ClientKey, dpop } from "../../support/dpop.ts";
 import { cpuTime } from "../refresh/proc.ts";
-import { type Request, refreshJson } from "../refresh/requests.ts";
+import type { Request } from "../refresh/requests.ts";
 import { ISSUER, type Service } from "../refresh/service.ts";
 
 const TOKEN_PATH = "/v1/oauth/token";
 
-/** A way to refresh: how to make the request from a token, and how to find the next token in the response. */
-export type Way = {
-  readonly request: (port: number) => Request;
-  readonly next: RegExp;
-};
-
+/** Finds the next token in a response. */
+const NEXT = /"refresh_token":"([^"]+)"/;
 const FORM = "grant_type=refresh_token&client_id=bench&refresh_token=";
 /** Returns the part of a request that precedes its token. All tokens have one length, so one `content-length` serves all requests. */
-const granted = (headers: string, tokenLength: number): Request => ({
-  head: `POST ${TOKEN_PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\n${headers}content-length: ${FORM.length + tokenLength}\r\n\r\n${FORM}`,
+export const byGrant = (tokenLength: number): Request => ({
+  head: `POST ${TOKEN_PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: ${FORM.length + tokenLength}\r\n\r\n${FORM}`,
   tail: "",
-});
-
-export const byCookie: Way = { request: refreshJson, next: /\r\nset-cookie: *refresh_token=([^;]+)/i };
-export const byGrant = (tokenLength: number): Way => ({
-  request: () => granted("", tokenLength),
-  next: /"refresh_token":"([^"]+)"/,
 });
 
 /** Returns a proof for one request. */
 export const proveGrant = (key: ClientKey) => dpop(key, ISSUER + TOKEN_PATH);
 
 export class Client {
-  readonly #way: Way;
+  readonly #request: Request;
   readonly #port: number;
   #socket: Socket | undefined;
   #token: string;
   /** The bytes of the last response. */
   responseBytes = 0;
 
-  constructor(way: Way, { port }: Service, token: string) {
-    this.#way = way;
+  constructor(request: Request, { port }: Service, token: string) {
+    this.#request = request;
     this.#port = port;
     this.#token = token;
   }
@@ -58,11 +45,11 @@ export class Client {
    * @throws unless the response has a new token
    */
   async refresh(key?: ClientKey, proof?: string): Promise<void> {
-    const { head, tail } = this.#way.request(this.#port);
+    const { head, tail } = this.#request;
     const whole = proof === undefined ? head : head.replace("\r\n", `\r\ndpop: ${proof}\r\n`);
     const text = await this.#ask(`${whole}${this.#token}${tail}`);
     if (text.startsWith("HTTP/1.1 503")) return this.refresh(key, key && proveGrant(key));
-    const [, token] = this.#way.next.exec(text) ?? [];
+    const [, token] = NEXT.exec(text) ?? [];
     if (!text.startsWith("HTTP/1.1 200") || token === undefined) throw new Error(text);
     this.#token = token;
     this.responseBytes = text.length;

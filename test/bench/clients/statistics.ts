@@ -1,6 +1,5 @@
 /** Computes medians of alternating measurements, with their confidence intervals. */
 import { Random } from "../../connect-http-routes/roundtrip/random.ts";
-import { median } from "../../support/median.ts";
 
 export type Estimate = { readonly value: number; readonly low: number; readonly high: number };
 
@@ -21,13 +20,4 @@ export function estimate<Round>(
   const samples = Array.from({ length: SAMPLES }, () => figureOf(draw(blocks).flatMap(draw))).sort((a, b) => a - b);
   const at = (share: number) => samples[Math.min(SAMPLES - 1, Math.floor(share * SAMPLES))] ?? Number.NaN;
   return { value: figureOf(blocks.flat()), low: at((1 - SHARE) / 2), high: at((1 + SHARE) / 2) };
-}
-
-/**
- * Divides two measurements of the same round, and returns the median over all rounds. A disturbance of a round affects both measurements,
- * and so hardly changes their ratio.
- */
-export function ratioOf<Name extends string>(one: Name, other: Name) {
-  return (rounds: readonly Readonly<Record<Name, number>>[]) =>
-    median(rounds.map((round) => round[one] / round[other]));
 }
