@@ -58,7 +58,8 @@ async function checkListener(
 }
 
 /** Checks by the published keys whether ISSUER leads to this service. */
-async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {
+async function checkIssuer(config: Config, own: OwnKids): Promise<readonly Finding[]> {
+  const { issuer, host, port, tlsCertFile } = config;
   if (issuer === undefined) return [];
   const url = issuer.replace(/\/+$/, "") + JWKS_PATH;
   const { ok, warning, fault, findings } = reportOf("service");
@@ -74,6 +75,9 @@ async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly F
       );
     } else ok(`ISSUER leads to the service: ${url}`);
   } catch (error) {
+    // Without a proxy in front, the check of the public API has found that the service does not run.
+    const isOwnListener = issuer === localUrl(host, port, tlsCertFile !== undefined);
+    if (isOwnListener && errorCode(error) === "ECONNREFUSED") return [];
     const found = `${url} cannot be reached from this machine (${errorMessage(error)})`;
     warning(found, "ask for it where browsers are; if it does not respond there, correct ISSUER");
   }

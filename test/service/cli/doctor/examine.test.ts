@@ -419,6 +419,7 @@ describe("the service", () => {
       expect.stringContaining("has none of the keys of KEYS_FILE"),
     ]);
     await service.stop();
+    expect(await problems(env)).toEqual([]); // ISSUER is the address of the listener, whose absence is no problem.
     const after = await findings({ ...env, ISSUER: "" });
     expect(after.map(({ found: text }) => text)).toContain(
       `the public API does not run at ${publicUrl}: the port is free`,
