@@ -31,7 +31,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     tests: ["test/service/signals"],
     leftOut: [
       "test/service/signals/*.search.test.ts",
-      "test/service/signals/{service,docs,interop,generated-client,third-party-rates}.test.ts",
+      "test/service/signals/{service,docs,interop,generated-client,third-party-rates,stored}.test.ts",
     ],
   },
   limits: { sources: ["src/service/api/limits/*.ts"], tests: ["test/service/api/limits"] },

@@ -1,7 +1,8 @@
 /** The end of many sessions of a subject on Redis when replies are lost, and when a replica takes over in between. */
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../../src/service/session/ports.ts";
+import { RECORDED_WITHIN_MS } from "../../../../src/service/store/event-text.ts";
 import { createConnections } from "../../../../src/service/store/redis/connection.ts";
 import { createSubjectEnds, type SubjectEnds } from "../../../../src/service/store/redis/end-all.ts";
 import { Link } from "../../../../src/service/store/redis/link.ts";
@@ -10,7 +11,7 @@ import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis, startReplica } from "../../../support/redis.ts";
 import { NEVER_MS, redisOptions } from "../../../support/store/backends.ts";
-import { MARKER_LIFE, newSession, nonce, subject } from "../../../support/store/sessions.ts";
+import { MARKER_LIFE, newSession, nonce, sidOf, subject } from "../../../support/store/sessions.ts";
 import { until } from "../../../support/until.ts";
 
 const MANY = 300;
@@ -116,3 +117,29 @@ test("a replica that takes over half-way serves none of them, and the rest is do
   expect((await logged(promoted, sids)).sort()).toEqual([...sids].sort());
   expect((await promoted.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([fresh.sid]);
 });
+
+test.each([
+  [RECORDED_WITHIN_MS, 3],
+  [RECORDED_WITHIN_MS + 1, 0],
+])(
+  "one that has taken %d ms leaves the rest to be recorded as due by others: %d are returned",
+  async (ms, returned) => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const user = subject();
+    const [one, two, three] = [sidOf(user), sidOf(user), sidOf(user)];
+    const parts = [
+      ["more", "2", one, two],
+      ["done", "3", three],
+    ];
+    const run = async (verb: string) => {
+      if (verb === "end_all") return [Buffer.from("begun")];
+      vi.advanceTimersByTime(ms / 2);
+      return parts.shift()?.map((part) => Buffer.from(part));
+    };
+    const acknowledge = Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
+    const outcome = await createSubjectEnds({ run }, acknowledge, MARKER_LIFE).endAll(user, "revoked_subject");
+    const ended = [one, two, three].slice(0, returned);
+    expect(outcome).toEqual({ ok: true, ended, count: 3 });
+  },
+);
