@@ -40,7 +40,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     tests: ["test/server"],
     leftOut: [
       "test/server/{next,nuxt,react-router,sveltekit,fastify,application}*.test.ts",
-      "test/server/{outage,cdn,routers,adapters,framework-requests,node-responses,shared-responses}.test.ts",
+      "test/server/{outage,cdn,routers,set-cookie,paths,adapters,framework-requests,node-responses,shared-responses}.test.ts",
     ],
   },
   browser: {

@@ -157,7 +157,7 @@ function withDue() {
     event: { ...dueEnding, address: "192.0.2.1" },
   };
   const due = new Map([[sid, left]]);
-  const store = { reads: true, writes: true };
+  const store: { reads: boolean; writes: boolean; held?: Promise<void> } = { reads: true, writes: true };
   const events: string[] = [];
   const lines: { readonly line: AuditEvent; readonly requestId: string | undefined }[] = [];
   const recorder = new EventRecorder({
@@ -177,6 +177,7 @@ function withDue() {
         return isFirst;
       },
       async recordEvents(records) {
+        await store.held;
         if (!store.writes) return records;
         for (const { event } of records) if (event.sid && due.delete(event.sid)) events.push(event.type);
         return [];
@@ -234,6 +235,18 @@ test("what an instance has recorded and cannot write is not found due by itself"
   store.writes = true;
   await vi.advanceTimersByTimeAsync(2_000);
   expect(events).toEqual(["ended"]);
+});
+
+test("what an instance is writing is not found due by itself, however long the store takes", async () => {
+  const { recorder, store, events, lines } = withDue();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.held = promise;
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect([lines.length, events]).toEqual([1, []]);
+  resolve();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([lines.length, events]).toEqual([1, ["ended"]]);
 });
 
 test("after the process was stopped it leaves endings to be found: another instance may have found them", async () => {
