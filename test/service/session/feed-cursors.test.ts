@@ -26,6 +26,17 @@ test("a cursor resumes at the instance that gave it, and at another one", async 
   expect(early).not.toBe(late);
 });
 
+test("a cursor after the end of the log counts as its end", async () => {
+  await world.end();
+  const feed = world.follow();
+  const { first, stop } = await open(feed);
+  stop();
+  const [instance, position] = first.cursor.split(".");
+  const resumed = await open(feed, `${instance}.${Number(position) + 5}`);
+  const late = await world.end();
+  if (!resumed.first.revocations.some((r) => r.sid === late)) await until(resumed.watch, late);
+});
+
 /** Creates a log whose cursors are times, as on Redis, and feeds that read the log. */
 function createTimedLog() {
   const entries: Revocation[] = [];

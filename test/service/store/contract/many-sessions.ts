@@ -206,6 +206,16 @@ export function manySessionsContract(context: () => Context): void {
     expect(outcome.ok && outcome.ended.toSorted()).toEqual(sidsOf(after).toSorted());
   });
 
+  test("all end although the clock was set back since the newest was created", async () => {
+    const { backend, store } = context();
+    const user = subject();
+    const created = await logins(user);
+    await backend.advance(-10 * SECOND);
+    expect(await store.endAll(user, "revoked_subject")).toMatchObject({ ok: true, count: MANY });
+    await backend.advance(10 * SECOND);
+    for (const { sid } of created) expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
+  });
+
   test("of two that end each other's at the same time, one ends all and the other learns that it has ended", async () => {
     const { backend, store } = context();
     const other = await backend.open();

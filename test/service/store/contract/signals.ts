@@ -3,7 +3,12 @@ import { hash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
-import { type Signal, type SubscriptionDefinition, signalId } from "../../../../src/service/signals/model.ts";
+import {
+  MAX_SUBSCRIPTIONS,
+  type Signal,
+  type SubscriptionDefinition,
+  signalId,
+} from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease } from "../../../../src/service/signals/ports.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { neighbour, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
@@ -92,6 +97,15 @@ export function signalsContract(context: () => Context): void {
       expect(await subscriptions.create(id, WEBHOOK, wallMs(6_000))).toBe(true);
       expect(await subscriptions.create(id, { ...WEBHOOK, audience: ["a"] }, wallMs(6_000))).toBe(false);
       expect(await subscriptions.list()).toMatchObject([{ createdAt: 5_000, audience: [] }]);
+    });
+
+    test("there are as many as the limit, and no more", async () => {
+      const { subscribe, subscriptions } = tools();
+      for (let count = 1; count < MAX_SUBSCRIPTIONS; count++) await subscribe();
+      const last = await subscribe();
+      expect(await subscriptions.create(newId(), WEBHOOK, wallMs(6_000))).toBe(false);
+      expect(await subscriptions.create(last, WEBHOOK, wallMs(6_000))).toBe(true);
+      expect(await subscriptions.list()).toHaveLength(MAX_SUBSCRIPTIONS);
     });
 
     test("failures are counted until an attempt succeeds or it is resumed", async () => {
@@ -215,6 +229,24 @@ function logContract(context: () => Context): void {
       await store.revokeAll(undefined);
       const again = await readAll(gone, rest.at(-1)?.cursor ?? after);
       expect(again.map(({ signal }) => signal.sessionId)).toEqual([later]);
+    });
+
+    test("the end of all has one signal also for a session that expires while the signals are appended", async () => {
+      const { subscribe, login, cursorOf, readAll, log, partitionOf } = tools();
+      const { backend, store } = context();
+      const user = subject();
+      await backend.advance(SECOND);
+      const id = await subscribe();
+      const sids: SessionId[] = [];
+      for (let count = 0; count < 90; count++) sids.push((await login(user, { idleTimeoutMs: SECOND })).sid);
+      const [first = sidOf(user)] = sids;
+      const after = await cursorOf(id, first);
+      await store.revokeAll(undefined);
+      expect(await log.read(partitionOf(first), after, 10)).toMatchObject({ ok: true, more: true });
+      await backend.advance(2 * SECOND);
+      while (!(await store.expire()).isDone);
+      const read = await readAll(first, after);
+      expect(read.map(({ signal }) => signal.sessionId).toSorted()).toEqual(sids.toSorted());
     });
 
     test("the ends of partitions change with each signal and stay without", async () => {

@@ -114,3 +114,12 @@ test("what a partition knows of its sessions is kept as long as the session that
     for (const key of ["u", "o"]) expect(await expiryOf(key), `${key} ${ms}`).toBeGreaterThanOrEqual(longest);
   }
 });
+
+test("the index of a subject with many sessions is kept as long as the session that lives longest", async () => {
+  const user = subject();
+  const { sid } = await login(user, 1_000);
+  const short = { idleTimeoutMs: 1_000, absoluteLifetimeMs: 1_000 };
+  for (let count = 0; count < 128; count++) await store.create(newSession(user, short), nonce(), 1_000);
+  const expiryOf = (key: string) => redis.admin.pexpiretime(`${tagOfSession(sid)}${key}`);
+  expect(await expiryOf(`i${user}`)).toBeGreaterThanOrEqual(await expiryOf(`s${sid}`));
+});
