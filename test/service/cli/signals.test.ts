@@ -4,6 +4,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Service, scratch, startService } from "../../support/service.ts";
+import { bearer, logIn } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 import { requireReceiver, startReceiver } from "../signals/world.ts";
 import { command, commandHere } from "./command.ts";
 
@@ -104,6 +106,25 @@ test("a receiver that does not accept a test is a failure with its reason", asyn
   expect([code, out, err]).toEqual([1, "", "the receiver has not accepted the signal: server_error\n"]);
   const json = await signals("test", id, "--json");
   expect([json.code, JSON.parse(json.out)]).toEqual([1, { error: "server_error" }]);
+  await receiver.close();
+});
+
+test("a receiver that fails twice in a row is failing, in the list and in the metrics", async () => {
+  const receiver = await startReceiver(() => 500);
+  const { id } = await created(receiver.url);
+  const session = await logIn(service);
+  const logout = { method: "DELETE", headers: bearer(session.accessToken) };
+  expect((await fetch(`${service.publicUrl}/v1/auth/logout`, logout)).status).toBe(200);
+  await until(async () =>
+    expect((await signals("list")).out).toMatch(new RegExp(`^${id} +webhook +failing +0 +0 `, "m")),
+  );
+  await until(async () => {
+    const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+    // Subscriptions of other tests fail, too.
+    expect(metrics).toMatch(/^session_signal_subscriptions\{kind="webhook",state="failing"\} [1-9]/m);
+    expect(metrics).toMatch(/^session_signals_waiting\{kind="webhook",state="failing"\} [1-9]/m);
+  });
+  expect((await signals("delete", id)).code).toBe(0);
   await receiver.close();
 });
 
