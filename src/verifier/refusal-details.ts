@@ -46,7 +46,7 @@ export function describeRefusal(
 function describeToken(reason: string, header: Members, claims: Members, deps: DetailDeps): Row[] | undefined {
   const { typ, alg, kid } = header;
   const { iss, aud, exp, nbf, cnf, device_bound } = claims;
-  const key: Row = ["kid", deps.keys.kids, kid];
+  const key: Row = ["kid", [...deps.keys.kids].sort(), kid];
   const issuer: Row = ["iss", deps.issuer, iss];
   const seconds = Math.floor(deps.clock() / 1000);
   switch (reason) {
@@ -62,7 +62,7 @@ function describeToken(reason: string, header: Members, claims: Members, deps: D
     case "wrong_issuer":
       return [issuer];
     case "wrong_audience":
-      return [["aud", [...deps.audiences], aud]];
+      return [["aud", [...deps.audiences].sort(), aud]];
     case "not_bearer":
       return [["cnf", undefined, cnf]];
     case "not_device_bound":
@@ -104,7 +104,10 @@ function describeProof(
 function readToken(token: unknown): { readonly header: Members | undefined; readonly claims: Members | undefined } {
   const text = typeof token === "string" && token.length <= MAX_LENGTH ? token : "";
   const [dot, end] = [text.indexOf("."), text.lastIndexOf(".")];
-  return { header: readObject(text.slice(0, Math.max(dot, 0))), claims: readObject(text.slice(dot + 1, end)) };
+  return {
+    header: readObject(text.slice(0, Math.max(dot, 0))),
+    claims: dot < end ? readObject(text.slice(dot + 1, end)) : undefined,
+  };
 }
 
 function readObject(segment: string): Members | undefined {

@@ -47,11 +47,9 @@ func (v *Verifier) Authorize(ctx context.Context, authorization string) Authoriz
 	if authorization == "" {
 		return unauthenticated(Absent, "Bearer")
 	}
-	verdict := refuse(Malformed)
-	if token, ok := tokenOf(authorization, bearer); ok {
-		verdict = v.Verify(ctx, token)
-	}
-	return respond(verdict, badBearer)
+	// A header that has no bearer token is refused, and counted, as an empty token is.
+	token, _ := tokenOf(authorization, bearer)
+	return respond(v.Verify(ctx, token), badBearer)
 }
 
 // AuthorizeRequest verifies the token of a request: with the scheme Bearer as Authorize does, and with the scheme DPoP

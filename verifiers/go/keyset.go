@@ -3,6 +3,7 @@ package verifier
 import (
 	"context"
 	"math"
+	"sort"
 	"sync"
 	"time"
 )
@@ -68,6 +69,18 @@ func (k *keySet) find(kid string) (found *key, isRevoked bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.keys[kid], k.revoked[kid]
+}
+
+// kids returns the ids of the published keys, in order.
+func (k *keySet) kids() []string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	kids := make([]string, 0, len(k.keys))
+	for kid := range k.keys {
+		kids = append(kids, kid)
+	}
+	sort.Strings(kids)
+	return kids
 }
 
 // revoke rejects tokens under these keys from now on. It is for emergencies.

@@ -54,11 +54,15 @@ type Options struct {
 }
 
 // Event is for the log of the verifying service. Name is one of keys_read, keys_unreadable, feed_following and
-// feed_lost; an outage is reported once.
+// feed_lost, of which an outage is reported once, and token_refused, which is reported once a minute for each Reason.
 type Event struct {
 	Name string
 	Kids []string
 	Err  error
+	// Reason, Count, Expected and Received belong to token_refused. Refusal explains the last three.
+	Reason             Reason
+	Count              int
+	Expected, Received map[string]string
 }
 
 // MarshalJSON writes Err as its text. Errors have no exported fields, so that a log in JSON would have {}.
@@ -67,7 +71,12 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Name string
 		Kids []string `json:",omitempty"`
 		Err  string   `json:",omitempty"`
-	}{Name: e.Name, Kids: e.Kids}
+
+		Reason   Reason            `json:",omitempty"`
+		Count    int               `json:",omitempty"`
+		Expected map[string]string `json:",omitempty"`
+		Received map[string]string `json:",omitempty"`
+	}{Name: e.Name, Kids: e.Kids, Reason: e.Reason, Count: e.Count, Expected: e.Expected, Received: e.Received}
 	if e.Err != nil {
 		event.Err = e.Err.Error()
 	}

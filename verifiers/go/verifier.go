@@ -23,6 +23,7 @@ type Verifier struct {
 	cache         *recentlyUsed[*checked]
 	signatures    *recentlyUsed[knownSignature]
 	replays       *replays
+	refusals      *refusals
 	close         context.CancelFunc
 	// closed is a channel that Close closes.
 	closed <-chan struct{}
@@ -41,7 +42,8 @@ func New(options Options) (*Verifier, error) {
 	v := &Verifier{
 		settings: s, keys: newKeySet(ctx, s), close: cancel, closed: ctx.Done(),
 		cache: newRecentlyUsed[*checked](s.CacheSize), signatures: newRecentlyUsed[knownSignature](maxSignatures),
-		replays: newReplays(s.monotonicMs(), maxProofs),
+		replays:  newReplays(s.monotonicMs(), maxProofs),
+		refusals: &refusals{records: map[Reason]*refusalRecord{}},
 	}
 	v.staleAfterBatches.Store(-1)
 	if s.AdminURL != "" {
@@ -104,14 +106,14 @@ func (v *Verifier) VerifyBound(ctx context.Context, token string, request Provin
 	}
 	proof, reason := verifyProof(request, token, v.settings.wallMs())
 	if reason != "" {
-		return refuse(reason)
+		return v.refuse(reason, token, request)
 	}
 	cnf, _ := verdict.Claims.All["cnf"].(map[string]any)
 	switch {
 	case cnf["jkt"] != proof.thumbprint:
-		return refuse(ProofOtherKey)
+		return v.refuse(ProofOtherKey, token, request)
 	case !v.replays.isNew(proof.id, v.settings.monotonicMs()):
-		return refuse(ProofReplayed)
+		return v.refuse(ProofReplayed, token, request)
 	}
 	return verdict
 }
@@ -119,7 +121,7 @@ func (v *Verifier) VerifyBound(ctx context.Context, token string, request Provin
 func (v *Verifier) verify(ctx context.Context, given presented) Verdict {
 	if known, ok := v.cache.get(given.token); ok && !known.key.withdrawn.Load() {
 		if known.isBound && !given.allowsBound {
-			return refuse(NotBearer)
+			return v.refuse(NotBearer, given.token, ProvingRequest{})
 		}
 		return v.judge(ctx, given, known)
 	}
@@ -132,7 +134,7 @@ func (v *Verifier) verify(ctx context.Context, given presented) Verdict {
 		}
 	}
 	if entry == nil {
-		return refuse(reason)
+		return v.refuse(reason, given.token, ProvingRequest{})
 	}
 	v.cache.set(given.token, entry)
 	return v.judge(ctx, given, entry)
@@ -157,12 +159,12 @@ func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) V
 		case <-time.After(readingGrace):
 			v.staleAfterBatches.Store(int64(batches))
 		case <-ctx.Done():
-			return refuse(Unavailable)
+			return v.refuse(Unavailable, given.token, ProvingRequest{})
 		}
 		return v.judge(ctx, given, entry)
 	}
 	if v.introspection == nil {
-		return refuse(Unavailable)
+		return v.refuse(Unavailable, given.token, ProvingRequest{})
 	}
 	verdict := v.introspection.introspect(ctx, given.token, accepted, v.settings.monotonicMs())
 	if verdict.OK {
@@ -170,8 +172,9 @@ func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) V
 		if changed := v.judgeChanges(ctx, given, entry); changed != nil {
 			return *changed
 		}
+		return verdict
 	}
-	return verdict
+	return v.refuse(verdict.Reason, given.token, ProvingRequest{})
 }
 
 // judgeChanges returns why a token that was valid is not accepted any more; nil if nothing has changed.
@@ -183,11 +186,11 @@ func (v *Verifier) judgeChanges(ctx context.Context, given presented, entry *che
 		// checked again.
 		changed = v.verify(ctx, given)
 	case v.settings.wallMs() >= entry.expiresAtMs:
-		changed = refuse(Expired)
+		changed = v.refuse(Expired, given.token, ProvingRequest{})
 	case v.feed != nil && v.feed.has(entry.claims.Sid, entry.createdAtMs):
-		changed = refuse(Revoked)
+		changed = v.refuse(Revoked, given.token, ProvingRequest{})
 	case !v.keys.isTrusted(v.settings.monotonicMs()):
-		changed = refuse(Unavailable)
+		changed = v.refuse(Unavailable, given.token, ProvingRequest{})
 	default:
 		return nil
 	}

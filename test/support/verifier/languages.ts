@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import type { RefusalRecords } from "../../../src/verifier/index.ts";
 import { onExit } from "../on-exit.ts";
 import { scratch } from "../service.ts";
 import { inTime } from "../until.ts";
@@ -78,9 +79,19 @@ export type FollowOptions = {
   readonly adminToken: string;
   readonly issuer: string;
   readonly audience: string;
+  readonly jwksUrl?: string;
   readonly policy?: "introspect" | "refuse";
   readonly maxStalenessMs?: number;
 };
+
+/** Runs each case of a file of vectors with a verifier of its own. Returns the refusals that it has recorded. */
+export async function runRefusals([program, ...args]: readonly [string, ...string[]], path: string) {
+  const output = await run(VERIFIERS, program, ...args, "refusals", path);
+  return output
+    .trimEnd()
+    .split("\n")
+    .map((line): RefusalRecords => JSON.parse(line));
+}
 
 type Decision = { readonly verdict: string; readonly at: string };
 
@@ -95,6 +106,7 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
   running.add(child);
   child.stdin.on("error", () => {}); // Writes fail after the program has ended, which `close` reports.
   const events: string[] = [];
+  const refusals: object[] = [];
   const asked = new Map<string, (decision: Decision) => void>();
   let wake: (() => void)[] = [];
   let stderr = "";
@@ -110,6 +122,7 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
   createInterface({ input: child.stdout }).on("line", (line) => {
     const { id, event, ...decision } = JSON.parse(line) as Partial<Decision> & { id?: string; event?: string };
     if (event !== undefined) events.push(event);
+    if (event === "token_refused") refusals.push(decision);
     if (id !== undefined) asked.get(id)?.(decision as Decision);
     wakeAll();
   });
@@ -134,6 +147,8 @@ export function startFollower([program, ...args]: readonly [string, ...string[]]
   return {
     /** The reported events in order, among them `ready`. */
     events,
+    /** The reported refusals in order, each with its reason. */
+    refusals,
     async verdictOf(token: string): Promise<string> {
       return (await ask(token)).verdict;
     },

@@ -22,6 +22,7 @@ from ._errors import AdminTokenError, VerifierClosedError
 from ._middleware import AsgiMiddleware, WsgiMiddleware
 from ._options import Event
 from ._proof import ProvingRequest
+from ._refusals import Refusal, State
 from ._verdict import PROOF_REASONS, REASONS, ProofReason, Reason, Verdict
 from ._verifier import Verifier
 
@@ -37,6 +38,8 @@ __all__ = [
     "ProofReason",
     "ProvingRequest",
     "Reason",
+    "Refusal",
+    "State",
     "Verdict",
     "Verifier",
     "VerifierClosedError",

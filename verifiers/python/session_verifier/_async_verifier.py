@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from ._proof import ProvingRequest
-from ._verdict import REFUSED, Verdict
+from ._refusals import State
+from ._verdict import Verdict
 from ._verifier import Verifier
 
 
@@ -40,11 +41,15 @@ class AsyncVerifier:
         is_readable = await asyncio.shield(reading)
         if not self._verifier._is_of_unknown_key(token):
             return None
-        return REFUSED["unknown_key" if is_readable else "unavailable"]
+        return self._verifier._refusals.refuse("unknown_key" if is_readable else "unavailable", token)
 
     def staleness_ms(self) -> float:
         """Returns the age of the known revocations."""
         return self._verifier.staleness_ms()
+
+    def state(self) -> State:
+        """Returns what the verifier has refused so far."""
+        return self._verifier.state()
 
     async def wait_until_ready(self) -> None:
         """Waits until keys and revocations are known. Raises AdminTokenError, VerifierClosedError."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from ._async_verifier import AsyncVerifier
 from ._proof import ProvingRequest
 from ._proof_key import PROOF_ALGORITHMS
-from ._verdict import NO_CLAIMS, REFUSED, ProofReason, Reason, Verdict
+from ._verdict import NO_CLAIMS, ProofReason, Reason, Verdict
 from ._verifier import Verifier
 
 _BEARER = re.compile(r"bearer +([^\s,]+)", re.IGNORECASE | re.ASCII)
@@ -95,7 +95,8 @@ def _read(given: str | CallerRequest | None) -> _Presented | Authorization:
         request = ProvingRequest(given.method, given.url, given.headers.get("dpop"))
         return _Presented("" if bound is None else bound[1], request)
     match = _BEARER.fullmatch(authorization)
-    return _respond(REFUSED["malformed"], None) if match is None else _Presented(match[1], None)
+    # A header that has no bearer token is refused, and counted, as an empty token is.
+    return _Presented("" if match is None else match[1], None)
 
 
 def _respond(verdict: Verdict, request: ProvingRequest | None) -> Authorization:

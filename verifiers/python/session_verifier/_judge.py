@@ -6,17 +6,19 @@ from ._claims import Checked
 from ._introspections import Introspections
 from ._key_set import KeySet
 from ._options import Settings
+from ._refusals import Refusals
 from ._revocations import Revocations
-from ._verdict import REFUSED, Verdict
+from ._verdict import Verdict
 
 
 class Judge:
     """Decides by the clocks, the age of the keys and of the feed, and the sessions that have ended."""
 
-    def __init__(self, settings: Settings, keys: KeySet, revocations: Revocations | None) -> None:
+    def __init__(self, settings: Settings, keys: KeySet, revocations: Revocations | None, refusals: Refusals) -> None:
         self._settings = settings
         self._keys = keys
         self._revocations = revocations
+        self._refusals = refusals
         self._introspections = Introspections(settings)
         #: The number of received batches when the feed was last found stale. While it is the same, the feed is still stale.
         self._stale_after_batches = -1
@@ -30,7 +32,7 @@ class Judge:
             return math.inf
         return self._revocations.staleness_ms(self._settings.monotonic_ms(), self._settings.clock_ms())
 
-    def decide(self, checked: Checked) -> Verdict | None:
+    def decide(self, token: str, checked: Checked) -> Verdict | None:
         """Decides about a valid token by the facts that can change: the time, its session, the age of keys and feed.
 
         Returns None if the feed is stale.
@@ -38,16 +40,18 @@ class Judge:
         # The age is read before the revocations. In the other order, a batch that arrives in between could make outdated
         # revocations look fresh.
         is_fresh = self._revocations is None or self.staleness_ms() <= self._settings.max_staleness_ms
-        return self._judge_changes(checked) or (checked.accepted if is_fresh else None)
+        return self._judge_changes(token, checked) or (checked.accepted if is_fresh else None)
 
-    def _judge_changes(self, checked: Checked) -> Verdict | None:
+    def _judge_changes(self, token: str, checked: Checked) -> Verdict | None:
         """Returns why a token that was valid is not accepted any more; None if nothing has changed."""
         settings, revocations = self._settings, self._revocations
         if settings.clock_ms() >= checked.expires_at_ms:
-            return REFUSED["expired"]
+            return self._refusals.refuse("expired", token)
         if revocations is not None and revocations.has(checked.sid, checked.created_at_ms):
-            return REFUSED["revoked"]
-        return None if self._keys.is_trusted(settings.monotonic_ms()) else REFUSED["unavailable"]
+            return self._refusals.refuse("revoked", token)
+        if self._keys.is_trusted(settings.monotonic_ms()):
+            return None
+        return self._refusals.refuse("unavailable", token)
 
     def decide_stale(self, token: str, checked: Checked) -> Verdict:
         """Decides about a token while the feed is stale: by batches that arrive at once, or else as the policy says."""
@@ -57,11 +61,13 @@ class Judge:
         while (batches := revocations.batches) != self._stale_after_batches:
             if not revocations.wait_for_more(batches):
                 self._stale_after_batches = batches
-            verdict = self.decide(checked)
+            verdict = self.decide(token, checked)
             if verdict is not None:
                 return verdict
         if self._settings.policy == "refuse":
-            return REFUSED["unavailable"]
+            return self._refusals.refuse("unavailable", token)
         verdict = self._introspections.ask(token, checked)
+        if verdict.reason is not None:
+            return self._refusals.refuse(verdict.reason, token)
         # During the call, the feed may have delivered a revocation that the service did not know when it responded.
-        return (self._judge_changes(checked) if verdict.ok else None) or verdict
+        return self._judge_changes(token, checked) or verdict

@@ -61,6 +61,10 @@ class KeySet:
     def find(self, kid: str) -> Key | None:
         return self._keys.get(kid)
 
+    def kids(self) -> tuple[str, ...]:
+        """Returns the ids of the published keys."""
+        return tuple(self._keys)
+
     def is_revoked(self, kid: str) -> bool:
         return kid in self._revoked
 
@@ -138,7 +142,7 @@ class KeySet:
         was_readable, self._readable = self._readable, True
         self.ready.set()
         if not was_readable:
-            report(Event("keys_read", kids=tuple(self._keys)))
+            report(Event("keys_read", kids=self.kids()))
         return max_age
 
     def _replace(self, found: list[Key]) -> None:

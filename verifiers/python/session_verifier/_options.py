@@ -2,23 +2,31 @@
 
 import ssl
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
 from ._http import HttpTransport, Transport
+from ._verdict import ProofReason, Reason
 
 Policy = Literal["introspect", "refuse"]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event for the log of the verifying service. An outage causes one event."""
+    """An event for the log of the verifying service.
 
-    name: Literal["keys_read", "keys_unreadable", "feed_following", "feed_lost"]
+    An outage causes one event. `token_refused` is reported once a minute for each reason; `Refusal` explains its fields.
+    """
+
+    name: Literal["keys_read", "keys_unreadable", "feed_following", "feed_lost", "token_refused"]
     kids: tuple[str, ...] = ()
     error: BaseException | None = None
+    reason: Reason | ProofReason | None = None
+    count: int = 0
+    expected: Mapping[str, str] = field(default_factory=dict)
+    received: Mapping[str, str] = field(default_factory=dict)
 
 
 Report = Callable[[Event], None]

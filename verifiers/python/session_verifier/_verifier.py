@@ -13,10 +13,11 @@ from ._key_set import KeySet
 from ._options import Event, Policy, Settings, resolve_options
 from ._proof import ProvingRequest, verify_proof
 from ._recently_used import RecentlyUsed
+from ._refusals import Refusals, State
 from ._replays import Replays
 from ._revocations import Revocations
 from ._token import check_token
-from ._verdict import REFUSED, Reason, Verdict
+from ._verdict import Reason, Verdict
 
 
 class Verifier:
@@ -52,7 +53,8 @@ class Verifier:
         )
         self._cache: RecentlyUsed[Checked] = RecentlyUsed(self._settings.cache_size)
         self._replays = Replays(self._settings.monotonic_ms())
-        self._judge = Judge(self._settings, self._keys, self._revocations)
+        self._refusals = Refusals(self._settings, self._keys, lambda: self._keys.is_closed)
+        self._judge = Judge(self._settings, self._keys, self._revocations, self._refusals)
 
     def verify(self, token: str) -> Verdict:
         """Decides whether to accept an access token. Never raises.
@@ -74,8 +76,8 @@ class Verifier:
             if checked == "unknown_key":
                 checked = self._check_by_newest_keys(token, allows_bound)
             if isinstance(checked, str):
-                return REFUSED[checked]
-            verdict = self._judge.decide(checked) or self._judge.decide_stale(token, checked)
+                return self._refusals.refuse(checked, token)
+            verdict = self._judge.decide(token, checked) or self._judge.decide_stale(token, checked)
             # If the token's key was revoked or removed from the key set while this call waited, the token is checked again.
             if not (verdict.ok and checked.key.withdrawn):
                 return verdict
@@ -86,12 +88,12 @@ class Verifier:
             return verdict
         proof = verify_proof(request, token, self._settings.clock_ms())
         if isinstance(proof, str):
-            return REFUSED[proof]
+            return self._refusals.refuse(proof, token, request)
         cnf = verdict.claims.get("cnf")
         if not isinstance(cnf, dict) or cnf.get("jkt") != proof.thumbprint:
-            return REFUSED["proof_other_key"]
+            return self._refusals.refuse("proof_other_key", token, request)
         is_new = self._replays.is_new(proof.id, self._settings.monotonic_ms())
-        return verdict if is_new else REFUSED["proof_replayed"]
+        return verdict if is_new else self._refusals.refuse("proof_replayed", token, request)
 
     def verify_at_once(self, token: str) -> Verdict | None:
         """Decides as `verify` does, without waiting; None if the decision needs to wait."""
@@ -105,8 +107,8 @@ class Verifier:
     def _verify_at_once(self, token: str, allows_bound: bool) -> Verdict | None:
         checked = self._check(token, allows_bound)
         if isinstance(checked, str):
-            return None if checked == "unknown_key" else REFUSED[checked]
-        return None if checked.key.withdrawn else self._judge.decide(checked)
+            return None if checked == "unknown_key" else self._refusals.refuse(checked, token)
+        return None if checked.key.withdrawn else self._judge.decide(token, checked)
 
     def _is_of_unknown_key(self, token: str) -> bool:
         return self._check(token, True) == "unknown_key"
@@ -134,6 +136,10 @@ class Verifier:
         It is infinite before the feed has delivered them, and without a feed.
         """
         return self._judge.staleness_ms()
+
+    def state(self) -> State:
+        """Returns what the verifier has refused so far, for a page that explains why everything is refused."""
+        return self._refusals.state()
 
     def is_ready(self) -> bool:
         """Returns whether keys and revocations are known.

@@ -1,6 +1,7 @@
 """Runs the verifier for the tests in other languages.
 
 harness.py vectors FILE    prints the verdict of each case of a file of vectors, one JSON object a line
+harness.py refusals FILE   prints the refusals that a verifier records in each case, one JSON object a line
 harness.py follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict, and for
                            "ID until TOKEN" the verdict with which the token is first refused
 """
@@ -17,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT), str(ROOT.parent)]
 
-from session_verifier import Verifier  # noqa: E402
+from session_verifier import Event, Verifier  # noqa: E402
 from vectors import Runner  # noqa: E402
 
 
@@ -45,12 +46,23 @@ def run_vectors(path: str) -> None:
     runner.close()
 
 
+def run_refusals(path: str) -> None:
+    file = json.loads(Path(path).read_text("utf-8"))
+    runner = Runner(file)
+    for case in file["cases"]:
+        print(json.dumps(runner.refusals(case)))
+
+
 def follow(options: dict[str, Any]) -> None:
     lock = threading.Lock()
 
-    def write(line: dict[str, str]) -> None:
+    def write(line: dict[str, Any]) -> None:
         with lock:
             print(json.dumps(line), flush=True)
+
+    def report(event: Event) -> None:
+        refusal = {name: getattr(event, name) for name in ("reason", "count", "expected", "received")}
+        write({"event": event.name, **refusal})
 
     verifier = Verifier(
         admin_url=options["adminUrl"],
@@ -59,7 +71,8 @@ def follow(options: dict[str, Any]) -> None:
         audience=options["audience"],
         policy=options.get("policy"),
         max_staleness_ms=options.get("maxStalenessMs", 5000),
-        report=lambda event: write({"event": event.name}),
+        jwks_url=options.get("jwksUrl"),
+        report=report,
     )
 
     def wait() -> None:
@@ -86,5 +99,7 @@ def follow(options: dict[str, Any]) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "vectors":
         run_vectors(sys.argv[2])
+    elif sys.argv[1] == "refusals":
+        run_refusals(sys.argv[2])
     else:
         follow(json.loads(sys.argv[2]))

@@ -5,6 +5,7 @@ import queue
 import struct
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from session_verifier import Event, ProvingRequest, Verdict, Verifier
@@ -39,6 +40,16 @@ class Runner:
         if name not in self._shared:
             self._shared[name] = World(options, keys, case)
         return self._shared[name].verify(case)
+
+    def refusals(self, case: dict[str, Any]) -> dict[str, Any]:
+        """Returns the refusals that a verifier of its own records in a case."""
+        options = {**self._file["options"], **case.get("options", {})}
+        world = World(options, case.get("keys", self._file["keys"]), case)
+        try:
+            world.verify(case)
+            return {reason: asdict(refusal) for reason, refusal in world.verifier.state().refusals.items()}
+        finally:
+            world.verifier.close()
 
     def close(self) -> None:
         for world in self._shared.values():

@@ -1,6 +1,7 @@
 // Command harness runs the verifier for the tests in other languages.
 //
 //	harness vectors FILE    prints the verdict of each case of a file of vectors, one JSON object a line
+//	harness refusals FILE   prints the refusals that a verifier records in each case, one JSON object a line
 //	harness follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict, and for
 //	                        "ID until TOKEN" when the token is first refused
 package main
@@ -27,12 +28,14 @@ const pollInterval = 5 * time.Millisecond
 
 func main() {
 	if len(os.Args) != 3 {
-		log.Fatal("usage: harness vectors FILE | follow OPTIONS")
+		log.Fatal("usage: harness vectors FILE | refusals FILE | follow OPTIONS")
 	}
 	var err error
 	switch os.Args[1] {
 	case "vectors":
-		err = runVectors(os.Args[2])
+		err = runVectors(os.Args[2], func(r *vectors.Runner, one vectors.Case) (any, error) { return r.Run(one) })
+	case "refusals":
+		err = runVectors(os.Args[2], func(r *vectors.Runner, one vectors.Case) (any, error) { return r.Refusals(one) })
 	case "follow":
 		err = follow(os.Args[2])
 	default:
@@ -43,7 +46,7 @@ func main() {
 	}
 }
 
-func runVectors(path string) error {
+func runVectors(path string, run func(*vectors.Runner, vectors.Case) (any, error)) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -57,7 +60,7 @@ func runVectors(path string) error {
 	output := bufio.NewWriter(os.Stdout)
 	encoder := json.NewEncoder(output)
 	for _, one := range file.Cases {
-		result, err := runner.Run(one)
+		result, err := run(runner, one)
 		if err != nil {
 			return fmt.Errorf("%s: %w", one.Name, err)
 		}
@@ -71,6 +74,7 @@ func runVectors(path string) error {
 type followOptions struct {
 	AdminURL       string          `json:"adminUrl"`
 	AdminToken     string          `json:"adminToken"`
+	JWKSURL        string          `json:"jwksUrl"`
 	Issuer         string          `json:"issuer"`
 	Audience       string          `json:"audience"`
 	Policy         verifier.Policy `json:"policy"`
@@ -93,7 +97,7 @@ func follow(text string) error {
 		return err
 	}
 	var mu sync.Mutex
-	write := func(line map[string]string) {
+	write := func(line map[string]any) {
 		mu.Lock()
 		defer mu.Unlock()
 		_ = json.NewEncoder(os.Stdout).Encode(line)
@@ -102,7 +106,13 @@ func follow(text string) error {
 		AdminURL: given.AdminURL, AdminToken: func() string { return given.AdminToken }, Issuer: given.Issuer,
 		Audience: []string{given.Audience}, Policy: given.Policy,
 		MaxStaleness: given.maxStaleness(),
-		Report:       func(event verifier.Event) { write(map[string]string{"event": event.Name}) },
+		JWKSURL:      given.JWKSURL,
+		Report: func(event verifier.Event) {
+			write(map[string]any{
+				"event": event.Name, "reason": event.Reason, "count": event.Count,
+				"expected": event.Expected, "received": event.Received,
+			})
+		},
 	})
 	if err != nil {
 		return err
@@ -110,10 +120,10 @@ func follow(text string) error {
 	defer v.Close()
 	go func() {
 		if err := v.Ready(context.Background()); err != nil {
-			write(map[string]string{"event": "not_ready", "error": err.Error()})
+			write(map[string]any{"event": "not_ready", "error": err.Error()})
 			return
 		}
-		write(map[string]string{"event": "ready"})
+		write(map[string]any{"event": "ready"})
 	}()
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
@@ -130,7 +140,7 @@ func follow(text string) error {
 			if verdict.OK {
 				result = "accepted"
 			}
-			write(map[string]string{"id": id, "verdict": result, "at": strconv.FormatInt(time.Now().UnixMicro(), 10)})
+			write(map[string]any{"id": id, "verdict": result, "at": strconv.FormatInt(time.Now().UnixMicro(), 10)})
 		}()
 	}
 	return lines.Err()

@@ -68,14 +68,7 @@ type Runner struct {
 func NewRunner(file File) *Runner { return &Runner{file: file, shared: map[string]*world{}} }
 
 func (r *Runner) Run(one Case) (Result, error) {
-	keys := one.Keys
-	if keys == nil {
-		keys = r.file.Keys
-	}
-	options := verifier.Options{JWKSURL: "http://keys.invalid/jwks", Transport: nil}
-	for _, each := range []*Options{&r.file.Options, one.Options} {
-		apply(&options, each)
-	}
+	options, keys := r.optionsOf(one)
 	name, err := json.Marshal([]any{one.Options, keys, one.KeysReadAtMs, one.NowMs})
 	if err != nil {
 		return Result{}, err
@@ -97,6 +90,31 @@ func (r *Runner) Run(one Case) (Result, error) {
 		return Result{Verdict: string(verdict.Reason)}, nil
 	}
 	return Result{"accepted", verdict.Claims.Raw}, nil
+}
+
+// Refusals runs a case with a verifier of its own. It returns the refusals that the verifier has recorded.
+func (r *Runner) Refusals(one Case) (map[verifier.Reason]verifier.Refusal, error) {
+	options, keys := r.optionsOf(one)
+	w, err := open(options, keys, one)
+	if err != nil {
+		return nil, err
+	}
+	defer w.verifier.Close()
+	w.clock.set(one.NowMs)
+	w.verify(one)
+	return w.verifier.State().Refusals, nil
+}
+
+func (r *Runner) optionsOf(one Case) (verifier.Options, json.RawMessage) {
+	keys := one.Keys
+	if keys == nil {
+		keys = r.file.Keys
+	}
+	options := verifier.Options{JWKSURL: "http://keys.invalid/jwks", Transport: nil}
+	for _, each := range []*Options{&r.file.Options, one.Options} {
+		apply(&options, each)
+	}
+	return options, keys
 }
 
 func (r *Runner) Close() {
