@@ -248,3 +248,32 @@ test("a store that has never responded is no error of the feed: its own part rep
   await expect(feed.watch("", new AbortController().signal).next()).rejects.toThrow();
   expect(errors).toEqual([]);
 });
+
+test("a watcher gets the entries of a notification at once, also while the log is not read", async () => {
+  let notify: (hint: readonly Revocation[]) => void = () => {};
+  let reads = 0;
+  const later = Promise.withResolvers<typeof batch>();
+  const batch = { revocations: [], revokedUntil: storeMs(0), cursor: "1", now: storeMs(world.clock()) };
+  const feed = world.manage(
+    new RevocationFeed({
+      store: {
+        revocations: () => (reads++ === 0 ? Promise.resolve(batch) : later.promise),
+        onRevocation: (listener) => {
+          notify = listener;
+          return () => {};
+        },
+      },
+      ranMs: () => 0,
+      cpuMs: () => 0,
+      clock: world.processClock,
+      instance: random.nonce(),
+      onError: () => {},
+    }),
+  );
+  const { watch } = await open(feed);
+  const sid = random.sessionId("alice");
+  const next = watch.next();
+  notify([{ sid, revokedAt: storeMs(1), expiresAt: storeMs(world.clock() + MARKER_LIFE), reason: "logout" }]);
+  expect((await next).value).toMatchObject({ revocations: [{ sid }] });
+  later.resolve(batch);
+});

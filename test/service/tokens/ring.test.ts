@@ -271,3 +271,26 @@ test("a signing key never ages out: an operator replaces it", () => {
   const [signing] = generateRing("ES256", NOW).signing;
   expect(signing && nextStep("signing", signing, times)).toBeUndefined();
 });
+
+describe("a ring with several keys of one state", () => {
+  const at = (key: RingKey, state: RingKey["state"], since: number): RingKey => ({ ...key, state, since });
+  const mac = (state: RingKey["state"], since: number) => at(generateMacKey(NOW), state, since);
+
+  test("lets the oldest published key sign next", () => {
+    const [younger, signing, older] = [mac("published", NOW + 2), mac("signing", NOW), mac("published", NOW + 1)];
+    const ring: Ring = { ...generateRing("ES256", NOW), mac: [younger, signing, older] };
+    const rotated = rotate(ring, ["mac"], generateAt(NOW), NOW + 60 * MINUTE, times, false);
+    expect(kidOf(rotated.mac, "signing")).toBe(older.kid);
+    expect(kidOf(rotated.mac, "published")).toBe(younger.kid);
+  });
+
+  test("loses only the key that is removed, and keeps its signing key if another one is revoked", () => {
+    const [signing, one, two] = [mac("signing", NOW), mac("retired", NOW), mac("retired", NOW)];
+    const ring: Ring = { ...generateRing("ES256", NOW), mac: [signing, mac("published", NOW), one, two] };
+    const removed = remove(ring, one.kid, generateAt(NOW), NOW, times, true);
+    expect(removed.mac).toEqual(ring.mac.filter((key) => key !== one));
+    const revoked = revoke(ring, two.kid, generateAt(NOW), NOW);
+    expect(revoked.mac.map(({ state }) => state)).toEqual(["signing", "published", "retired", "revoked"]);
+    expect(kidOf(revoked.mac, "signing")).toBe(signing.kid);
+  });
+});

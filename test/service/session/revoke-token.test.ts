@@ -1,0 +1,25 @@
+/** The revocation of a token of either type (RFC 7009). */
+import { expect, test } from "vitest";
+import { UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
+import { revokeToken } from "../../../src/service/session/endings/revoke-token.ts";
+
+type Deps = Parameters<typeof revokeToken>[0];
+
+test.each([
+  ["malformed", ["refresh", "access"], "expired"],
+  ["forged", ["refresh"], "forged"],
+  ["unknown_key", ["refresh"], "unknown_key"],
+] as const)("a refresh token that is %s is read as: %j", async (reason, read, refusal) => {
+  const asked: string[] = [];
+  const refuse = (type: string, why: string) => () => {
+    asked.push(type);
+    return { ok: false, reason: why };
+  };
+  const deps = {
+    refreshTokens: { parse: refuse("refresh", reason) },
+    accessTokens: { verify: refuse("access", "expired") },
+    audiences: new Set(["a"]),
+  } as unknown as Deps;
+  expect(await revokeToken(deps, "text", UNKNOWN_REQUESTER)).toEqual({ ok: false, reason: refusal });
+  expect(asked).toEqual(read);
+});
