@@ -56,7 +56,24 @@ export type NewSession = {
   readonly transport?: Transport;
   /** The thumbprint of the key that each request must prove (RFC 9449 section 10), base64url; absent if the session has none yet. */
   readonly dpopJkt?: string;
+} & Facts;
+
+/**
+ * Facts that few sessions have, and that no step of a store decides by. Stores keep them together as one JSON text, so that a fact is added
+ * here alone. A session without facts takes no byte for them.
+ */
+export type Facts = {
+  /** Present if the session's cookies end with the browser. */
+  readonly persistent?: false;
 };
+
+const FACTS = Object.keys({ persistent: true } satisfies Record<keyof Facts, true>) as readonly (keyof Facts)[];
+
+/** Returns the facts of a session alone; undefined if it has none. */
+export function factsOf(session: Facts): Facts | undefined {
+  const present = FACTS.filter((name) => session[name] !== undefined);
+  return present.length === 0 ? undefined : Object.fromEntries(present.map((name) => [name, session[name]]));
+}
 
 export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly createdAt: StoreMs;

@@ -105,6 +105,13 @@ describe.each(STORES)("on the %s store", (store) => {
     expect((await viaCookie(byCookie)).status).toBe(200);
   });
 
+  test("a session without cookies cannot have cookies that end with the browser", async () => {
+    const wanted = { subject: "a", transport: Transport.TOKEN, persistent: false };
+    const refused = await openAdmin(service).call(admin.createSession, wanted, bearer(service.adminToken));
+    expect(JSON.stringify(refused)).toContain("persistent");
+    expect(refused).toMatchObject({ ok: false });
+  });
+
   test("one session may be used by either form unless it says otherwise", async () => {
     const user = await logIn(service, cli);
     const { refresh_token } = json(await grant(user.refreshToken));

@@ -61,6 +61,18 @@ describe.each(STORES)("on the %s store, with the default reuse interval", (store
         expect(Number(seconds)).toBeGreaterThan(90);
       });
 
+      test("a session that is not to be remembered has cookies that end with the browser, from its login on", async () => {
+        const user = await logIn(service, { persistent: false });
+        expect(user.setCookie).toMatch(/^refresh_token=[^;]*; Path=\/v1\/auth; HttpOnly; Secure; SameSite=Lax$/);
+        const once = await caller.call(refresh, {}, cookie(user.refreshToken));
+        const twice = await caller.call(refresh, {}, cookie(successor(once) ?? ""));
+        for (const { headers } of [once, twice]) expect(headers.getSetCookie().join()).not.toContain("Max-Age");
+        const { session } = message(
+          await openAdmin(service).call(admin.getSession, { sessionId: user.sid }, bearer(service.adminToken)),
+        );
+        expect(session?.persistent).toBe(false);
+      });
+
       test("a second tab gets the same successor", async () => {
         const user = await logIn(service);
         const responses = await Promise.all([1, 2, 3].map(() => caller.call(refresh, {}, cookie(user.refreshToken))));

@@ -81,6 +81,7 @@ export function fullSession(subject: string): Required<Omit<NewSession, "dpopJkt
     absoluteLifetimeMs: ABSOLUTE,
     authentication: { time: wallMs(1_700_000_000_000), methods: ["pwd", "otp"], contextClass: "gold" },
     deviceRequired: true,
+    persistent: false,
     transport: "cookie",
   };
 }

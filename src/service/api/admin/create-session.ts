@@ -37,7 +37,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
     throw invalidRequest("device_binding_policy", "REQUIRED needs DEVICE_BINDING=on");
   }
   const transport = transportOf(request.transport);
-  if (transport === "token") checkTokenTransport(deps, deviceRequired);
+  if (transport === "token") checkTokenTransport(deps, request, deviceRequired);
   const { dpopJkt } = request;
   if (dpopJkt !== "") checkKey(deps, dpopJkt, deviceRequired);
   return {
@@ -56,13 +56,20 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
     ...(deviceRequired && { deviceRequired: true as const }),
     ...(transport && { transport }),
     ...(dpopJkt !== "" && { dpopJkt }),
+    ...(request.persistent === false && { persistent: false as const }),
   };
 }
 
 /** Checks a session that only the token endpoint can refresh. Such a session cannot require device binding, which needs cookies. */
-function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, deviceRequired: boolean): void {
+function checkTokenTransport(
+  { oauthEndpoints }: SessionAdminServiceDeps,
+  { persistent }: CreateSessionRequest,
+  deviceRequired: boolean,
+): void {
   if (!oauthEndpoints) throw invalidRequest("transport", "TOKEN needs OAUTH_ENDPOINTS=on");
   if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
+  if (persistent === false)
+    throw invalidRequest("persistent", "is for cookies, which the transport TOKEN does not have");
 }
 
 /** Matches a SHA-256 key thumbprint in base64url. The last character has two bits more than the hash, which must be zero. */
@@ -80,7 +87,8 @@ function response(
   { session, accessToken, refreshToken, secondsLeft }: Created,
 ) {
   const isToken = session.transport === "token";
-  const setCookies = isToken ? [] : cookie.set(refreshToken, secondsLeft, session.sid, accessToken);
+  const maxAge = session.persistent === false ? undefined : secondsLeft;
+  const setCookies = isToken ? [] : cookie.set(refreshToken, maxAge, session.sid, accessToken);
   const offersDevice = device.offers && !isToken && session.device === undefined;
   const challenge = offersDevice ? device.challenges.issue(session.sid, device.now(session.sid)) : undefined;
   return {

@@ -76,6 +76,7 @@ export function sessionMessage(session: Session, shiftMs: number) {
     ...(session.authentication && authenticationFields(session.authentication)),
     ...(session.device && { deviceBinding: deviceFields(session.device, shiftMs) }),
     ...(session.transport && { transport: TRANSPORTS[session.transport] }),
+    ...(session.persistent === false && { persistent: false }),
     ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
   };
 }

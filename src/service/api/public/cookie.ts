@@ -9,8 +9,8 @@ import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./c
 export type RefreshCookie = {
   /** Returns the refresh tokens of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
-  /** Returns the `Set-Cookie` values, that of the refresh token first. @param maxAge in seconds */
-  set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
+  /** Returns the `Set-Cookie` values, that of the refresh token first. @param maxAge in seconds; without it the cookies end with the browser */
+  set(token: string, maxAge: number | undefined, sid: string, access: AccessToken): readonly [string, ...string[]];
   /** Whether there is a cookie with the access token. */
   readonly setsAccess: boolean;
   /** Returns the size of the access cookie with its name, its value and its attributes, in bytes. */
@@ -42,11 +42,17 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   // cookie: it contains only a session id, which is not a credential, and a tab compares that id with the id in its token.
   const attributesAtRoot = cookieAttributes({ ...settings, path: "/" });
   const hintAttributes = attributesAtRoot.replace("; HttpOnly", "");
-  const accessCookie = (token: string, maxAge: number) =>
-    accessName === undefined ? [] : [`${accessName}=${token}; ${attributesAtRoot}; Max-Age=${maxAge}`];
+  const aged = (maxAge: number | undefined) => (maxAge === undefined ? "" : `; Max-Age=${maxAge}`);
+  const accessCookie = (token: string, maxAge: number | undefined) =>
+    accessName === undefined ? [] : [`${accessName}=${token}; ${attributesAtRoot}${aged(maxAge)}`];
   const secondsLeft = ({ expiresAt }: AccessToken) => Math.max(0, Math.floor((expiresAt - clock()) / 1000));
-  const companions = (hint: string, hintMaxAge: number, access: string, accessMaxAge: number) => [
-    ...(hintName === undefined ? [] : [`${hintName}=${hint}; ${hintAttributes}; Max-Age=${hintMaxAge}`]),
+  const companions = (
+    hint: string,
+    hintMaxAge: number | undefined,
+    access: string,
+    accessMaxAge: number | undefined,
+  ) => [
+    ...(hintName === undefined ? [] : [`${hintName}=${hint}; ${hintAttributes}${aged(hintMaxAge)}`]),
     ...accessCookie(access, accessMaxAge),
   ];
   const companionNames = [hintName, accessName].filter((one) => one !== undefined);
@@ -68,9 +74,11 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
       return read(header, name) ?? (migrating() ? read(header, plain.name) : undefined);
     },
     set(token, maxAge, sid, access) {
-      const value = `${name}=${token}; ${attributes}; Max-Age=${maxAge}`;
+      const age = maxAge === undefined ? "" : `; Max-Age=${maxAge}`;
+      const value = `${name}=${token}; ${attributes}${age}`;
       if (!hasMore) return [value];
-      return [value, ...companions(sid, maxAge, access.token, secondsLeft(access)), ...previous()];
+      const accessMaxAge = maxAge === undefined ? undefined : secondsLeft(access);
+      return [value, ...companions(sid, maxAge, access.token, accessMaxAge), ...previous()];
     },
     setsAccess: accessName !== undefined,
     accessBytes: (access) => accessCookie(access.token, secondsLeft(access)).join("").length,

@@ -43,8 +43,8 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const presented = isPlain ? undefined : presentedDevice(deps, context, tokens[0].sid);
       const result = await refresh(deps, tokens, requestContextOf(context), presented);
       const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
-      const { refreshToken, secondsLeft, sid, accessToken, offer } = refreshed;
-      const lines = cookie.set(refreshToken, secondsLeft, sid, accessToken);
+      const { refreshToken, secondsLeft, isPersistent, sid, accessToken, offer } = refreshed;
+      const lines = cookie.set(refreshToken, isPersistent ? secondsLeft : undefined, sid, accessToken);
       for (const line of lines) context.responseHeader.append("set-cookie", line);
       if (hasSeveral) expireElsewhere(deps, context);
       if (offer !== undefined) offerRegistration(context, offer);

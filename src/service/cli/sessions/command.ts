@@ -114,6 +114,7 @@ function addCreate(sessions: Command, context: Context): void {
     .option("--auth-time <time>", "when the user authenticated: a time, or now")
     .option("--amr <method...>", "how: methods such as pwd, otp, hwk")
     .option("--acr <class>", "the class of that authentication")
+    .option("--no-persistent", "its cookies end with the browser")
     .option("--require-device-binding", "its browser must bind it to a key; needs DEVICE_BINDING=on")
     .option("--replaces <session-id>", "the session that this one replaces")
     .action(async (options) => (await import("./create.ts")).createSession(context, options));

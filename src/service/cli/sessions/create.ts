@@ -22,6 +22,7 @@ type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
   readonly audience?: string[];
   readonly amr?: string[];
   readonly requireDeviceBinding?: boolean;
+  readonly persistent?: boolean;
 };
 
 export async function createSession(context: Context, options: CreateOptions): Promise<void> {
@@ -50,6 +51,7 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
     acr,
     replacesSessionId: replaces,
     deviceBindingPolicy: DeviceBindingPolicy[options.requireDeviceBinding ? "REQUIRED" : "UNSPECIFIED"],
+    ...(options.persistent === false && { persistent: false }),
     claims: options.claim && claimsOf(options.claim),
     idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
     absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),

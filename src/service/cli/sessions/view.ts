@@ -58,5 +58,6 @@ export function sessionFields(session: Session, nowMs: number): string {
     ["methods", session.amr.join(", ")],
     ["class", session.acr],
     ["device key", deviceKeyOf(session, when)],
+    ["cookies", session.persistent === false ? "end with the browser" : ""],
   ]);
 }

@@ -46,6 +46,8 @@ type Refreshed = {
   readonly isKeyBound: boolean;
   /** The seconds until the refresh token expires. */
   readonly secondsLeft: number;
+  /** Whether cookies outlive the browser. */
+  readonly isPersistent: boolean;
   /** A challenge for the registration of a device key, if the session may have one. */
   readonly offer: string | undefined;
 };
@@ -135,6 +137,7 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
+    isPersistent: session.persistent !== false,
     // Only one of several parallel requests gets a challenge: a browser makes a key for each, and may sign only six times in nine minutes.
     offer: device.offers && outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };

@@ -4,6 +4,8 @@ import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../ses
 import {
   bindAtCreation,
   type EndReason,
+  type Facts,
+  factsOf,
   type NewSession,
   type Revocation,
   type Session,
@@ -13,10 +15,11 @@ import type { RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 
 /** The JSON in the column `fixed` of a session. Its durations are milliseconds. */
-type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs" | "dpopJkt"> & {
+type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs" | "dpopJkt" | keyof Facts> & {
   readonly idleTimeout: number;
   readonly absoluteLifetime: number;
   readonly device?: DeviceText;
+  readonly facts?: Facts;
 };
 
 /**
@@ -88,12 +91,14 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
 export function fixedOf(session: Session): string {
   const { clientId, audience, claims, client, idleTimeoutMs, absoluteLifetimeMs } = session;
   const { authentication, deviceRequired, transport, device } = session;
+  const facts = factsOf(session);
   const fixed: Fixed = {
     ...{ clientId, audience, claims, client, idleTimeout: idleTimeoutMs, absoluteLifetime: absoluteLifetimeMs },
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired }),
     ...(transport && { transport }),
     ...(device && { device: deviceText(device) }),
+    ...(facts && { facts }),
   };
   return JSON.stringify(fixed);
 }
@@ -121,7 +126,7 @@ function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): D
 
 export function sessionOf(row: SessionRow): Session {
   const fixed = JSON.parse(row.fixed) as Fixed;
-  const { authentication, deviceRequired, transport, device } = fixed;
+  const { authentication, deviceRequired, transport, device, facts } = fixed;
   const session: Session = {
     sid: row.sid,
     subject: row.subject,
@@ -136,13 +141,14 @@ export function sessionOf(row: SessionRow): Session {
     idleExpiresAt: row.idle_expires_at,
     absoluteExpiresAt: row.absolute_expires_at,
   };
-  if ((authentication ?? deviceRequired ?? transport ?? device) === undefined) return session;
+  if ((authentication ?? deviceRequired ?? transport ?? device ?? facts) === undefined) return session;
   return {
     ...session,
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired }),
     ...(transport && { transport }),
     ...(device && { device: deviceOf(device) }),
+    ...facts,
   };
 }
 

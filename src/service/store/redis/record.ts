@@ -4,11 +4,20 @@
  * a nonce as two words of 32 bits.
  */
 import type { DevicePresentation } from "../../session/devices/binding.ts";
-import { type DeviceBinding, type DeviceKey, type KeyProof, thumbprintBytes } from "../../session/devices/key.ts";
-import type { Audience, Authentication, NewSession, Session, SessionId } from "../../session/model.ts";
+import type { KeyProof } from "../../session/devices/key.ts";
+import {
+  type Audience,
+  type Authentication,
+  type Facts,
+  factsOf,
+  type NewSession,
+  type Session,
+  type SessionId,
+} from "../../session/model.ts";
 import type { EndingHolder } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation/rotation.ts";
-import { earliest, later, latest, type StoreMs, storeMs, wallMs } from "../../session/time.ts";
+import { earliest, later, latest, storeMs, wallMs } from "../../session/time.ts";
+import { decodeDevice, encodeProofKey } from "./device-record.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const VALUE = new Uint8Array(128);
@@ -36,51 +45,6 @@ const TRANSPORT_FLAGS = { cookie: BY_COOKIE, token: BY_TOKEN } as const;
 export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): number {
   const withKey = dpopJkt === undefined ? 0 : WITH_DEVICE;
   return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
-}
-
-/** Offsets from the end of a record with a device key: thumbprint (32 bytes), time of registration or binding, length and kind of the key. */
-const DEVICE_TAIL = { thumbprint: -41, since: -9, length: -3, kind: -1 } as const;
-const KIND_RS256 = 1;
-const KIND_BOUND = 2;
-const KIND_PROOF = 4;
-
-/**
- * A DPoP key is not stored. In its place, the record has the time at which the key was bound, or 0 if the session was created with it.
- * This constant is the length of that time, in bytes. The field that has the binding time of other keys is 0. Because of the 0, an
- * instance of an older version, which does not know DPoP keys, rejects requests for the session, and neither refreshes nor ends it.
- */
-const PROOF_KEY_BYTES = 6;
-
-/** Returns the kind, as a record has it, of a key that has not been used yet. */
-export function keyKind({ algorithm }: DeviceKey): number {
-  return algorithm === "RS256" ? KIND_RS256 : 0;
-}
-
-function encodeProofKey(dpopJkt: string): Buffer {
-  const tail = Buffer.alloc(PROOF_KEY_BYTES - DEVICE_TAIL.thumbprint);
-  tail.set(thumbprintBytes(dpopJkt), PROOF_KEY_BYTES);
-  tail.writeUInt16BE(PROOF_KEY_BYTES, tail.length + DEVICE_TAIL.length);
-  tail.writeUInt8(KIND_PROOF + KIND_BOUND, tail.length + DEVICE_TAIL.kind);
-  return tail;
-}
-
-function decodeDevice(bytes: Buffer, createdAt: StoreMs): { readonly device: DeviceBinding; readonly start: number } {
-  const end = bytes.length;
-  const kind = bytes.readUInt8(end + DEVICE_TAIL.kind);
-  const thumbprintAt = end + DEVICE_TAIL.thumbprint;
-  const start = thumbprintAt - bytes.readUInt16BE(end + DEVICE_TAIL.length);
-  const thumbprint = Uint8Array.from(bytes.subarray(thumbprintAt, end + DEVICE_TAIL.since));
-  if (kind & KIND_PROOF) {
-    const since = latest(createdAt, storeMs(bytes.readUIntBE(start, PROOF_KEY_BYTES)));
-    return { device: { key: { algorithm: "DPoP", thumbprint }, state: "bound", since }, start };
-  }
-  const since = storeMs(bytes.readUIntBE(end + DEVICE_TAIL.since, 6));
-  const key: DeviceKey = {
-    algorithm: kind & KIND_RS256 ? "RS256" : "ES256",
-    bytes: Uint8Array.from(bytes.subarray(start, thumbprintAt)),
-    thumbprint,
-  };
-  return { device: { key, state: kind & KIND_BOUND ? "bound" : "registered", since }, start };
 }
 
 /**
@@ -142,6 +106,11 @@ export function encodeBody(session: NewSession): Buffer {
     parts.push(Buffer.from(length), bytes);
   }
   if (authentication !== undefined) parts.push(encodeAuthentication(authentication));
+  const facts = factsOf(session);
+  if (facts !== undefined) {
+    const text = Buffer.from(JSON.stringify(facts));
+    parts.push(Buffer.of(FACTS, text.length >> 8, text.length & 255), text);
+  }
   parts.push(Buffer.from(claims === "{}" ? "" : claims));
   if (dpopJkt !== undefined) parts.push(encodeProofKey(dpopJkt));
   return Buffer.concat(parts);
@@ -159,6 +128,9 @@ export function encodeAuthentication({ time, methods, contextClass }: Authentica
   head.writeUInt16BE(text.length, 7);
   return Buffer.concat([head, text]);
 }
+
+/** The first byte of the facts of a session (length, JSON), between the authentication and the claims. */
+const FACTS = 2;
 
 /** Decodes a record that begins at `start` and ends with the last byte. */
 export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
@@ -197,6 +169,11 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     const [contextClass = "", ...methods]: string[] = JSON.parse(take(length16()));
     authentication = { time: authenticatedAt, methods, contextClass };
   }
+  let facts: Facts | undefined;
+  if (bytes[at] === FACTS && at < end) {
+    at++;
+    facts = JSON.parse(take(length16()));
+  }
   const claims = take(end - at) || "{}";
   const session: Session = {
     sid,
@@ -212,9 +189,12 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     idleExpiresAt: earliest(later(lastRefreshedAt, idleTimeoutMs), absoluteExpiresAt),
     absoluteExpiresAt,
   };
-  if (version === VERSION) return authentication === undefined ? session : { ...session, authentication };
+  if (version === VERSION && facts === undefined) {
+    return authentication === undefined ? session : { ...session, authentication };
+  }
   return {
     ...session,
+    ...facts,
     ...(authentication && { authentication }),
     ...(bound && { device: bound.device }),
     ...(version & DEVICE_REQUIRED && { deviceRequired: true as const }),

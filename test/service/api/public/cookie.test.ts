@@ -98,6 +98,16 @@ describe("writing", () => {
       expect(each).toContain("; Secure; SameSite=None; Partitioned; Max-Age=");
     }
   });
+  test("without a time all three end with the browser, and former scopes are expired as ever", () => {
+    const companions = { hintName: "signed_in", accessName: "access_token" };
+    const cookie = cookieOf({ ...companions, previousScopes: [{ domain: undefined, path: "/old" }] });
+    const [refresh, hint, access, ...former] = cookie.set("T", undefined, "S", ACCESS);
+    expect(refresh).toBe("refresh_token=T; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax");
+    expect(hint).toBe("signed_in=S; Path=/; Secure; SameSite=Lax");
+    expect(access).toBe("access_token=A; Path=/; HttpOnly; Secure; SameSite=Lax");
+    expect(former).not.toEqual([]);
+    expect(former.every((line) => line.endsWith("; Max-Age=0"))).toBe(true);
+  });
   test.each([undefined, "/"])("__Host- implies the root path, with the configured path %s", (path) => {
     expect(cookieOf({ name: "__Host-rt", path }).set("T", 1, "S", ACCESS)[0]).toContain("; Path=/;");
   });

@@ -1,6 +1,7 @@
 /** Tests that every store has to pass: creating a session, alone or in place of another. */
 import { describe, expect, test } from "vitest";
 import { firstState } from "../../../../src/service/session/rotation/rotation.ts";
+import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import {
   ABSOLUTE,
@@ -74,6 +75,35 @@ export function createContract(context: () => Context): void {
       await store.create(session, nonce(), CAP);
       expect(await store.find(session.sid)).toMatchObject({ ok: true, session });
       expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
+    });
+
+    test("facts come back as they went in, also beside an authentication and claims, and stay", async () => {
+      const { backend, store } = context();
+      const user = subject();
+      const authentication = { time: wallMs(1_700_000_000_000), methods: ["pwd"], contextClass: "gold" };
+      const claims = '{"role":"editor"}';
+      const sessions = [
+        newSession(user, { persistent: false }),
+        newSession(user, { persistent: false, claims }),
+        newSession(user, { persistent: false, claims, authentication }),
+        newSession(user, { claims, authentication }),
+      ];
+      for (const session of sessions) {
+        const first = nonce();
+        await store.create(session, first, CAP);
+        const found = await store.find(session.sid);
+        expect(found).toMatchObject({ ok: true, session });
+        expect(found.ok && "persistent" in found.session).toBe("persistent" in session);
+        const later = { ...authentication, time: wallMs(authentication.time + 1), methods: ["pwd", "otp"] };
+        expect(await store.elevate(session.sid, later)).toMatchObject({ ok: true });
+        expect(await store.find(session.sid)).toMatchObject({ session: { ...session, authentication: later } });
+        const rotated = await store.rotate(
+          session.sid,
+          { generation: 1, nonce: first, issuedAt: storeMs(backend.now()) },
+          nonce(),
+        );
+        expect(rotated).toMatchObject({ ok: true, session: { ...session, authentication: later } });
+      }
     });
 
     test("run twice, it makes one session", async () => {
