@@ -3,12 +3,7 @@ import { hash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
-import {
-  MAX_SUBSCRIPTIONS,
-  type Signal,
-  type SubscriptionDefinition,
-  signalId,
-} from "../../../../src/service/signals/model.ts";
+import { type Signal, type SubscriptionDefinition, signalId } from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease } from "../../../../src/service/signals/ports.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { neighbour, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
@@ -97,15 +92,6 @@ export function signalsContract(context: () => Context): void {
       expect(await subscriptions.create(id, WEBHOOK, wallMs(6_000))).toBe(true);
       expect(await subscriptions.create(id, { ...WEBHOOK, audience: ["a"] }, wallMs(6_000))).toBe(false);
       expect(await subscriptions.list()).toMatchObject([{ createdAt: 5_000, audience: [] }]);
-    });
-
-    test("there are as many as the limit, and no more", async () => {
-      const { subscribe, subscriptions } = tools();
-      for (let count = 1; count < MAX_SUBSCRIPTIONS; count++) await subscribe();
-      const last = await subscribe();
-      expect(await subscriptions.create(newId(), WEBHOOK, wallMs(6_000))).toBe(false);
-      expect(await subscriptions.create(last, WEBHOOK, wallMs(6_000))).toBe(true);
-      expect(await subscriptions.list()).toHaveLength(MAX_SUBSCRIPTIONS);
     });
 
     test("failures are counted until an attempt succeeds or it is resumed", async () => {

@@ -7,6 +7,8 @@ import { type RedisServer, startRedis } from "../../../support/redis.ts";
 /** The time of the node's clock in all runs, in ms. */
 const NOW = 4_000_000_000_000;
 const PARTITION = "{00}";
+/** The last arguments of most scripts: they may run at any time, and the store's time is that of the node. */
+const ANY_TIME = [0, Number.MAX_SAFE_INTEGER, 0];
 
 const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
 let server: RedisServer;
@@ -66,8 +68,7 @@ describe("the instance that looks for expired sessions (expire.lua)", () => {
 
   async function look(owner: string, heldUntil: number) {
     await redis.set(`${PARTITION}y`, `${owner} ${heldUntil}`);
-    const window = [0, Number.MAX_SAFE_INTEGER, 0];
-    const args = ["me", LEASE, "", "", 1_000, "{}", ...window];
+    const args = ["me", LEASE, "", "", 1_000, "{}", ...ANY_TIME];
     const [state, left] = (await redis.eval(scripts.expire.text, 1, PARTITION, ...args)) as string[];
     return state === "held" ? Number(left) : { held: await redis.get(`${PARTITION}y`) };
   }
@@ -87,4 +88,24 @@ describe("the instance that looks for expired sessions (expire.lua)", () => {
     expect(await look("me", NOW + LEASE / 2)).toEqual({ held: `me ${NOW + LEASE / 2}` });
     expect(await look("me", NOW + LEASE / 2 - 1)).toEqual(mine);
   });
+});
+
+test("there are as many subscriptions as the limit, and no more (subscription.lua)", async () => {
+  const create = (id: string, definition = "{}") =>
+    redis.eval(scripts.subscription.text, 1, PARTITION, "create", id, definition, NOW, 2, ...ANY_TIME);
+  expect([await create("a"), await create("b"), await create("c")]).toEqual(["done", "done", "full"]);
+  expect([await create("b"), await create("b", "[]")]).toEqual(["done", "there"]);
+});
+
+test("one reading of the revocation log has as many entries as the limit, over all partitions (revocations.lua)", async () => {
+  const entry = (at: number) => `sid${at} ${NOW - 100} ${NOW + 100} logout`;
+  const tags = ["{01}", "{02}", "{03}"];
+  for (const [at, tag] of tags.entries()) {
+    await redis.zadd(`${tag}l`, NOW - 100, entry(2 * at), NOW - 99, entry(2 * at + 1));
+  }
+  const read = async (limit: number) =>
+    redis.eval(scripts.revocations.text, 3, ...tags, limit, "", "", "", ...ANY_TIME);
+  const first = [String(NOW), "log {01}", entry(0), entry(1)];
+  expect(await read(2)).toEqual([...first, "rest {02}"]);
+  expect(await read(3)).toEqual([...first, "log {02}", entry(2), "rest {02}"]);
 });
