@@ -249,17 +249,19 @@ test("a store that has never responded is no error of the feed: its own part rep
   expect(errors).toEqual([]);
 });
 
-test("a watcher gets the entries of a notification at once, also while the log is not read", async () => {
-  let notify: (hint: readonly Revocation[]) => void = () => {};
-  let reads = 0;
-  const later = Promise.withResolvers<typeof batch>();
+/** Creates a feed over a log whose readings and notifications the test makes. `replies` are those of the readings, in their order. */
+function scriptedFeed(replies: readonly Promise<void>[]) {
+  const state = { reads: 0, notify: (_: readonly Revocation[]) => {} };
   const batch = { revocations: [], revokedUntil: storeMs(0), cursor: "1", now: storeMs(world.clock()) };
   const feed = world.manage(
     new RevocationFeed({
       store: {
-        revocations: () => (reads++ === 0 ? Promise.resolve(batch) : later.promise),
+        revocations: async () => {
+          await replies[state.reads++];
+          return batch;
+        },
         onRevocation: (listener) => {
-          notify = listener;
+          state.notify = listener;
           return () => {};
         },
       },
@@ -270,10 +272,25 @@ test("a watcher gets the entries of a notification at once, also while the log i
       onError: () => {},
     }),
   );
+  return { feed, state };
+}
+
+test("a watcher gets the entries of a notification at once, also while the log is not read", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { feed, state } = scriptedFeed([Promise.resolve(), promise]);
   const { watch } = await open(feed);
   const sid = random.sessionId("alice");
   const next = watch.next();
-  notify([{ sid, revokedAt: storeMs(1), expiresAt: storeMs(world.clock() + MARKER_LIFE), reason: "logout" }]);
+  state.notify([{ sid, revokedAt: storeMs(1), expiresAt: storeMs(world.clock() + MARKER_LIFE), reason: "logout" }]);
   expect((await next).value).toMatchObject({ revocations: [{ sid }] });
-  later.resolve(batch);
+  resolve();
+});
+
+test("a notification that arrives while the log is read leads to another reading at once", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { state } = scriptedFeed([promise]);
+  state.notify([]);
+  resolve();
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+  expect(state.reads).toBe(2);
 });
