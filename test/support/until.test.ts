@@ -85,7 +85,7 @@ test(`each is named: ${Object.keys(FAILURES).join(", ")}`, async ({ onTestFinish
   await Promise.all(Object.values(FAILURES).map((failure) => fail(failure, onTestFinished)));
 });
 
-// The machine may be faster again while the page still waits for as long as it was told when it was opened.
+// The page keeps the limit that it got when it was opened, also if the machine is faster again.
 test("an element that a page never shows is named", ({ onTestFinished }) =>
   fail(ABSENT_ELEMENT, onTestFinished, 30_000 * slowness()));
 
