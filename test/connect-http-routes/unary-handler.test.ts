@@ -209,6 +209,24 @@ describe("options", () => {
   });
 });
 
+test.each([`${RICH}/Echo`, `/api${RICH}/Echo`, `/apis${RICH}/Echo`, "/api"])(
+  "below a prefix, %s is served if connect-node serves it",
+  async (target) => {
+    const below = { routes, requestPathPrefix: "/api" };
+    await using node = await openHttp1(connectNodeAdapter(below));
+    await using own = await openHttp1(createUnaryHandler({ ...below, fallback: passedOn }));
+    const request = post(target, json);
+    const isServed = (await node.fetchRaw(request)).status === 200;
+    expect((await own.fetchRaw(request)).status).toBe(isServed ? 200 : 299);
+    expect(isServed).toBe(target === `/api${RICH}/Echo`);
+  },
+);
+
+test("a prefix that no path can have is refused", () => {
+  const broken = { routes, requestPathPrefix: "api/", fallback: passedOn };
+  expect(() => createUnaryHandler(broken)).toThrow("requestPathPrefix must start with /");
+});
+
 test("a body that comes with its head is taken without listening to the stream", async () => {
   const listening: number[] = [];
   const onResponse: UnaryHandlerOptions["onResponse"] = (_, request) => listening.push(request.listenerCount("data"));

@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parse } from "yaml";
 import { freePort } from "../support/free-port.ts";
+import { untilTrue } from "../support/until.ts";
 
 const VERSION = "1.40.0";
 const ROOT = join(import.meta.dirname, "../..");
@@ -42,14 +43,6 @@ async function readyLine(child: ChildProcess): Promise<Readonly<Record<string, s
     child.stdout?.resume();
   }
   throw new Error("the process ended before it was ready");
-}
-
-async function until(condition: () => Promise<boolean>, what: string): Promise<void> {
-  const limit = Date.now() + LIMIT_MS;
-  while (!(await condition().catch(() => false))) {
-    assert.ok(Date.now() < limit, what);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 /** Returns an example with other addresses. Each text to replace must exist. */
@@ -95,7 +88,7 @@ async function prove(): Promise<void> {
   const checkArgs = ["forward-auth", "--url", service.admin ?? "", "--issuer", ISSUER, "--port", "0"];
   const check = run(process.execPath, [main, ...checkArgs], { ADMIN_TOKEN: adminToken });
   const { url: checkUrl = "" } = await readyLine(check);
-  await until(async () => (await fetch(`${checkUrl}/readyz`)).ok, "forward-auth is not ready");
+  await untilTrue(async () => (await fetch(`${checkUrl}/readyz`)).ok, LIMIT_MS);
 
   const { port } = new URL(service.public ?? "");
   const jwt = example("envoy/jwt-authn.yaml", {
@@ -135,7 +128,7 @@ async function prove(): Promise<void> {
   };
   const { accessToken, session } = await call("CreateSession", { subject: "alice" });
   const tampered = `${accessToken.slice(0, -8)}AAAAAAAA`;
-  await until(async () => (await send(jwtPort, accessToken)).status === 200, "jwt_authn accepts a token");
+  await untilTrue(async () => (await send(jwtPort, accessToken)).status === 200, LIMIT_MS);
   const { seen } = await send(jwtPort, accessToken);
   assert.equal(JSON.parse(Buffer.from(seen["x-session-claims"] ?? "", "base64url").toString()).sub, "alice");
   const asked = await send(askingPort, accessToken);
@@ -145,10 +138,7 @@ async function prove(): Promise<void> {
     assert.equal((await send(to, tampered)).status, 401, "a forged token");
   }
   await call("RevokeSession", { sessionId: session.sessionId });
-  await until(
-    async () => (await send(askingPort, accessToken)).status === 401,
-    "ext_authz refuses the token after the logout",
-  );
+  await untilTrue(async () => (await send(askingPort, accessToken)).status === 401, LIMIT_MS);
   assert.equal(
     (await send(jwtPort, accessToken)).status,
     200,

@@ -14,7 +14,9 @@ debian() {
   to=$cache/$release
   [ ! -e "$to/done" ] || return 0
   mkdir -p "$to/lists/partial" "$to/archives/partial"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $release main" >"$to/sources.list"
+  # shellcheck disable=SC2016
+  repository=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $repository $release main" >"$to/sources.list"
   set -- -qq -o "Dir::Etc::SourceList=$to/sources.list" -o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$to/lists" \
     -o "Dir::Cache=$to" -o APT::Sandbox::User=root -- "$@"
   options=""

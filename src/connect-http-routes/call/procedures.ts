@@ -7,6 +7,7 @@ import {
   type MethodSerializationLookup,
   type UniversalHandlerOptions,
 } from "@connectrpc/connect/protocol";
+import { requirePathPrefix } from "../routes/path-prefix.ts";
 import type { Call } from "./call.ts";
 import { type RecordedRpc, recordRoutes } from "./recorder.ts";
 
@@ -14,6 +15,8 @@ import { type RecordedRpc, recordRoutes } from "./recorder.ts";
 export interface UnaryOptions<Source> extends Partial<UniversalHandlerOptions> {
   /** The function that registers the services, the same as for a Connect adapter. */
   readonly routes: (router: ConnectRouter) => void;
+  /** The path below which the RPCs are served, such as `/api`, as for a Connect adapter. Default: none. */
+  readonly requestPathPrefix?: string;
   readonly contextValues?: (request: Source) => ContextValues;
   /** Returns the error that the client receives in place of `error`; undefined means `error` itself. */
   readonly translateError?: (error: ConnectError, context: HandlerContext) => ConnectError | undefined;
@@ -31,11 +34,13 @@ export interface Procedure {
 /** Returns the unary RPCs of the registered services by their paths. */
 export function createProcedures<Source>(options: UnaryOptions<Source>): ReadonlyMap<string, Procedure> {
   const procedures = new Map<string, Procedure>();
+  const { requestPathPrefix: prefix } = options;
+  if (prefix !== undefined) requirePathPrefix(prefix);
   for (const [method, rpc] of recordRoutes(options.routes, options)) {
     if (rpc.spec.kind !== "unary") continue;
     const { binaryOptions, jsonOptions } = rpc.options;
     const serialization = createMethodSerializationLookup(method, binaryOptions, jsonOptions, rpc.options);
-    procedures.set(createMethodUrl("/", method), { method, rpc, serialization });
+    procedures.set(createMethodUrl(prefix ?? "/", method), { method, rpc, serialization });
   }
   return procedures;
 }

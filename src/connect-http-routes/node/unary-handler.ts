@@ -17,7 +17,7 @@ export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
   const procedures = createProcedures(options);
   const connect = createUnary(options);
   const grpc = createGrpcUnary(options);
-  return (request, response) => {
+  return (request, response, next) => {
     const { url = "", method = "" } = request;
     const mark = url.indexOf("?");
     const procedure = procedures.get(mark === -1 ? url : url.slice(0, mark));
@@ -27,6 +27,6 @@ export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
       if (connect.serve(procedure, exchange)) return;
       if (grpc.serve(procedure, exchange)) return;
     }
-    options.fallback(request, response);
+    options.fallback(request, response, next);
   };
 }

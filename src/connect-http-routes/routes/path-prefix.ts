@@ -4,12 +4,16 @@
  * @throws TypeError for a prefix that no path can have
  */
 export function createPathPrefix(prefix: string): (rawPath: string) => string | undefined {
-  if (!/^(\/[^/?#]+)+$/.test(prefix)) {
-    throw new TypeError(`requestPathPrefix must start with / and not end with it, such as "/api": ${prefix}`);
-  }
+  requirePathPrefix(prefix);
   return (rawPath) => {
     if (!rawPath.startsWith(prefix)) return undefined;
     if (rawPath.length === prefix.length) return "/";
     return rawPath[prefix.length] === "/" ? rawPath.slice(prefix.length) : undefined;
   };
+}
+
+/** @throws TypeError for a prefix that no path can have */
+export function requirePathPrefix(prefix: string): void {
+  if (/^(\/[^/?#]+)+$/.test(prefix)) return;
+  throw new TypeError(`requestPathPrefix must start with / and not end with it, such as "/api": ${prefix}`);
 }

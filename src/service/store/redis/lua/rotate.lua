@@ -1,6 +1,6 @@
 #!lua
--- Rotates the stored state of a session for one presented token, by the rules of src/service/session/rotation.ts. Before that, it checks the
--- conditions of src/service/session/devices/binding.ts.
+-- Rotates the stored state of a session for one presented token, by the rules of src/service/session/rotation/rotation.ts. Before that, it
+-- checks the conditions of src/service/session/devices/binding.ts.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 how long ended sessions stay
 --       marked, ms; 10 the life of a device cookie, ms; 11 whether the browser could not renew that cookie (0, 1), or 2 if the token came
