@@ -1,12 +1,11 @@
 /** With `REDIS_WAIT_REPLICAS=1`, an acknowledged login or logout survives the loss of the master that it was written to. */
-import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier, type Verifier } from "../../src/verifier/index.ts";
 import { type RedisServer, startReplica, startSentinel } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, type LoggedIn, logIn } from "../support/sessions.ts";
-import { until } from "../support/until.ts";
+import { until, untilTrue } from "../support/until.ts";
 import { callersOf, deploy, ISSUER, outcomeOf, pick, startTestRedis } from "./support/deployment.ts";
 import { CuttingProxy } from "./support/proxy.ts";
 import { long, seconds } from "./support/run-length.ts";
@@ -58,15 +57,15 @@ function clientsOf(services: readonly Service[], adminToken: string) {
     return outcome;
   };
   /** Logs users out until one logout is acknowledged. Returns the user of that logout. */
-  const acknowledgedLogout = async (service: Service): Promise<LoggedIn> => {
-    for (;;) {
-      const user = await newUser(service);
-      if ((await logOut(service, user)) === "acknowledged") return user;
-    }
-  };
+  const acknowledgedLogout = (service: Service): Promise<LoggedIn> =>
+    until(async () => {
+      const user = await tryLogIn(service);
+      if ((await logOut(service, user)) !== "acknowledged") throw new Error("no logout was acknowledged");
+      return user;
+    });
   /** Returns whether a session is live. Repeats the call while the service is unavailable. */
   const lives = async (service: Service, user: LoggedIn): Promise<boolean> => {
-    for (;;) {
+    const [refreshed, introspected] = await until(async () => {
       const response = await callersOf(service).public.call(refresh, {}, cookie(user.refreshToken));
       const refreshed = outcomeOf(response, () => "live");
       const introspection = await callersOf(service).admin.call(
@@ -75,10 +74,11 @@ function clientsOf(services: readonly Service[], adminToken: string) {
         bearer(adminToken),
       );
       const introspected = outcomeOf(introspection, ({ active }) => (active ? "live" : "dead"));
-      if (refreshed === undefined || introspected === undefined) continue;
-      expect(introspected).toBe(refreshed);
-      return refreshed === "live";
-    }
+      if (refreshed === undefined || introspected === undefined) throw new Error("the service is unavailable");
+      return [refreshed, introspected];
+    });
+    expect(introspected).toBe(refreshed);
+    return refreshed === "live";
   };
   return { services, adminToken, tryLogIn, newUser, logOut, acknowledgedLogout, lives };
 }
@@ -156,7 +156,7 @@ if (long) {
     const { master, replica } = await startPair();
     const sentinel = await startSentinel(master);
     onTestFinished(() => sentinel.stop());
-    while (((await sentinel.admin.call("SENTINEL", "REPLICAS", "main")) as unknown[]).length === 0) await pause(20);
+    await untilTrue(async () => ((await sentinel.admin.call("SENTINEL", "REPLICAS", "main")) as unknown[]).length > 0);
     const { services, adminToken } = await deploy(2, {
       REDIS_URL: `redis+sentinel://127.0.0.1:${sentinel.port}/main`,
       REDIS_WAIT_REPLICAS: "1",
@@ -169,7 +169,7 @@ if (long) {
     const loaded = performance.now() + seconds(1, 20);
     while (performance.now() < loaded || running.acknowledged.length === 0) await clients.newUser(pick(services));
     await master.kill();
-    while (!(await replica.admin.info("replication")).includes("role:master")) await pause(20);
+    await untilTrue(async () => (await replica.admin.info("replication")).includes("role:master"));
     over = true;
     await running.finished;
     const { acknowledged, unknown } = running;
@@ -226,24 +226,24 @@ test("watchers of a master that may not write alone refuse what they cannot know
   await Promise.all(verifiers.map(({ ready }) => ready));
   await acknowledgedLogout(here);
   const user = await newUser(here);
-  for (const verifier of verifiers) while (!(await verifier.verify(user.accessToken)).ok) await pause(1);
+  for (const verifier of verifiers) await untilTrue(async () => (await verifier.verify(user.accessToken)).ok);
 
   await promote();
   moveTo(proxies[1], replica);
   const newReplica = await replicaOf(replica);
-  while ((await logOut(there, user)) === undefined);
+  await untilTrue(async () => (await logOut(there, user)) !== undefined);
   // The verifier follows the old master, so it does not see the logout, but refuses all tokens once its data is too old.
   const [onOld, onNew] = verifiers as [Verifier, Verifier];
   const reasons = async (verifier: Verifier) => {
     const verdict = await verifier.verify(user.accessToken);
     return verdict.ok ? "accepted" : verdict.reason;
   };
-  while ((await reasons(onNew)) !== "revoked") await pause(1);
-  while ((await reasons(onOld)) === "accepted") await pause(1);
+  await untilTrue(async () => (await reasons(onNew)) === "revoked");
+  await untilTrue(async () => (await reasons(onOld)) !== "accepted");
   expect(await reasons(onOld)).toBe("unavailable");
   await expect(tryLogIn(here)).rejects.toThrow("E503_UNAVAILABLE");
   moveTo(proxies[0], replica);
-  while ((await reasons(onOld)) === "unavailable") await pause(1);
+  await untilTrue(async () => (await reasons(onOld)) !== "unavailable");
   expect(await reasons(onOld)).toBe("revoked");
   expect(await newReplica.admin.info("replication")).toContain("role:slave");
 });

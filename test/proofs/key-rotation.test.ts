@@ -10,6 +10,7 @@ import { KEY_KINDS, type KeyKind, parseRing } from "../../src/service/tokens/rin
 import { createVerifier } from "../../src/verifier/index.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
 import { admin, bearer, cookie, logIn, message, somebody, successor } from "../support/sessions.ts";
+import { untilTrue } from "../support/until.ts";
 import { callersOf, type Deployment, deploy, ISSUER, pick, startTestRedis } from "./support/deployment.ts";
 import { seconds } from "./support/run-length.ts";
 
@@ -234,7 +235,7 @@ test("a key that is revoked in an emergency is refused everywhere, and its succe
   expect(await reasons(user.accessToken)).toEqual(allOf("accepted"));
 
   await keys(deployment, "revoke", decodeProtectedHeader(user.accessToken).kid ?? "");
-  while ((await reasons(user.accessToken)).includes("accepted")) await pause(1);
+  await untilTrue(async () => !(await reasons(user.accessToken)).includes("accepted"));
   expect(await reasons(user.accessToken)).toEqual(allOf("revoked_key"));
   for (const service of services) {
     const renewed = await callersOf(service).public.call(refresh, {}, cookie(user.refreshToken));
@@ -247,7 +248,7 @@ test("a key that is revoked in an emergency is refused everywhere, and its succe
   await keys(deployment, "revoke", macKidOf(user.refreshToken));
   for (const service of services) {
     const ask = () => callersOf(service).public.call(refresh, {}, cookie(user.refreshToken));
-    while ((await ask()).ok) await pause(1);
+    await untilTrue(async () => !(await ask()).ok);
     expect(await ask()).toMatchObject({ code: "E001_AUTH_FAILURE" });
     const again = await logIn({ ...service, adminToken });
     expect(macKidOf(again.refreshToken)).not.toBe(macKidOf(user.refreshToken));

@@ -21,7 +21,6 @@ const CLIENT = "127.0.0.9";
 let service: Service;
 let application: Server;
 beforeAll(async () => {
-  service = await startService({ TRUST_PROXY: "127.0.0.1", LOG_LEVEL: "debug" });
   application = createServer(async (request, response) => {
     const { headers, url, socket } = request;
     if (url === "/page") {
@@ -34,10 +33,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => application.listen(0, "127.0.0.1", resolve));
 });
-afterAll(async () => {
-  application?.close();
-  await service?.stop();
-});
+afterAll(() => void application?.close());
 
 type Place = { readonly directory: string; readonly https: number; readonly http: number };
 type Started = Place & { readonly program: Program };
@@ -113,6 +109,8 @@ describe.each(Object.keys(PROXIES))("%s", (name) => {
   let proxy: Started;
   let origin: string;
   beforeAll(async () => {
+    // Each proxy has a service of its own: the tests read its log, which writes at most ten lines of a kind in a second.
+    service = await startService({ TRUST_PROXY: "127.0.0.1", LOG_LEVEL: "debug" });
     const where = await place();
     proxy = { ...where, program: (PROXIES[name] as (place: Place) => Program)(where) };
     origin = `https://localhost:${proxy.https}`;
@@ -121,7 +119,10 @@ describe.each(Object.keys(PROXIES))("%s", (name) => {
       expect((await send("GET", "/.well-known/jwks.json")).status).toBe(200);
     });
   });
-  afterAll(() => proxy?.program.stop());
+  afterAll(async () => {
+    await proxy?.program.stop();
+    await service?.stop();
+  });
 
   const send = (method: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
     request(origin, { method, path, headers: { host: new URL(origin).host, ...headers }, ca });
