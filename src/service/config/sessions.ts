@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { AddFault, Read } from "./reader.ts";
-import { DAY_MS, duration, integer, list, oneOf, plainUrl, SECOND_MS, text } from "./values.ts";
+import { DAY_MS, duration, integer, list, oneOf, plainUrl, readableFile, SECOND_MS, text } from "./values.ts";
 
 export function readSessions(read: Read, addFault: AddFault) {
   const sessions = {
@@ -9,6 +9,7 @@ export function readSessions(read: Read, addFault: AddFault) {
     sessionAbsoluteTtlMs: read("SESSION_ABSOLUTE_TTL", duration(SECOND_MS, 3660 * DAY_MS), 90 * DAY_MS),
     reuseIntervalMs: read("REUSE_INTERVAL", duration(0, 300 * SECOND_MS), 10 * SECOND_MS),
     maxSessionsPerSubject: read("MAX_SESSIONS_PER_SUBJECT", integer(1, 10_000), 100),
+    sessionPoliciesFile: read("SESSION_POLICIES_FILE", readableFile, undefined),
   };
   if (sessions.sessionIdleTtlMs > sessions.sessionAbsoluteTtlMs) {
     addFault("SESSION_IDLE_TTL must not exceed SESSION_ABSOLUTE_TTL");

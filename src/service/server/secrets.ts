@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { protectionFault } from "../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
+import { loadSessionPolicies, NO_POLICIES, type SessionPoliciesFile } from "../config/policies-file.ts";
 import { systemClock } from "../session/time.ts";
 import { holdsSessions } from "../store/embedded/holds-sessions.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
@@ -49,6 +50,11 @@ export async function openAdminAccess(config: Config): Promise<FollowedAdminAcce
   } catch (error) {
     throw error instanceof AdminTokensFault ? startError(error, "ADMIN_TOKENS_FILE") : error;
   }
+}
+
+/** Reads the policies of sessions. @throws StartError */
+export async function openSessionPolicies({ sessionPoliciesFile: path }: Config): Promise<SessionPoliciesFile> {
+  return path === undefined ? NO_POLICIES : loadSessionPolicies(path).catch(refusing("SESSION_POLICIES_FILE"));
 }
 
 async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {

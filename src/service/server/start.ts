@@ -11,12 +11,12 @@ import type { WorkerParts } from "../workers/join.ts";
 import { reportReady, reportSettings } from "./announce.ts";
 import { createApis } from "./apis.ts";
 import { openEventRecorder, openExpiry } from "./event-recorder.ts";
-import { followSecrets } from "./follow-secrets.ts";
+import { followFiles } from "./follow-files.ts";
 import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
 import { loadRedisStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
-import { openAdminAccess, openEventKeys, openKeyRing, prepareDataDir } from "./secrets.ts";
+import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
 
@@ -44,6 +44,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const ring = await openKeyRing(config);
   const eventKeys = await openEventKeys(config);
   const access = await openAdminAccess(config);
+  const policies = await openSessionPolicies(config);
   const entropy = systemEntropy();
 
   // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
@@ -64,7 +65,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
-  const stopFollowing = followSecrets(ring, access, eventKeys, feed, log);
+  const stopFollowing = followFiles({ ring, access, eventKeys, policies }, feed, log);
   const lines = createAudit(log, metrics, (place) => store.shiftMs(place));
   const audit = withCookieAdvice(lines, config.cookie, log);
   const events = openEventRecorder(config, opened.store, log, audit, entropy);

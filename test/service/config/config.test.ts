@@ -57,6 +57,7 @@ const BAD: Record<string, string> = {
   REUSE_INTERVAL: "10m",
   CONSOLE: "perhaps",
   MAX_SESSIONS_PER_SUBJECT: "0",
+  SESSION_POLICIES_FILE: "/nonexistent/policies.json",
   EVENT_RETENTION: "401d",
   ALLOWED_ORIGINS: "*",
   ALLOW_SAME_SITE: "yes",

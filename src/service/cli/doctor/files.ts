@@ -6,6 +6,7 @@ import { protectionFault } from "../../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../../config/admin.ts";
 import type { Config } from "../../config/config.ts";
 import { isLoopback } from "../../config/loopback.ts";
+import { loadSessionPolicies, SessionPoliciesFault } from "../../config/policies-file.ts";
 import { loadAdminAccess } from "../../tokens/admin-access.ts";
 import { AdminTokensFault } from "../../tokens/admin-entries.ts";
 import type { Report } from "./finding.ts";
@@ -47,6 +48,17 @@ export async function checkAdminTokens(report: Report, config: Config): Promise<
     );
   }
   if (report.findings.length === 0) report.ok(hasOwnAdminToken(config) ? "the one in DATA_DIR" : "set by ADMIN_TOKENS");
+}
+
+export async function checkPolicies({ ok, fault }: Report, { sessionPoliciesFile: path }: Config): Promise<void> {
+  if (path === undefined) return;
+  try {
+    await loadSessionPolicies(path);
+    ok(`SESSION_POLICIES_FILE: ${path} is valid`);
+  } catch (error) {
+    if (!(error instanceof SessionPoliciesFault)) throw error;
+    fault(`SESSION_POLICIES_FILE: ${error.message}`, "correct the file (docs/limits.md)");
+  }
 }
 
 /** The free space, in bytes, below which the store may soon refuse writes. */

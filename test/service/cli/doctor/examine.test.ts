@@ -111,6 +111,16 @@ describe("files", () => {
     expect(await problems({ ADMIN_TOKENS_FILE })).toEqual([expect.stringContaining("mode 666")]);
   });
 
+  test("a broken SESSION_POLICIES_FILE is a fault", async () => {
+    const SESSION_POLICIES_FILE = join(scratch(), "policies.json");
+    writeFileSync(SESSION_POLICIES_FILE, '{"limits":[]}');
+    expect(await problems({ SESSION_POLICIES_FILE })).toEqual([]);
+    writeFileSync(SESSION_POLICIES_FILE, '{"limit":[]}');
+    expect(await problems({ SESSION_POLICIES_FILE })).toEqual([
+      `fault files: SESSION_POLICIES_FILE: ${SESSION_POLICIES_FILE}: the file: "limit" is not known (known: limits)`,
+    ]);
+  });
+
   test("an admin API that the network reaches without TLS is a warning", async () => {
     expect(await problems({ ADMIN_HOST: "0.0.0.0" })).toEqual([
       "warning admin tokens: the admin API listens on 0.0.0.0 without TLS: admin tokens cross the network in clear text",

@@ -1,3 +1,4 @@
+import type { SessionPoliciesFile } from "../config/policies-file.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
@@ -9,14 +10,20 @@ const KEY_RING_GONE =
   "the key ring's file is gone: not ready until it is restored. The ring stays in force in memory, and a restart " +
   "without the file would log everybody out";
 
+/** The files that the service follows while it runs. */
+export type FollowedFiles = {
+  readonly ring: KeyRing;
+  readonly access: FollowedAdminAccess;
+  readonly eventKeys: EventKeyFile | undefined;
+  readonly policies: SessionPoliciesFile;
+};
+
 /**
- * Follows the files of the keys and of the admin credentials, and logs their changes and faults. When a key is revoked or an admin
+ * Follows the files of the keys, of the admin credentials and of the policies, and logs their changes and faults. When a key is revoked or an admin
  * credential is withdrawn, watchers of the revocation feed get a batch at once. @returns a function that stops following
  */
-export function followSecrets(
-  ring: KeyRing,
-  access: FollowedAdminAccess,
-  eventKeys: EventKeyFile | undefined,
+export function followFiles(
+  { ring, access, eventKeys, policies }: FollowedFiles,
   feed: Pick<RevocationFeed, "wakeWatchers">,
   log: Logger,
 ): () => void {
@@ -49,7 +56,16 @@ export function followSecrets(
         "SIGNALS_RSA_KEY_FILE is broken: what was in force stays",
       ),
   });
+  const stopPolicies = policies.watch({
+    onChange: () => log.info({ event: "session_policies_changed" }, "session_policies_changed"),
+    onRefusal: (fault) =>
+      log.error(
+        { event: "session_policies_refused", fault: fault.message },
+        "SESSION_POLICIES_FILE is broken: what was in force stays",
+      ),
+  });
   return () => {
+    stopPolicies();
     stopRing();
     stopAccess();
     stopEventKeys?.();

@@ -1,0 +1,71 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { loadSessionPolicies } from "../../../src/service/config/policies-file.ts";
+import { SessionPoliciesFault } from "../../../src/service/config/policy-members.ts";
+import { parseSessionPolicies } from "../../../src/service/config/session-policies.ts";
+import { scratch } from "../../support/service.ts";
+
+const limits = (...entries: unknown[]) => JSON.stringify({ limits: entries });
+
+test("an entry counts what it names, unless it says otherwise", () => {
+  const text = limits(
+    { client_id: "web", max_sessions: 5, when_exceeded: "REFUSE" },
+    { client_kind: "BROWSER", max_sessions: 3 },
+    { client_id: "tv", client_kind: "TV", scope: "CLIENT_KIND", max_sessions: 1, when_exceeded: "END_OLDEST" },
+    { client_id: "kiosk", scope: "SUBJECT", max_sessions: 100 },
+    { max_sessions: 10 },
+  );
+  const limit = (scope: string, maxSessions: number, whenExceeded = "end_least_recently_used") => ({
+    ...{ scope, maxSessions, whenExceeded },
+  });
+  expect(parseSessionPolicies(text)).toEqual({
+    limits: [
+      { clientId: "web", limit: limit("client_id", 5, "refuse") },
+      { clientKind: "browser", limit: limit("client_kind", 3) },
+      { clientId: "tv", clientKind: "tv", limit: limit("client_kind", 1, "end_oldest") },
+      { clientId: "kiosk", limit: limit("subject", 100) },
+      { limit: limit("subject", 10) },
+    ],
+  });
+  expect(parseSessionPolicies("{}")).toEqual({ limits: [] });
+});
+
+describe("a file that is wrong is refused, with the place, and no value is repeated", () => {
+  const SECRET = "not-to-be-repeated";
+  test.each<[string, string]>([
+    ["the file: must be JSON", `{"${SECRET}`],
+    ["the file: must be an object", "[]"],
+    ['the file: "limit" is not known (known: limits)', '{"limit":[]}'],
+    ["limits: must be a list", '{"limits":{}}'],
+    ["limits: has more than 100 entries", limits(...Array(101).fill({ max_sessions: 1 }))],
+    ["limits[0]: must be an object", limits(SECRET)],
+    ['limits[1]: "max_session" is not known (known: max_sessions)', limits({ max_sessions: 1 }, { max_session: 1 })],
+    [`limits[0]: "${"x".repeat(40)}" is not known (known: client_id, client_kind, `, limits({ ["x".repeat(99)]: 1 })],
+    ["limits[0].max_sessions: must be a whole number from 1 to 100", limits({ client_id: SECRET })],
+    ...[0, 101, 1.5, "5", null].map((max_sessions): [string, string] => [
+      "limits[0].max_sessions: must be a whole number from 1 to 100",
+      limits({ max_sessions }),
+    ]),
+    ["limits[0].client_kind: must be one of BROWSER, MOBILE, ", limits({ client_kind: SECRET, max_sessions: 1 })],
+    ["limits[0].scope: must be one of SUBJECT, CLIENT_ID, CLIENT_KIND", limits({ scope: SECRET, max_sessions: 1 })],
+    ["limits[0].when_exceeded: must be one of ", limits({ when_exceeded: SECRET, max_sessions: 1 })],
+    ["limits[0].client_id: must be a text of 1 to 255 bytes", limits({ client_id: "", max_sessions: 1 })],
+    ["limits[0].client_id: must be a text of 1 to 255 bytes", limits({ client_id: "a\nb", max_sessions: 1 })],
+    ["limits[0].client_id: must be a text of 1 to 255 bytes", limits({ client_id: "ü".repeat(128), max_sessions: 1 })],
+    ["limits[0]: needs scope, since", limits({ client_id: "a", client_kind: "TV", max_sessions: 1 })],
+  ])("%s", (fault, text) => {
+    const parse = () => parseSessionPolicies(text);
+    expect(parse).toThrow(SessionPoliciesFault);
+    expect(parse).toThrow(fault);
+    expect(parse).not.toThrow(SECRET);
+  });
+});
+
+test("a file that others can change is refused", async () => {
+  const path = join(scratch(), "policies.json");
+  writeFileSync(path, limits({ max_sessions: 1 }));
+  expect((await loadSessionPolicies(path)).current.limits).toHaveLength(1);
+  chmodSync(path, 0o666);
+  await expect(loadSessionPolicies(path)).rejects.toThrow(`${path}: has mode 666`);
+});
