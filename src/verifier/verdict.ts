@@ -12,6 +12,8 @@ export type Claims = {
   readonly client_id: string;
   /** When the session was created, in ms of the service's own time. It is compared with the time of a logout of everyone. */
   readonly sct?: number;
+  /** The version of the session, from its first update on. A later update may make tokens of lower versions stale. */
+  readonly sv?: number;
   /** Present when the client proved possession of the device key that the session is bound to. */
   readonly device_bound?: true;
   /** The SHA-256 thumbprint of the key that the token is bound to (RFC 9449 section 6.1); absent for a bearer token. */

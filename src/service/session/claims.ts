@@ -4,11 +4,15 @@ import type { Authentication, Session } from "./model.ts";
 import { secondsOf } from "./time.ts";
 
 type Claim = {
-  /** Returns the claim's value for a session; undefined if the session's tokens do not have the claim. */
-  readonly of: (
-    session: Session,
-    deviceProven: boolean,
-  ) => string | number | boolean | { readonly jkt: string } | undefined;
+  /**
+   * The field of a session that is the claim's value, or a function that returns it; undefined if the session's tokens do not have the
+   * claim.
+   */
+  readonly of:
+    | "createdAt"
+    | "version"
+    | "clientId"
+    | ((session: Session, deviceProven: boolean) => string | number | boolean | { readonly jkt: string } | undefined);
   /** Whether the introspection of a refresh token returns the claim, too. */
   readonly isIntrospected: boolean;
 };
@@ -16,8 +20,10 @@ type Claim = {
 /** Claims that follow from the session. Each token also has the claims of RFC 9068 section 2.2. */
 export const SESSION_CLAIMS = {
   /** When the session was created, in the store's time. Verifiers compare it with the time of a logout of everyone. */
-  sct: { of: ({ createdAt }) => createdAt, isIntrospected: false },
-  client_id: { of: ({ clientId }) => clientId, isIntrospected: true },
+  sct: { of: "createdAt", isIntrospected: false },
+  /** The version of the session; absent until its first update. Verifiers refuse tokens of a version that is stale. */
+  sv: { of: "version", isIntrospected: false },
+  client_id: { of: "clientId", isIntrospected: true },
   /** The client has proven possession of the session's device key. A DPoP key does not count: it may have been copied. */
   device_bound: {
     of: ({ device }, deviceProven) => (deviceProven && device?.key.algorithm !== "DPoP") || undefined,
@@ -48,7 +54,7 @@ const MEMBERS = CLAIMS.map(([name, { of }]) => ({ start: `,"${name}":`, of }));
 export function sessionMembers(session: Session, deviceProven: boolean): string {
   let text = "";
   for (const { start, of } of MEMBERS) {
-    const value = of(session, deviceProven);
+    const value = typeof of === "string" ? session[of] : of(session, deviceProven);
     if (value !== undefined) text += start + (typeof value === "number" ? value : JSON.stringify(value));
   }
   return text;
@@ -57,7 +63,9 @@ export function sessionMembers(session: Session, deviceProven: boolean): string 
 /** Returns the claims of SESSION_CLAIMS that the introspection of a refresh token returns. */
 export function introspectedClaims(session: Session, deviceBound: boolean): Readonly<Record<string, unknown>> {
   const introspected = CLAIMS.filter(([, { isIntrospected }]) => isIntrospected);
-  const values = introspected.map(([name, { of }]) => [name, of(session, deviceBound)] as const);
+  const values = introspected.map(
+    ([name, { of }]) => [name, typeof of === "string" ? session[of] : of(session, deviceBound)] as const,
+  );
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
 }
 

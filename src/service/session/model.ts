@@ -83,6 +83,10 @@ export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly absoluteExpiresAt: StoreMs;
   /** Absent if the session has no key. */
   readonly device?: DeviceBinding;
+  /** How often the session was updated: `sv` of its access tokens, and its etag. Absent if it never was. */
+  readonly version?: number;
+  /** Access tokens of a lower version are stale: they say what is not true any more, and are refused. Absent if there are none. */
+  readonly staleBelow?: number;
 };
 
 /** Returns the data that the store keeps of a new session. If the session was created with a key, it is bound to that key. */

@@ -77,6 +77,7 @@ export function sessionMessage(session: Session, shiftMs: number) {
     ...(session.device && { deviceBinding: deviceFields(session.device, shiftMs) }),
     ...(session.transport && { transport: TRANSPORTS[session.transport] }),
     ...(session.persistent === false && { persistent: false }),
+    etag: String(session.version ?? 0),
     ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
   };
 }

@@ -20,6 +20,8 @@ type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLif
   readonly absoluteLifetime: number;
   readonly device?: DeviceText;
   readonly facts?: Facts;
+  readonly version?: number;
+  readonly staleBelow?: number;
 };
 
 /**
@@ -90,7 +92,7 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
 
 export function fixedOf(session: Session): string {
   const { clientId, audience, claims, client, idleTimeoutMs, absoluteLifetimeMs } = session;
-  const { authentication, deviceRequired, transport, device } = session;
+  const { authentication, deviceRequired, transport, device, version, staleBelow } = session;
   const facts = factsOf(session);
   const fixed: Fixed = {
     ...{ clientId, audience, claims, client, idleTimeout: idleTimeoutMs, absoluteLifetime: absoluteLifetimeMs },
@@ -99,6 +101,8 @@ export function fixedOf(session: Session): string {
     ...(transport && { transport }),
     ...(device && { device: deviceText(device) }),
     ...(facts && { facts }),
+    ...(version && { version }),
+    ...(staleBelow && { staleBelow }),
   };
   return JSON.stringify(fixed);
 }
@@ -126,7 +130,7 @@ function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): D
 
 export function sessionOf(row: SessionRow): Session {
   const fixed = JSON.parse(row.fixed) as Fixed;
-  const { authentication, deviceRequired, transport, device, facts } = fixed;
+  const { authentication, deviceRequired, transport, device, facts, version, staleBelow } = fixed;
   const session: Session = {
     sid: row.sid,
     subject: row.subject,
@@ -141,7 +145,7 @@ export function sessionOf(row: SessionRow): Session {
     idleExpiresAt: row.idle_expires_at,
     absoluteExpiresAt: row.absolute_expires_at,
   };
-  if ((authentication ?? deviceRequired ?? transport ?? device ?? facts) === undefined) return session;
+  if ((authentication ?? deviceRequired ?? transport ?? device ?? facts ?? version) === undefined) return session;
   return {
     ...session,
     ...(authentication && { authentication }),
@@ -149,6 +153,8 @@ export function sessionOf(row: SessionRow): Session {
     ...(transport && { transport }),
     ...(device && { device: deviceOf(device) }),
     ...facts,
+    ...(version && { version }),
+    ...(staleBelow && { staleBelow }),
   };
 }
 

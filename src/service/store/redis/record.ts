@@ -5,18 +5,11 @@
  */
 import type { DevicePresentation } from "../../session/devices/binding.ts";
 import type { KeyProof } from "../../session/devices/key.ts";
-import {
-  type Audience,
-  type Authentication,
-  type Facts,
-  factsOf,
-  type NewSession,
-  type Session,
-  type SessionId,
-} from "../../session/model.ts";
+import { type Audience, factsOf, type NewSession, type Session, type SessionId } from "../../session/model.ts";
 import type { EndingHolder } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation/rotation.ts";
-import { earliest, later, latest, storeMs, wallMs } from "../../session/time.ts";
+import { earliest, later, latest, storeMs } from "../../session/time.ts";
+import { CLAIMS_START, decodeBlocks, encodeAuthentication, encodeFacts } from "./blocks.ts";
 import { decodeDevice, encodeProofKey } from "./device-record.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -107,30 +100,11 @@ export function encodeBody(session: NewSession): Buffer {
   }
   if (authentication !== undefined) parts.push(encodeAuthentication(authentication));
   const facts = factsOf(session);
-  if (facts !== undefined) {
-    const text = Buffer.from(JSON.stringify(facts));
-    parts.push(Buffer.of(FACTS, text.length >> 8, text.length & 255), text);
-  }
+  if (facts !== undefined) parts.push(encodeFacts(facts));
   parts.push(Buffer.from(claims === "{}" ? "" : claims));
   if (dpopJkt !== undefined) parts.push(encodeProofKey(dpopJkt));
   return Buffer.concat(parts);
 }
-
-/** The first byte of an authentication (time, length, JSON), which precedes the claims in a record. Claims begin with `{`. */
-const AUTHENTICATION = 1;
-const AUTHENTICATION_HEAD = 9;
-
-export function encodeAuthentication({ time, methods, contextClass }: Authentication): Buffer {
-  const text = Buffer.from(JSON.stringify([contextClass, ...methods]));
-  const head = Buffer.alloc(AUTHENTICATION_HEAD);
-  head.writeUInt8(AUTHENTICATION, 0);
-  head.writeUIntBE(time, 1, 6);
-  head.writeUInt16BE(text.length, 7);
-  return Buffer.concat([head, text]);
-}
-
-/** The first byte of the facts of a session (length, JSON), between the authentication and the claims. */
-const FACTS = 2;
 
 /** Decodes a record that begins at `start` and ends with the last byte. */
 export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
@@ -162,18 +136,8 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const version = bytes[start] ?? VERSION;
   const bound = version & WITH_DEVICE ? decodeDevice(bytes, createdAt) : undefined;
   const end = bound?.start ?? bytes.length;
-  let authentication: Authentication | undefined;
-  if (bytes[at] === AUTHENTICATION && at < end) {
-    const authenticatedAt = wallMs(bytes.readUIntBE(at + 1, 6));
-    at += 7;
-    const [contextClass = "", ...methods]: string[] = JSON.parse(take(length16()));
-    authentication = { time: authenticatedAt, methods, contextClass };
-  }
-  let facts: Facts | undefined;
-  if (bytes[at] === FACTS && at < end) {
-    at++;
-    facts = JSON.parse(take(length16()));
-  }
+  const optional = at < end && bytes[at] !== CLAIMS_START ? decodeBlocks(bytes, at, end) : undefined;
+  at = optional?.claimsAt ?? at;
   const claims = take(end - at) || "{}";
   const session: Session = {
     sid,
@@ -189,13 +153,10 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     idleExpiresAt: earliest(later(lastRefreshedAt, idleTimeoutMs), absoluteExpiresAt),
     absoluteExpiresAt,
   };
-  if (version === VERSION && facts === undefined) {
-    return authentication === undefined ? session : { ...session, authentication };
-  }
+  if (version === VERSION) return optional === undefined ? session : { ...session, ...optional.blocks };
   return {
     ...session,
-    ...facts,
-    ...(authentication && { authentication }),
+    ...optional?.blocks,
     ...(bound && { device: bound.device }),
     ...(version & DEVICE_REQUIRED && { deviceRequired: true as const }),
     ...(version & (BY_COOKIE | BY_TOKEN) && { transport: version & BY_COOKIE ? "cookie" : "token" }),

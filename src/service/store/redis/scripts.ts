@@ -1,8 +1,8 @@
 /**
  * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
- * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua and
- * lua/sessions.lua, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if it runs outside of the
+ * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua,
+ * lua/sessions.lua and others on demand, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if it runs outside of the
  * time in which the command may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read
  * could be out of date. Redis also refuses scripts when memory is full, before anything is written, except scripts with the flag
  * allow-oom, which need no additional memory.
@@ -21,6 +21,9 @@ const VERBS = [
 
 /** The scripts that read or write the whole index of a subject (lua/subject.lua). The others are sent without those functions. */
 const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all"]);
+
+/** The scripts that read or write parts of a record after its head (lua/blocks.lua). */
+const OF_BLOCKS: ReadonlySet<string> = new Set(["elevate"]);
 
 export type Verb = (typeof VERBS)[number];
 
@@ -41,7 +44,9 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
   const window = readLua("window");
   const shared = (verb: Verb): string => {
     if (verb === "rotate") return partition + onDemand(sessions) + window;
-    return partition + sessions + (OF_SUBJECTS.has(verb) ? readLua("subject") : "") + window;
+    const subjects = OF_SUBJECTS.has(verb) ? readLua("subject") : "";
+    const blocks = OF_BLOCKS.has(verb) ? readLua("blocks") : "";
+    return partition + sessions + subjects + blocks + window;
   };
   const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };

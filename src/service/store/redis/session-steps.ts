@@ -1,10 +1,11 @@
 /** The operations on one session that do not end it by themselves. Each runs one script on the session's partition. */
 import type { SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
+import { encodeAuthentication } from "./blocks.ts";
 import { keyKind } from "./device-record.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession } from "./partitions.ts";
-import { deviceArguments, encodeAuthentication, nonceWords } from "./record.ts";
+import { deviceArguments, nonceWords } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { decodeFound, elevateOutcome, registerKeyOutcome, rotateOutcome, unbindOutcome } from "./replies.ts";
 import type { Verb } from "./scripts.ts";

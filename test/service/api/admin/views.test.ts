@@ -14,6 +14,7 @@ test("every field of the message has a value where the session has every field",
     ...fullSession("alice"),
     ...{ createdAt: time, lastRefreshedAt: time, idleExpiresAt: time, absoluteExpiresAt: time },
     device: { key: { algorithm: "ES256", bytes: new Uint8Array(65), thumbprint }, state: "bound", since: time },
+    ...{ version: 2, staleBelow: 1 },
   };
   const message = create(SessionSchema, sessionMessage(session, 0));
   expect(SessionSchema.fields.filter((field) => !isFieldSet(message, field)).map(({ name }) => name)).toEqual([]);

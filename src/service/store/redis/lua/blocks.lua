@@ -1,0 +1,40 @@
+-- The functions in this file find the parts of a record after its head: the texts, and the blocks of blocks.ts. Only the scripts that need
+-- them have them (scripts.ts).
+
+-- Returns where a text of a record begins, with its length, and the position after it. Five texts follow the subject; `number` counts them.
+-- Each begins with its length, as one byte, or as the byte 255 and two bytes.
+local function text_at(record, number)
+  local _, from = struct.unpack('>I2c0', record, BODY)
+  while true do
+    local length, after = string.byte(record, from), from + 1
+    if length == 255 then length, after = struct.unpack('>I2', record, after) end
+    if number == 1 then return from, after + length end
+    from, number = after + length, number - 1
+  end
+end
+
+-- The first bytes of the blocks that may follow the texts of a record, in ascending order (blocks.ts), and of the claims.
+local AUTHENTICATION, VERSION, CLAIMS = 1, 3, 123
+
+-- Returns where a block of a record begins, and the position after it. If the record lacks the block, both are the position where it belongs.
+local function block_at(record, kind)
+  local _, from = text_at(record, 5)
+  local stop = device_at(record)
+  local function next_after(at)
+    local byte = string.byte(record, at)
+    if byte == CLAIMS then return stop end
+    if byte == VERSION then return at + 9 end
+    local length, text = struct.unpack('>I2', record, at + (byte == AUTHENTICATION and 7 or 1))
+    return text + length
+  end
+  while from < stop and string.byte(record, from) < kind do from = next_after(from) end
+  if from < stop and string.byte(record, from) == kind then return from, next_after(from) end
+  return from, from
+end
+
+-- Returns the version of a session, and the version below which its access tokens are stale.
+local function version_of(record)
+  local at, after = block_at(record, VERSION)
+  if at == after then return 0, 0 end
+  return struct.unpack('>I4I4', record, at + 1)
+end
