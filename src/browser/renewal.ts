@@ -126,7 +126,7 @@ export function createRenewal(
     ended: ({ sid }) => learn(hearEnd(known, sid)),
   };
 
-  async function request(replacement: boolean | undefined): Promise<Outcome | undefined> {
+  async function request(replacement: number | undefined): Promise<Outcome | undefined> {
     const { version } = known;
     const atMs = realm.Date.now();
     const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
@@ -148,8 +148,8 @@ export function createRenewal(
     return outcome;
   }
 
-  /** Obtains a token. Concurrent calls share one request. It never rejects. @param replacement whether a service refused the last token */
-  async function renew(replacement?: boolean): Promise<Outcome | undefined> {
+  /** Obtains a token. Concurrent calls share one request. It never rejects. @param replacement the version of a token that a service refused */
+  async function renew(replacement?: number): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;
     const { signal } = waiters;
     const sinceMs = countdown(realm, 0);
@@ -193,8 +193,10 @@ export function createRenewal(
     },
     /** Returns another token than `text`, which a service has refused, if it can get one. */
     async replace(text: string): Promise<string | undefined> {
-      // If the refused token was itself a replacement of a refused token, the token is not the cause, and a further one would not help.
-      if (known.token?.text === text && !known.token.replacement) await renew(true);
+      const version = known.token?.claims.sv ?? 0;
+      // If the refused token was itself a replacement of a refused token, and the session has not changed in between, the token is not the
+      // cause, and a further one would not help.
+      if (known.token?.text === text && known.token.replacement !== version) await renew(version);
       return known.token?.text === text ? undefined : known.token?.text;
     },
     /** @param received the session after a sign-in, if a server has rendered it */

@@ -8,6 +8,8 @@ export type Claims = Readonly<Record<string, unknown>> & {
   readonly sub?: string;
   readonly sid?: string;
   readonly jti?: string;
+  /** How often what the session says has changed. */
+  readonly sv?: number;
   readonly iat: number;
   readonly exp: number;
 };
@@ -29,8 +31,8 @@ export type ReceivedToken = {
   readonly atMs: number;
   /** How long before its expiry the token is refreshed, in ms: a random time that nobody can predict, the same in all tabs. */
   readonly reserveMs?: number;
-  /** Whether the token replaced one that a service had refused. */
-  readonly replacement?: boolean | undefined;
+  /** The version (`sv`) of a token that a service had refused, if this token has replaced it. */
+  readonly replacement?: number | undefined;
 };
 
 /** The longest life that the kit counts on, in ms. Timers of 25 days or more would fire at once. */

@@ -300,6 +300,31 @@ describe("requests of the application", () => {
     expect(here.refreshes).toBe(2);
   });
 
+  test("after each change of the session the token is replaced once, and all tabs have the new claims", async () => {
+    const here = world();
+    const [tab, other] = [here.open(), here.open()];
+    for (const { session } of [tab, other]) void outcomeOf(session.accessToken());
+    await here.run(1_000);
+    for (let change = 1; change <= 5; change++) {
+      here.version = change;
+      const response = outcomeOf(tab.session.fetch("https://app.example/api"));
+      await here.run(1_000);
+      expect(response.value?.status).toBe(200);
+      for (const { session } of [tab, other]) expect(session.snapshot.claims).toMatchObject({ sv: change });
+      const again = outcomeOf(other.session.fetch("https://app.example/api"));
+      await here.run(1_000);
+      expect(again.value?.status).toBe(200);
+      expect(here.refreshes).toBe(1 + change);
+    }
+    expect(tab.session.snapshot.state).toBe("active");
+    here.accepts = () => false;
+    for (let call = 0; call < 5; call++) {
+      void outcomeOf(tab.session.fetch("https://app.example/api"));
+      await here.run(1_000);
+    }
+    expect(here.refreshes).toBe(7);
+  });
+
   test("the token is not sent to an origin that nobody named", async () => {
     const here = world();
     const refused = outcomeOf(here.open().session.fetch("https://elsewhere.example/"));

@@ -69,6 +69,8 @@ export class World {
   attempts = 0;
   retryAfter = "30";
   refusedTokens = new Set<string>();
+  /** How often what the session says has changed. The application's API refuses tokens from before the last change. */
+  version = 0;
   readonly tabs: Tab[] = [];
   readonly #random: () => number;
   /** The events in the order of their times; events at the same time are in the order in which they were scheduled. */
@@ -175,10 +177,10 @@ export class World {
     this.nowMs = end;
   }
 
-  /** Returns whether the application's API accepts a token. It refuses only the tokens in `refusedTokens`. */
+  /** Returns whether the application's API accepts a token. It refuses the tokens in `refusedTokens`, and those of earlier versions. */
   accepts(authorization: string | null): boolean {
     const token = authorization?.slice("Bearer ".length) ?? "";
-    return !this.refusedTokens.has(token);
+    return !this.refusedTokens.has(token) && (claimsOf(authorization).sv ?? 0) >= this.version;
   }
 
   /** Schedules a function of a tab, or of the world if `tab` is undefined. */
@@ -312,7 +314,7 @@ export class World {
       this.refreshedAtMs.push(this.nowMs);
       response = this.signedIn === undefined ? refused() : Response.json({ data: { accessToken: this.#mint() } });
     } else if (pathname === "/v1/auth/logout") {
-      const sid = request.method === "POST" ? this.signedIn : sidOf(request.headers.get("authorization"));
+      const sid = request.method === "POST" ? this.signedIn : claimsOf(request.headers.get("authorization")).sid;
       response = this.over.has(sid) ? refused() : Response.json({ data: {} });
       this.over.add(sid);
       if (this.signedIn === sid) this.signedIn = undefined;
@@ -331,7 +333,10 @@ export class World {
 
   #mint(): string {
     const iat = 1_000 + Math.floor(this.nowMs / 1000);
-    const claims = { sub: this.subject, sid: this.signedIn, jti: `t${++this.#tokens}`, iat, exp: iat + TOKEN_LIFE_S };
+    const claims = {
+      ...{ sub: this.subject, sid: this.signedIn, jti: `t${++this.#tokens}`, iat, exp: iat + TOKEN_LIFE_S },
+      ...(this.version > 0 && { sv: this.version }),
+    };
     return `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.c2ln`;
   }
 }
@@ -365,8 +370,8 @@ class SimulatedChannel {
   }
 }
 
-const sidOf = (authorization: string | null): string =>
-  JSON.parse(Buffer.from(authorization?.split(".")[1] ?? "", "base64url").toString()).sid;
+const claimsOf = (authorization: string | null): { readonly sid: string; readonly sv?: number } =>
+  JSON.parse(Buffer.from(authorization?.split(".")[1] ?? "", "base64url").toString());
 
 const refused = () => Response.json({ error: { code: "E001_AUTH_FAILURE" } }, { status: 401 });
 
