@@ -1,10 +1,17 @@
 /** Refreshes a session on behalf of a browser. */
 
-type Refreshed =
+export type Refreshed =
   | { readonly state: "active"; readonly accessToken: string; readonly headers: Headers }
   | { readonly state: "ended"; readonly headers: Headers }
   /** The state is not known now: because of an outage, a timeout, or a proxy in the way. */
   | { readonly state: "unavailable" };
+
+type Call = {
+  readonly result: Promise<Refreshed>;
+  readonly untilMs: number;
+  /** What the call has brought; undefined while it is under way. */
+  accessToken?: string;
+};
 
 type RefreshDeps = {
   readonly service: string;
@@ -54,11 +61,13 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
  */
 export function createRefresher(deps: RefreshDeps) {
   /** The calls, in the order in which they expire. */
-  const calls = new Map<string, { readonly result: Promise<Refreshed>; readonly untilMs: number }>();
+  const calls = new Map<string, Call>();
 
+  /** @param stale an access token that is refused because the session has changed since: a call that has brought it is not shared */
   return async (
     presented: string,
     headers: Headers,
+    stale?: string,
   ): Promise<{ readonly refreshed: Refreshed; readonly isFirst: boolean }> => {
     const nowMs = deps.clock();
     // If the clock was set back, the age of a call is not known, so it is not shared.
@@ -68,13 +77,15 @@ export function createRefresher(deps: RefreshDeps) {
       calls.delete(other);
     }
     const known = calls.get(presented);
-    if (known && isShared(known.untilMs)) return { refreshed: await known.result, isFirst: false };
+    const isUsable = stale === undefined || known?.accessToken !== stale;
+    if (known && isShared(known.untilMs) && isUsable) return { refreshed: await known.result, isFirst: false };
     calls.delete(presented);
-    const started = { result: refresh(deps, headers), untilMs: nowMs + deps.shareMs };
+    const started: Call = { result: refresh(deps, headers), untilMs: nowMs + deps.shareMs };
     calls.set(presented, started);
-    void started.result.then(({ state }) => {
+    void started.result.then((refreshed) => {
+      if (refreshed.state === "active") started.accessToken = refreshed.accessToken;
       // The result of an outage is not shared, because the outage may be over at the next request.
-      if (state === "unavailable" && calls.get(presented) === started) calls.delete(presented);
+      if (refreshed.state === "unavailable" && calls.get(presented) === started) calls.delete(presented);
     });
     return { refreshed: await started.result, isFirst: true };
   };

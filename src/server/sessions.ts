@@ -1,6 +1,7 @@
 /** The session of a browser, for servers that render pages. */
 import { distinctValues, presentedBy, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
+import { createRenewal } from "./renewal.ts";
 import { type Report, toSafeReport } from "./report.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
 import { setCookiesOf } from "./set-cookie.ts";
@@ -93,6 +94,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   /** Whether it was reported that `current` has got the headers of a request that no adapter has seen. */
   let isAdapterMissing = false;
   const { userOf, presentedUser } = createUserReader({ verifier, accessCookie, refreshCookie });
+  const renew = createRenewal({ refresh, userOf, isStrict: deps.shareMs === 0 });
 
   return {
     async authenticate(request, address) {
@@ -103,7 +105,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (isFresh || user.state === "unavailable" || !presented) return outcome(request, user);
       const unknown = user.state === "active" ? user : UNAVAILABLE;
       if (!mayRefresh(headers)) return outcome(request, unknown);
-      const { refreshed, isFirst } = await refresh(presented.id, headersForService(headers, address));
+      const { refreshed, isFirst, renewed } = await renew(presented.id, headersForService(headers, address));
       if (refreshed.state === "unavailable") return outcome(request, unknown);
       if (refreshed.state === "ended") {
         if (presented.mustRenew) return outcome(request, unknown);
@@ -111,8 +113,6 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
         const stale = distinctValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
         return outcome(request, ENDED, refreshed.headers, [...setCookiesOf(refreshed.headers), ...stale]);
       }
-      // The service has just issued this token. If the user has not signed out since, a verifier that refuses it is configured wrongly.
-      const renewed = await userOf(refreshed.accessToken, (reason) => reason === "revoked");
       const cookies = setCookiesOf(refreshed.headers);
       return outcome(request, renewed, refreshed.headers, cookies, isFirst ? cookies : []);
     },

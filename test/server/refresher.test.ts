@@ -19,7 +19,10 @@ function world(respond: () => Response = () => Response.json({ data: { accessTok
     timeoutMs: 60_000,
     shareMs: SHARE_MS,
   });
-  return { state, calls, refresh: async (presented = "a") => refresh(presented, new Headers({ cookie: presented })) };
+  return {
+    ...{ state, calls },
+    refresh: async (presented = "a", stale?: string) => refresh(presented, new Headers({ cookie: presented }), stale),
+  };
 }
 
 const active = { refreshed: { state: "active", accessToken: "token" } };
@@ -83,4 +86,15 @@ test("an outage that ends late does not remove the call that has followed it", a
   resolve(new Response("<html>", { status: 502 }));
   expect(await first).toMatchObject({ refreshed: { state: "unavailable" } });
   expect(await refresh()).toMatchObject({ ...active, isFirst: false });
+});
+
+test("a call that has brought a stale token is made again, once for all that have got it", async () => {
+  const { state, calls, refresh } = world(() => Response.json({ data: { accessToken: `token ${calls.length}` } }));
+  expect(await refresh()).toMatchObject({ refreshed: { accessToken: "token 1" }, isFirst: true });
+  state.nowMs += SHARE_MS / 2;
+  const all = await Promise.all(Array.from({ length: 5 }, () => refresh("a", "token 1")));
+  expect(all.map(({ isFirst }) => isFirst)).toEqual([true, false, false, false, false]);
+  for (const { refreshed } of all) expect(refreshed).toMatchObject({ accessToken: "token 2" });
+  expect(await refresh("a", "token 1")).toMatchObject({ refreshed: { accessToken: "token 2" }, isFirst: false });
+  expect(calls).toHaveLength(2);
 });

@@ -1,6 +1,6 @@
 /** Pages rendered on a server, by the real service. */
 import { describe, expect, test } from "vitest";
-import type { ServerSessionsEvent } from "../../src/server/index.ts";
+import type { ServerSessionsEvent, ServerSessionsOptions } from "../../src/server/index.ts";
 import { aService } from "../support/every-protocol.ts";
 import { until } from "../support/until.ts";
 import { ALWAYS_DUE, aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
@@ -235,6 +235,58 @@ test("the service learns the browser's address and user agent", async () => {
   await sessions.authenticate(jar.request("/", headers), "198.51.100.2");
   expect(calls[0]?.headers.get("user-agent")).toBe("Browser/1");
   expect(calls[0]?.headers.get("x-forwarded-for")).toBe("192.0.2.1, 198.51.100.2");
+});
+
+describe("an access token from before a change of the session", () => {
+  /** Creates a kit whose verifier finds some tokens stale. */
+  function changing(options: Partial<ServerSessionsOptions> = {}) {
+    const state = { isStale: (_: string) => false };
+    const verify = async (token: string) =>
+      state.isStale(token) ? ({ ok: false, reason: "stale" } as const) : kept.verifier.verify(token);
+    return { state, ...server({ verifier: { verify }, ...options }) };
+  }
+
+  test("is renewed once, as one that has expired: the user stays signed in", async () => {
+    const jar = await signIn(service, "alice");
+    const { state, sessions, calls } = changing();
+    const before = jar.cookies.get("access_token");
+    expect((await sessions.authenticate(jar.request())).user.state).toBe("active");
+    state.isStale = (token) => token === before;
+    const { user, setCookies, forward } = await sessions.authenticate(jar.request());
+    expect(user).toMatchObject({ state: "active", claims: { sub: "alice" } });
+    expect(await sessions.current(forward)).toEqual(user);
+    jar.take(setCookies);
+    expect((await sessions.authenticate(jar.request())).user).toEqual(user);
+    expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh"]);
+    // The session changes while the page is rendered: to what renders, the user has not signed out.
+    state.isStale = () => true;
+    expect(await sessions.current(forward)).toEqual({ state: "unavailable" });
+  });
+
+  test("that a refresh has brought, which other requests share, is renewed once more for all of them", async () => {
+    const jar = await signIn(service);
+    jar.cookies.delete("access_token");
+    const { state, sessions, calls } = changing();
+    const first = await sessions.authenticate(jar.request());
+    const { accessToken } = first.user as Extract<typeof first.user, { state: "active" }>;
+    state.isStale = (token) => token === accessToken;
+    const all = await Promise.all(Array.from({ length: 10 }, () => sessions.authenticate(jar.request())));
+    expect(new Set(all.map(({ user }) => user.state))).toEqual(new Set(["active"]));
+    expect(all.filter(({ setCookies }) => setCookies.length > 0)).toHaveLength(1);
+    expect(calls).toHaveLength(2);
+  });
+
+  test.each([
+    ["", {}, 2],
+    [" of a strict service", { reuseIntervalMs: 0 }, 1],
+  ])("if every token%s is one, signs nobody out and begins no loop", async (_, options, count) => {
+    const jar = await signIn(service);
+    const { state, sessions, calls } = changing(options);
+    state.isStale = () => true;
+    expect((await sessions.authenticate(jar.request())).user).toEqual({ state: "unavailable" });
+    expect(calls).toHaveLength(count);
+    expect((await server().sessions.authenticate(jar.request())).user.state).toBe("active");
+  });
 });
 
 test.each<[string, () => Promise<Response>]>([
