@@ -10,7 +10,7 @@ export type Rejection = {
   readonly reason: Refusal | ProofRefusal | "absent";
   readonly status: 401 | 503;
   readonly headers: Readonly<Record<string, string>>;
-  /** The body of the response, in JSON. It does not contain the reason. */
+  /** The body of the response, in JSON. It does not contain the reason. Of all reasons, the challenge names only `stale`. */
   readonly body: string;
 };
 
@@ -24,9 +24,14 @@ const unauthenticated = (challenge: string): Omit<Rejection, "reason"> => ({
 });
 const MALFORMED = { ok: false, reason: "malformed" } as const;
 const ABSENT = unauthenticated("Bearer");
-const BAD = unauthenticated('Bearer error="invalid_token"');
-const BAD_BOUND = unauthenticated(dpopChallenge("invalid_token"));
-const BAD_PROOF = unauthenticated(dpopChallenge("invalid_dpop_proof"));
+/** The responses to a refused token. With `stale`, the client gets another token by a refresh, and stays signed in. */
+const refusals = (challenge: string) => ({
+  refused: unauthenticated(challenge),
+  stale: unauthenticated(`${challenge}, error_description="stale"`),
+});
+const BAD = refusals('Bearer error="invalid_token"');
+const BAD_BOUND = refusals(dpopChallenge("invalid_token"));
+const BAD_PROOF = refusals(dpopChallenge("invalid_dpop_proof"));
 const UNAVAILABLE: Omit<Rejection, "reason"> = {
   ok: false,
   status: 503,
@@ -93,7 +98,8 @@ async function authorizeBound(verifier: Decider, token: string, request: CallerR
 
 function rejection(
   { reason }: Extract<Verdict, { readonly ok: false }> | ProofRefused,
-  refused: Omit<Rejection, "reason">,
+  { refused, stale }: typeof BAD,
 ): Rejection {
-  return { ...(reason === "unavailable" ? UNAVAILABLE : refused), reason };
+  if (reason === "unavailable") return { ...UNAVAILABLE, reason };
+  return { ...(reason === "stale" ? stale : refused), reason };
 }

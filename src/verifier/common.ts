@@ -13,5 +13,5 @@ export type { VerifierOptions } from "./options.ts";
 export { VerifierClosedError } from "./ready.ts";
 export type { RefusalRecords } from "./refusals.ts";
 export type { RefusalRecord, Report, VerifierEvent } from "./report.ts";
-export { type Accepted, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
+export { type Accepted, type Actor, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
 export type { Decider, Verifier, VerifierState } from "./verifier.ts";

@@ -1,4 +1,4 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { AdminClient } from "./admin-api.ts";
@@ -30,7 +30,7 @@ export type FeedDeps = {
 
 type RevokedSessionsDeps = Pick<FeedDeps, "clock" | "monotonic" | "revokeKeys">;
 
-/** The content of the feed's batches so far, from a stream or from polls. An entry is kept until its session's tokens have expired. */
+/** The content of the feed's batches so far, from a stream or from polls. An entry is kept until the tokens that it refuses have expired. */
 export abstract class RevokedSessions {
   /** How many batches have arrived. */
   batches = 0;
@@ -39,6 +39,8 @@ export abstract class RevokedSessions {
   readonly #deps: RevokedSessionsDeps;
   /** Maps a `sid` to the time at which the session's last access token has expired, in ms. */
   readonly #expiries = new Map<string, number>();
+  /** Maps the `sid` of a session that has changed to the least version of its tokens that is accepted. */
+  readonly #stale = new Map<string, { readonly minVersion: number; readonly expiresAtMs: number }>();
   /** Sessions that were created at this time or before have ended, in ms. */
   #revokedUntilMs = Number.NEGATIVE_INFINITY;
   #sweptAtMs: number;
@@ -56,12 +58,23 @@ export abstract class RevokedSessions {
     return createdAtMs <= this.#revokedUntilMs || this.#expiries.has(sid);
   }
 
+  /** Returns the least version of a session's tokens (`sv`) that is accepted. */
+  minVersion(sid: string): number {
+    return this.#stale.get(sid)?.minVersion ?? 0;
+  }
+
   protected apply(batch: WatchRevocationsResponse): void {
     this.batches++;
     for (const { sessionId, expireTime, reason } of batch.revocations) {
       if (reason === EXPIRED) continue;
-      const expiresAtMs = expireTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(expireTime);
-      this.#expiries.set(sessionId, Math.max(expiresAtMs, this.#expiries.get(sessionId) ?? 0));
+      this.#expiries.set(sessionId, Math.max(toMs(expireTime), this.#expiries.get(sessionId) ?? 0));
+    }
+    for (const { sessionId, minVersion, expireTime } of batch.staleTokens) {
+      const known = this.#stale.get(sessionId);
+      this.#stale.set(sessionId, {
+        minVersion: Math.max(minVersion, known?.minVersion ?? 0),
+        expiresAtMs: Math.max(toMs(expireTime), known?.expiresAtMs ?? 0),
+      });
     }
     if (batch.revokedUntilTime !== undefined) {
       this.#revokedUntilMs = Math.max(this.#revokedUntilMs, timestampMs(batch.revokedUntilTime));
@@ -69,7 +82,7 @@ export abstract class RevokedSessions {
     if (batch.revokedKeyIds.length > 0) this.#deps.revokeKeys(batch.revokedKeyIds);
     this.cursor = batch.cursor;
     const nowMs = this.#deps.monotonic();
-    if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs, batch.asOfTime && timestampMs(batch.asOfTime));
+    if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs, toMs(batch.asOfTime));
   }
 
   /** Handles the failure of a stream or a poll. @returns the error for the log if no retry can fix it */
@@ -81,10 +94,14 @@ export abstract class RevokedSessions {
     return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);
   }
 
-  /** Drops revocations that have expired by both clocks: the store's and this process's, which may differ. */
-  #sweep(nowMs: number, asOfMs = Number.POSITIVE_INFINITY): void {
+  /** Drops entries that have expired by both clocks: the store's and this process's, which may differ. */
+  #sweep(nowMs: number, asOfMs: number): void {
     this.#sweptAtMs = nowMs;
     const overMs = Math.min(asOfMs, this.#deps.clock());
     for (const [sid, expiresAtMs] of this.#expiries) if (expiresAtMs <= overMs) this.#expiries.delete(sid);
+    for (const [sid, { expiresAtMs }] of this.#stale) if (expiresAtMs <= overMs) this.#stale.delete(sid);
   }
 }
+
+/** Returns a time in ms since the epoch; Infinity if it is absent. */
+const toMs = (time: Timestamp | undefined) => (time === undefined ? Number.POSITIVE_INFINITY : timestampMs(time));

@@ -21,6 +21,9 @@ const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
 /** The claims that every access token has, beside `iss` and `aud` (RFC 9068 section 2.2). `sid` is a claim of this service. */
 export const REQUIRED_CLAIMS = ["client_id", "exp", "iat", "jti", "sid", "sub"] as const;
 
+/** The greatest version that the feed can express (uint32). */
+const MAX_VERSION = 2 ** 32 - 1;
+
 export type Refused = { readonly ok: false; readonly reason: Refusal };
 
 export type Checked = { readonly ok: true; readonly claims: Claims; readonly key: PublishedKey };
@@ -91,7 +94,7 @@ export function checkClaims(payload: string, key: PublishedKey, expected: Expect
 
 /** Validates the claims in the order of RFC 9068 section 4. The claims that section 2.2 requires must be present. */
 function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
-  const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id, cnf } = claims;
+  const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id, cnf, sv, act } = claims;
   if (![sub, jti, sid, client_id].every((claim) => typeof claim === "string" && claim !== "")) return "malformed";
   if (!isTime(exp) || !isTime(iat)) return "malformed";
   if (iss !== expected.issuer) return "wrong_issuer";
@@ -103,8 +106,20 @@ function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectat
   const nowMs = expected.clock();
   if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
   if (nowMs >= exp * 1000) return "expired"; // A token is expired on or after the time in `exp` (RFC 7519 section 4.1.4).
-  if (exp < iat) return "malformed";
+  if (exp < iat || !isVersion(sv) || !isActor(act)) return "malformed";
   return expected.requireDeviceBound && claims.device_bound !== true ? "not_device_bound" : undefined;
+}
+
+/** Checks the version of what the session says. A token from before its first change has none. */
+function isVersion(value: unknown): boolean {
+  return value === undefined || (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_VERSION);
+}
+
+/** Checks who acts for the subject (RFC 8693 section 4.1). An application that reads `act.sub` relies on its form. */
+function isActor(value: unknown): boolean {
+  if (value === undefined) return true;
+  const { sub, act } = (value ?? {}) as { readonly sub?: unknown; readonly act?: unknown };
+  return typeof sub === "string" && sub !== "" && isActor(act);
 }
 
 /** Checks a time in seconds since the epoch. A JSON number may also be infinite, such as 1e999. */

@@ -1,3 +1,6 @@
+/** Somebody who acts for the subject of a token, perhaps through others (RFC 8693 section 4.1). */
+export type Actor = { readonly sub: string; readonly act?: Actor; readonly [name: string]: unknown };
+
 /** The claims of a verified access token (RFC 9068 section 2.2), deeply frozen, because all requests with that token share them. */
 export type Claims = {
   readonly iss: string;
@@ -14,6 +17,8 @@ export type Claims = {
   readonly sct?: number;
   /** The version of the session, from its first update on. A later update may make tokens of lower versions stale. */
   readonly sv?: number;
+  /** Who acts for the subject (RFC 8693 section 4.1), such as a member of support. */
+  readonly act?: Actor;
   /** Present when the client proved possession of the device key that the session is bound to. */
   readonly device_bound?: true;
   /** The SHA-256 thumbprint of the key that the token is bound to (RFC 9449 section 6.1); absent for a bearer token. */
@@ -39,6 +44,7 @@ export const REFUSALS = [
   "not_yet_valid",
   "expired",
   "revoked",
+  "stale",
   "unavailable",
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];

@@ -87,7 +87,9 @@ export class VerifierCore {
     // The token's key was revoked or has left the key set, perhaps during this decision, so the decision begins again.
     if (entry.key.withdrawn) return this.#verifyKnowing(token);
     if (settings.clock() >= entry.expiresAtMs) return this.#refuse("expired", token);
-    if (revocations?.has(entry.claims.sid, entry.createdAtMs)) return this.#refuse("revoked", token);
+    const { sid, sv = 0 } = entry.claims;
+    if (revocations?.has(sid, entry.createdAtMs)) return this.#refuse("revoked", token);
+    if (sv < (revocations?.minVersion(sid) ?? 0)) return this.#refuse("stale", token);
     return keys.isTrusted(settings.monotonic()) ? undefined : this.#refuse("unavailable", token);
   }
 

@@ -61,7 +61,64 @@ export function claimsCases(forge: Forge): VectorCase[] {
     ],
     ["sub with a NUL", token({}, { sub: "user\0" }), "accepted"],
   ];
-  return [...casesOf(rows), ...timeCases(forge), ...deviceCases(forge), ...orderCases(forge)];
+  return [
+    ...casesOf(rows),
+    ...casesOf([...versionRows(forge), ...actorRows(forge), ...narrowedRows(forge)]),
+    ...timeCases(forge),
+    ...deviceCases(forge),
+    ...orderCases(forge),
+  ];
+}
+
+/** Rows about `sv`, how often what the session says has changed. */
+function versionRows({ token, withPayload }: Forge): Row[] {
+  const withText = (number: string) => withPayload(`{"sv":${number},${text.slice(1)}`);
+  return [
+    ...[null, true, false, "", "1", {}, [], [1], -1, 0.5, 1.5, 2 ** 32].map(
+      (sv): Row => [`sv ${show(sv)}`, token({}, { sv }), "malformed"],
+    ),
+    ...["1e999", "-1e999", "1e10", "4294967295.5", `1${"0".repeat(400)}`].map(
+      (number): Row => [`sv ${number.slice(0, 12)}`, withText(number), "malformed"],
+    ),
+    ...[0, 1, 2 ** 32 - 1].map((sv): Row => [`sv ${sv}`, token({}, { sv }), "accepted"]),
+    ...["1.0", "1e2", "-0", "4294967295.0"].map((number): Row => [`sv ${number}`, withText(number), "accepted"]),
+  ];
+}
+
+/** Rows about `act`, who acts for the subject (RFC 8693 section 4.1). */
+function actorRows({ token, withPayload }: Forge): Row[] {
+  const nested = (depth: number): object => ({ sub: `actor-${depth}`, ...(depth > 1 && { act: nested(depth - 1) }) });
+  const malformed = [
+    ...[null, true, 1, "", "support-1", [], [{ sub: "support-1" }], {}],
+    ...[null, true, 1, "", ["support-1"]].map((sub) => ({ sub })),
+    ...[null, "", "agent-1", {}, { sub: "" }, { act: { sub: "agent-1" } }].map((act) => ({ sub: "support-1", act })),
+  ];
+  return [
+    ...malformed.map((act): Row => [`act ${show(act)}`, token({}, { act }), "malformed"]),
+    [
+      "act that has its sub by another name",
+      withPayload(`{"act":{"__proto__":{"sub":"support-1"}},${text.slice(1)}`),
+      "malformed",
+    ],
+    ["act", token({}, { act: { sub: "support-1" } }), "accepted"],
+    ["act with members of its own", token({}, { act: { iss: ISSUER, sub: "support-1", reason: 7 } }), "accepted"],
+    ["act of two", token({}, { act: nested(2) }), "accepted"],
+    ["act of four", token({}, { act: nested(4) }), "accepted"],
+    ["act of ten", token({}, { act: nested(10) }), "accepted"],
+    ["act of four, the last without sub", token({}, { act: { sub: "a", act: { sub: "b", act: {} } } }), "malformed"],
+    ["act in another claim is nobody's", token({}, { role: { act: "support-1" } }), "accepted"],
+  ];
+}
+
+/** Rows about a token of an exchange (RFC 8693), whose `aud` is a part of that of the session. */
+function narrowedRows({ token }: Forge): Row[] {
+  const exchanged = (aud: unknown) => token({}, { aud, sv: 3, act: { sub: "agent-1", act: { sub: "support-1" } } });
+  return [
+    ["exchanged, for this service alone", exchanged(AUDIENCE), "accepted"],
+    ["exchanged, for a list of this service", exchanged([AUDIENCE]), "accepted"],
+    ["exchanged, for another service", exchanged("https://other.example"), "wrong_audience"],
+    ["exchanged, for no service", exchanged([]), "wrong_audience"],
+  ];
 }
 
 function timeCases({ token }: Forge): VectorCase[] {
@@ -120,6 +177,8 @@ const FAULTS: readonly (readonly [name: string, subject: string, claims: object,
   ["not valid yet", "nbf", { nbf: NOW + 1 }, "not_yet_valid"],
   ["expired", "exp", { exp: NOW - 1 }, "expired"],
   ["issued after its end", "iat", { iat: NOW + 601 }, "malformed"],
+  ["a version as text", "sv", { sv: "1" }, "malformed"],
+  ["an actor without sub", "act", { act: {} }, "malformed"],
   ["without a device key", "device", {}, "not_device_bound"],
 ];
 

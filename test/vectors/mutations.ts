@@ -55,6 +55,8 @@ export const JSON_PIECES = [
     '"exp":"1",',
     '"aud":[],',
     '"crit":[],',
+    '"sv":1,',
+    '"act":{"sub":"a"},',
     "[[[[",
     "]]]]",
   ],
@@ -76,6 +78,10 @@ export const VALUES = [
   1_800_000_000,
   1_800_000_600,
   1_799_999_999,
+  2 ** 32 - 1,
+  2 ** 32,
+  { sub: "a" },
+  { sub: "a", act: { sub: "" } },
 ];
 
 /** Replaces, inserts or removes some characters. */
@@ -107,8 +113,18 @@ export function createMutations(random: Random, sign: Sign, cases: readonly Vect
     const key: VectorKey = random.pick([MAIN, MAIN, MAIN, EDWARDS]);
     const head = { ...HEAD, alg: key.alg, kid: key.kid };
     let [header, payload] = [JSON.stringify(head), JSON.stringify(CLAIMS)];
-    if (random.chance(0.3)) {
-      const name = random.pick([...Object.keys(CLAIMS), "nbf", "cnf", "device_bound", "x", "__proto__"]);
+    if (random.chance(0.5)) {
+      const name = random.pick([
+        ...Object.keys(CLAIMS),
+        "exp",
+        "nbf",
+        "cnf",
+        "device_bound",
+        "sv",
+        "act",
+        "x",
+        "__proto__",
+      ]);
       payload = JSON.stringify({ ...CLAIMS, [name]: random.pick(VALUES) });
     }
     const times = random.below(3);

@@ -17,6 +17,7 @@ import { proofUrlCases } from "./proof-url-cases.ts";
 import { createProver } from "./prover.ts";
 import { rsaCases } from "./rsa-cases.ts";
 import { smallOrderCases } from "./small-order-cases.ts";
+import { staleCases } from "./stale-cases.ts";
 
 /** @param knownTokens tokens and proofs whose signatures are used again, so that unchanged cases keep their bytes */
 export function createVectors(knownTokens: readonly string[]): VectorFile {
@@ -25,7 +26,9 @@ export function createVectors(knownTokens: readonly string[]): VectorFile {
   const prover = createProver(sign, forge);
   const cases = [
     ...serviceCases(sign),
-    ...[headerCases, claimsCases, encodingCases, keyCases, feedCases, rsaCases].flatMap((create) => create(forge)),
+    ...[headerCases, claimsCases, encodingCases, keyCases, feedCases, staleCases, rsaCases].flatMap((create) =>
+      create(forge),
+    ),
     ...[proofCases, proofKeyCases, proofUrlCases, smallOrderCases].flatMap((create) => create(prover)),
   ];
   return {

@@ -5,22 +5,25 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { JsonObject } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { createVerifier, PROOF_REFUSALS } from "../../src/verifier/index.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { Random } from "../connect-http-routes/roundtrip/random.ts";
 import { scratch } from "../support/service.ts";
 import { LANGUAGES, type Result, runVectors } from "../support/verifier/languages.ts";
-import { createForge, NOW_MS, type VectorCase, type VectorFile } from "../vectors/format.ts";
+import { createForge, NOW_MS, SID, type VectorCase, type VectorFile } from "../vectors/format.ts";
 import { createSign } from "../vectors/keys.ts";
 import { createMutations } from "../vectors/mutations.ts";
 import { createProofMutations } from "../vectors/proof-mutations.ts";
 import { createProver } from "../vectors/prover.ts";
-import { verdictOf } from "../vectors/run.ts";
+import { runCase, verdictOf } from "../vectors/run.ts";
 
 const COUNT = process.env.DIFFERENTIAL === "long" ? 100_000 : 1000;
 const SEED = Number(process.env.SEED ?? (COUNT > 1000 ? Date.now() % 2 ** 31 : 1));
 const BATCH = 5000;
+/** How many random feeds are compared. Each needs a verifier of its own. */
+const FEEDS = Math.min(COUNT / 5, 5000);
 /** The reasons for refusing proofs that random changes cause often. */
 const PROVEN = PROOF_REFUSALS.filter((reason) => reason !== "proof_nonce");
 
@@ -96,4 +99,51 @@ test(`${COUNT} random tokens have the same verdicts in every verifier (SEED=${SE
     expect(seen.get(verdict) ?? 0, verdict).toBeGreaterThan(COUNT / 2000);
   }
   if (COUNT > 1000) console.log(Object.fromEntries([...seen].toSorted(([, one], [, other]) => other - one)));
+});
+
+test(`${FEEDS} random feeds have the same verdicts in every verifier (SEED=${SEED})`, async () => {
+  const [random, sign] = [new Random(SEED), createSign([])];
+  const { token } = createForge(sign);
+  const time = (ms: number) => new Date(NOW_MS + ms).toISOString();
+  const some = <T>(most: number, create: () => T) => Array.from({ length: random.below(most + 1) }, create);
+  const entry = () => ({
+    sessionId: random.pick([SID, SID, "x"]),
+    ...(random.chance(0.9) && { expireTime: time(random.below(120_000) - 60_000) }),
+  });
+  const batch = (): JsonObject => ({
+    ...{ cursor: "1", caughtUp: random.chance(0.9) },
+    staleTokens: some(2, () => ({ ...entry(), minVersion: random.below(4) })),
+    revocations: random.chance(0.1) ? some(1, () => ({ ...entry(), reason: random.pick(["logout", "expired"]) })) : [],
+  });
+  const cases = Array.from({ length: FEEDS }, (): VectorCase => {
+    // The clock of the store is off by some time, and no batch is late.
+    const offsetMs = random.below(80_000) - 40_000;
+    const feed = [0, ...some(4, () => random.below(30_000))]
+      .sort((one, other) => other - one)
+      .map((agoMs) => ({ atMs: NOW_MS - agoMs, batch: { ...batch(), asOfTime: time(offsetMs - agoMs) } }));
+    const sv = random.pick([undefined, 0, 1, 2, 3]);
+    return { name: "a feed", token: token({}, { sv }), nowMs: NOW_MS, feed, verdict: "malformed" };
+  });
+  const path = join(scratch(), "feeds.json");
+  writeFileSync(path, JSON.stringify({ ...file, cases }));
+  const found: (readonly [name: string, verdicts: readonly string[]])[] = [];
+  for (const [name, create] of [["Node", createVerifier] as const, ["WebCrypto", createWebVerifier] as const]) {
+    const verdicts: string[] = [];
+    for (const one of cases) {
+      const verdict = await runCase(create, file, one);
+      verdicts.push(verdict.ok ? "accepted" : verdict.reason);
+    }
+    found.push([name, verdicts]);
+  }
+  for (const { name, build } of LANGUAGES) {
+    found.push([name, (await runVectors(await build(), path)).map(({ verdict }) => verdict)]);
+  }
+  const [[, expected] = ["", []]] = found;
+  for (const [name, verdicts] of found) {
+    const differing = cases.filter((_, at) => verdicts[at] !== expected[at]);
+    expect(differing, `${name} differs`).toEqual([]);
+  }
+  for (const verdict of ["accepted", "stale", "revoked"]) {
+    expect(expected.filter((each) => each === verdict).length, verdict).toBeGreaterThan(FEEDS / 50);
+  }
 });

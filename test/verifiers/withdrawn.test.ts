@@ -1,4 +1,4 @@
-/** A key is revoked while a verdict waits. Every verifier then refuses the token. */
+/** A key is revoked, or a session changes, while a verdict waits. Every verifier then refuses the token. */
 import { setTimeout as delay } from "node:timers/promises";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
@@ -7,6 +7,7 @@ import { createVerifier as createWebVerifier } from "../../src/verifier/web/inde
 import { untilTrue } from "../support/until.ts";
 import { LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 import { startScriptedAdmin } from "../support/verifier/scripted-admin.ts";
+import { SID } from "../vectors/format.ts";
 import { EDWARDS, MAIN, NEXT } from "../vectors/keys.ts";
 
 let commands: readonly (readonly [string, ...string[]])[] = [];
@@ -41,25 +42,28 @@ async function followAll(options: Followed) {
   return { admin, verdictsOf: (token: string) => Promise.all(verdicts.map((verdictOf) => verdictOf(token))) };
 }
 
-test("while the token is introspected", async () => {
+test.each([
+  ["a key is revoked", "revoked_key", { revokedKeyIds: [MAIN.kid] }],
+  ["a session changes", "stale", { staleTokens: [{ sessionId: SID, minVersion: 1 }] }],
+])("%s while the token is introspected", async (_, reason, batch) => {
   const { admin, verdictsOf } = await followAll({ policy: "introspect", maxStalenessMs: 0 });
   const [token, other] = [admin.issue(MAIN, "1"), admin.issue(MAIN, "2")];
-  const revoked = Promise.withResolvers<void>();
+  const changed = Promise.withResolvers<void>();
   admin.onIntrospect(async (presented) => {
-    if (presented === token) await revoked.promise;
+    if (presented === token) await changed.promise;
     return true;
   });
   const start = performance.now();
   const found = verdictsOf(token);
   const count = LANGUAGES.length + 2;
   await untilTrue(() => admin.introspected.filter((presented) => presented === token).length === count);
-  admin.send({ revokedKeyIds: [MAIN.kid], caughtUp: true });
-  await untilTrue(async () => (await verdictsOf(other)).every((verdict) => verdict === "revoked_key"));
-  revoked.resolve();
+  admin.send({ ...batch, caughtUp: true });
+  await untilTrue(async () => (await verdictsOf(other)).every((verdict) => verdict === reason));
+  changed.resolve();
   // A verifier waits for an introspection for only a second, which may be too short on a busy machine.
   const isLate = performance.now() - start > 1_000;
   const verdicts = (await found).filter((verdict) => !isLate || verdict !== "unavailable");
-  expect(verdicts).toEqual(Array(isLate ? verdicts.length : count).fill("revoked_key"));
+  expect(verdicts).toEqual(Array(isLate ? verdicts.length : count).fill(reason));
 });
 
 test("while batches are read that had arrived", async () => {

@@ -17,10 +17,13 @@ type adminAPI struct {
 	refuses  atomic.Bool
 	protocol chan int
 	keys     []byte
+	batch    string
 }
 
 func newAdminAPI(t *testing.T) *adminAPI {
-	return &adminAPI{protocol: make(chan int, 1000), keys: readVectorFile(t).Keys}
+	return &adminAPI{
+		protocol: make(chan int, 1000), keys: readVectorFile(t).Keys, batch: `{"cursor":"1","caughtUp":true}`,
+	}
 }
 
 func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,8 +36,7 @@ func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	batch := []byte(`{"cursor":"1","caughtUp":true}`)
-	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(batch))), batch...))
+	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(a.batch))), a.batch...))
 	w.(http.Flusher).Flush()
 	<-r.Context().Done()
 }

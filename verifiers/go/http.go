@@ -11,7 +11,8 @@ import (
 const Absent Reason = "absent"
 
 // Authorization is the decision about a request. If the request is not authorized, it has the response to send: 401 with
-// a challenge (RFC 6750 section 3), or 503. Reason is for the log; the body does not contain it.
+// a challenge (RFC 6750 section 3), or 503. Reason is for the log; the body does not contain it. Of all reasons, the
+// challenge names only Stale.
 type Authorization struct {
 	Verdict
 	Status int
@@ -39,6 +40,8 @@ const (
 	algorithms = `, algs="ES256 RS256 EdDSA Ed25519"`
 	badBound   = `DPoP error="invalid_token"` + algorithms
 	badProof   = `DPoP error="invalid_dpop_proof"` + algorithms
+	// asStale is added to a challenge: the client gets another token by a refresh, and stays signed in.
+	asStale = `, error_description="stale"`
 )
 
 // Authorize verifies the token of an `Authorization: Bearer` header (RFC 6750 section 2.1). authorization is empty if the
@@ -87,6 +90,8 @@ func respond(verdict Verdict, challenge string) Authorization {
 			Header:  map[string]string{"Content-Type": "application/json", "Retry-After": "1"},
 			Body:    `{"error":{"code":"E503_UNAVAILABLE","message":"temporarily unavailable, try again"}}`,
 		}
+	case verdict.Reason == Stale:
+		challenge += asStale
 	}
 	return unauthenticated(verdict.Reason, challenge)
 }

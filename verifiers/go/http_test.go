@@ -1,10 +1,12 @@
 package verifier
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMiddleware(t *testing.T) {
@@ -52,6 +54,38 @@ func TestMiddleware(t *testing.T) {
 	unread.Middleware(handler).ServeHTTP(response, request)
 	if response.Code != 503 || response.Header().Get("Retry-After") != "1" {
 		t.Errorf("without keys: %d %v", response.Code, response.Header())
+	}
+}
+
+func TestStaleTokensAreChallengedByTheirScheme(t *testing.T) {
+	file := readVectorFile(t)
+	api := newAdminAPI(t)
+	good := file.Cases[0].Token
+	bound, proofs := boundCases(t, file)
+	api.batch = `{"cursor":"1","caughtUp":true,"staleTokens":[{"sessionId":"AAECAwQFBgcICQoLDA0ODxA","minVersion":1}]}`
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	v, err := New(Options{
+		AdminURL: server.URL, AdminToken: func() string { return "any" }, Issuer: file.Options.Issuer,
+		Audience: []string{file.Options.Audience}, Policy: Refuse,
+		Clock: func() time.Time { return time.UnixMilli(file.Cases[0].NowMs) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Close)
+	if err := v.Ready(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for authorization, challenge := range map[string]string{
+		"Bearer " + good: `Bearer error="invalid_token", error_description="stale"`,
+		"DPoP " + bound:  `DPoP error="invalid_token", algs="ES256 RS256 EdDSA Ed25519", error_description="stale"`,
+	} {
+		header := http.Header{"Authorization": {authorization}, "Dpop": {proofs[0]}}
+		caller := v.AuthorizeRequest(context.Background(), CallerRequest{http.MethodPost, provenURL, header})
+		if caller.Reason != Stale || caller.Status != 401 || caller.Header["Www-Authenticate"] != challenge {
+			t.Errorf("%.6q: %v", authorization, caller)
+		}
 	}
 }
 

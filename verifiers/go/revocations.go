@@ -20,6 +20,11 @@ type batch struct {
 		ExpireTime *time.Time `json:"expireTime"`
 		Reason     string     `json:"reason"`
 	} `json:"revocations"`
+	StaleTokens []struct {
+		SessionID  string     `json:"sessionId"`
+		MinVersion float64    `json:"minVersion"`
+		ExpireTime *time.Time `json:"expireTime"`
+	} `json:"staleTokens"`
 	Cursor           string     `json:"cursor"`
 	CaughtUp         bool       `json:"caughtUp"`
 	RevokedKeyIDs    []string   `json:"revokedKeyIds"`
@@ -34,6 +39,8 @@ type revocations struct {
 	mu       sync.RWMutex
 	// expiries maps a sid to the time at which the session's last access token has expired, in ms.
 	expiries map[string]float64
+	// stale maps the sid of a session that has changed to the least version of its tokens that is accepted.
+	stale map[string]staleTokens
 	// revokedUntilMs: sessions that were created at this time or before have ended.
 	revokedUntilMs float64
 	fresh          freshness
@@ -45,9 +52,13 @@ type revocations struct {
 	next chan struct{}
 }
 
+// staleTokens are the tokens of a session below a version. expiresAtMs is when the last of them has expired.
+type staleTokens struct{ minVersion, expiresAtMs float64 }
+
 func newRevocations(s *settings, keys *keySet) *revocations {
 	return &revocations{
-		settings: s, keys: keys, expiries: map[string]float64{}, revokedUntilMs: math.Inf(-1), fresh: newFreshness(),
+		settings: s, keys: keys, expiries: map[string]float64{}, stale: map[string]staleTokens{},
+		revokedUntilMs: math.Inf(-1), fresh: newFreshness(),
 		sweptAtMs: s.monotonicMs(), next: make(chan struct{}),
 	}
 }
@@ -58,6 +69,13 @@ func (r *revocations) has(sid string, createdAtMs float64) bool {
 	defer r.mu.RUnlock()
 	_, isRevoked := r.expiries[sid]
 	return isRevoked || createdAtMs <= r.revokedUntilMs
+}
+
+// isStale returns whether a session has changed since its token of this version.
+func (r *revocations) isStale(sid string, version float64) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return version < r.stale[sid].minVersion
 }
 
 // stalenessMs returns the time since the service read the store for the last complete batch.
@@ -95,6 +113,13 @@ func (r *revocations) apply(b *batch) (begins bool) {
 		}
 		r.expiries[revoked.SessionID] = math.Max(msOf(revoked.ExpireTime, math.Inf(1)), r.expiries[revoked.SessionID])
 	}
+	for _, tokens := range b.StaleTokens {
+		known := r.stale[tokens.SessionID]
+		r.stale[tokens.SessionID] = staleTokens{
+			math.Max(tokens.MinVersion, known.minVersion),
+			math.Max(msOf(tokens.ExpireTime, math.Inf(1)), known.expiresAtMs),
+		}
+	}
 	r.revokedUntilMs = math.Max(r.revokedUntilMs, msOf(b.RevokedUntilTime, math.Inf(-1)))
 	r.cursor = b.Cursor
 	nowMs, wallMs := r.settings.monotonicMs(), r.settings.wallMs()
@@ -109,13 +134,18 @@ func (r *revocations) apply(b *batch) (begins bool) {
 	return begins
 }
 
-// sweep forgets revocations that are not needed any more: their time has passed both by the store's clock, which has set
+// sweep forgets entries that are not needed any more: their time has passed both by the store's clock, which has set
 // the time, and by the wall clock, by which tokens expire.
 func (r *revocations) sweep(nowMs, overMs float64) {
 	r.sweptAtMs = nowMs
 	for sid, expiresAtMs := range r.expiries {
 		if expiresAtMs <= overMs {
 			delete(r.expiries, sid)
+		}
+	}
+	for sid, tokens := range r.stale {
+		if tokens.expiresAtMs <= overMs {
+			delete(r.stale, sid)
 		}
 	}
 }

@@ -192,12 +192,39 @@ func (v *Verifier) findFault(claims map[string]any, allowsBound bool) Reason {
 	switch {
 	case nowMs >= exp*1000: // a token is expired on or after this time (RFC 7519 section 4.1.4)
 		return Expired
-	case exp < iat:
+	case exp < iat || !hasVersion(claims) || !hasActor(claims):
 		return Malformed
 	case v.settings.RequireDeviceBound && claims["device_bound"] != true:
 		return NotDeviceBound
 	}
 	return ""
+}
+
+// hasVersion returns whether the version of what the session says is valid. A token from before its first change has none.
+func hasVersion(claims map[string]any) bool {
+	value, has := claims["sv"]
+	version, isNumber := value.(float64)
+	return !has || isNumber && version == math.Trunc(version) && version >= 0 && version <= math.MaxUint32
+}
+
+// hasActor returns whether the member `act` is valid, if there is one (RFC 8693 section 4.1).
+func hasActor(claims map[string]any) bool {
+	value, has := claims["act"]
+	if !has {
+		return true
+	}
+	actor, _ := value.(map[string]any)
+	sub, _ := actor["sub"].(string)
+	return sub != "" && hasActor(actor)
+}
+
+func actorOf(claims map[string]any) *Actor {
+	actor, isActor := claims["act"].(map[string]any)
+	if !isActor {
+		return nil
+	}
+	sub, _ := actor["sub"].(string)
+	return &Actor{sub, actorOf(actor)}
 }
 
 // timeOf returns a time in seconds since the epoch. A JSON number may also be infinite, such as 1e999.
@@ -230,9 +257,10 @@ func newChecked(all map[string]any, payload string, by *key) *checked {
 	if !ok {
 		createdAtMs = iat * 1000
 	}
+	sv, _ := all["sv"].(float64)
 	claims := &Claims{
 		Iss: text("iss"), Sub: text("sub"), Aud: aud, Exp: exp, Iat: iat, Jti: text("jti"), Sid: text("sid"),
-		ClientID: text("client_id"), All: all, Raw: json.RawMessage(payload),
+		ClientID: text("client_id"), Sv: sv, Act: actorOf(all), All: all, Raw: json.RawMessage(payload),
 	}
 	_, isBound := all["cnf"]
 	return &checked{claims, by, all["device_bound"] == true, isBound, createdAtMs, exp * 1000}

@@ -20,13 +20,20 @@ const (
 	NotYetValid    Reason = "not_yet_valid"
 	Expired        Reason = "expired"
 	Revoked        Reason = "revoked"
+	Stale          Reason = "stale"
 	Unavailable    Reason = "unavailable"
 )
 
 // Reasons is the closed list of the reasons for which a token is not accepted.
 var Reasons = []Reason{
 	Malformed, WrongType, WrongAlgorithm, UnknownKey, RevokedKey, Forged, WrongIssuer, WrongAudience,
-	NotBearer, NotDeviceBound, NotYetValid, Expired, Revoked, Unavailable,
+	NotBearer, NotDeviceBound, NotYetValid, Expired, Revoked, Stale, Unavailable,
+}
+
+// Actor is somebody who acts for the subject of a token, perhaps through others (RFC 8693 section 4.1).
+type Actor struct {
+	Sub string
+	Act *Actor
 }
 
 // Claims are the claims of a verified access token (RFC 9068 section 2.2). All requests with that token share them: do
@@ -41,6 +48,10 @@ type Claims struct {
 	// Sid is the id of the session, by which revocations are matched.
 	Sid      string
 	ClientID string
+	// Sv is how often what the session says has changed; 0 before the first change.
+	Sv float64
+	// Act is who acts for the subject, such as a member of support; nil if nobody does.
+	Act *Actor
 	// All has every claim by its name, as encoding/json decodes it.
 	All map[string]any
 	// Raw is the JSON text of the claims, to be decoded into a type of your own.

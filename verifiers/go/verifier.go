@@ -189,6 +189,8 @@ func (v *Verifier) judgeChanges(ctx context.Context, given presented, entry *che
 		changed = v.refuse(Expired, given.token, ProvingRequest{})
 	case v.feed != nil && v.feed.has(entry.claims.Sid, entry.createdAtMs):
 		changed = v.refuse(Revoked, given.token, ProvingRequest{})
+	case v.feed != nil && v.feed.isStale(entry.claims.Sid, entry.claims.Sv):
+		changed = v.refuse(Stale, given.token, ProvingRequest{})
 	case !v.keys.isTrusted(v.settings.monotonicMs()):
 		changed = v.refuse(Unavailable, given.token, ProvingRequest{})
 	default:

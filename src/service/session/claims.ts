@@ -40,7 +40,7 @@ const CLAIMS: readonly (readonly [name: string, Claim])[] = Object.entries(SESSI
 
 /** Claims that only the service sets (RFC 9068 section 2.2, RFC 7800): the claims of a session may not have these names. */
 export const RESERVED_CLAIMS: readonly string[] = [
-  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid"],
+  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "act"],
   ...Object.keys(SESSION_CLAIMS),
 ];
 

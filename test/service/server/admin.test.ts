@@ -14,7 +14,7 @@ const DAY = 86_400;
 const TOKENS = ["first-".repeat(6), "second".repeat(6)] as const;
 const header = bearer(TOKENS[0]);
 const NOBODY = { sessionId: "A".repeat(23) };
-const RESERVED = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf", "sct"];
+const RESERVED = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf", "sct", "sv", "act"];
 
 const badRequest = (field: string) => ({
   ok: false,

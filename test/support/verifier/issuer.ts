@@ -20,7 +20,8 @@ export const AUDIENCE = "https://api.example";
 export const ADMIN_TOKEN = "an-admin-token-of-32-characters-or-more";
 const DAY_MS = 86_400_000;
 
-type Entry = { sid: string; expiresAt: number };
+/** The end of a session, or with `minVersion` a change of it. */
+type Entry = { sid: string; expiresAt: number; minVersion?: number };
 
 /** Starts an issuer over real sockets (JWKS, revocation feed, introspection). Each of its possible failures can be switched on. */
 export async function startIssuer() {
@@ -87,14 +88,15 @@ export async function startIssuer() {
               // Each batch of the feed has at most two entries, so that several batches are needed to catch up.
               const next = log.slice(position, position + 2);
               position += next.length;
-              const revocations = next.map(({ sid, expiresAt }) => ({
+              const entries = next.map(({ sid, expiresAt, minVersion }) => ({
                 sessionId: sid,
                 expireTime: timestampFromMs(expiresAt),
-                reason: "logout",
+                ...(minVersion === undefined ? { reason: "logout" } : { minVersion }),
               }));
               const caughtUp = position === log.length;
               yield {
-                revocations,
+                revocations: entries.filter((entry) => "reason" in entry),
+                staleTokens: entries.filter((entry) => "minVersion" in entry),
                 cursor: String(position),
                 caughtUp,
                 revokedKeyIds: state.revokedKids,
@@ -107,7 +109,7 @@ export async function startIssuer() {
             seen.introspections.push(token);
             if (!state.isUp) throw new ConnectError("down", Code.Unavailable);
             const sid: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).sid;
-            return { active: !log.some((entry) => entry.sid === sid) };
+            return { active: !log.some((entry) => entry.sid === sid && entry.minVersion === undefined) };
           },
         }),
     }),
@@ -179,10 +181,10 @@ export async function startIssuer() {
       const tokens = createAccessTokens({ keys, issuer: ISSUER, ttlMs, entropy, time });
       return { sid: session.sid, token: tokens.issue(session, storeMs(now)).token };
     },
-    /** Removes a claim from a token and signs it again. */
-    removeClaim(claim: string, token: string) {
+    /** Changes claims of a token and signs it again; `undefined` removes one. */
+    changeClaims(changes: object, token: string) {
       const [header = "", payload = ""] = token.split(".");
-      const { [claim]: _, ...claims } = JSON.parse(Buffer.from(payload, "base64url").toString());
+      const claims = { ...JSON.parse(Buffer.from(payload, "base64url").toString()), ...changes };
       const input = `${header}.${Buffer.from(JSON.stringify(claims)).toString("base64url")}`;
       return `${input}.${keys.current.signing.sign(input)}`;
     },
@@ -192,6 +194,11 @@ export async function startIssuer() {
     },
     revoke(sid: SessionId, expiresAt = Date.now() + DAY_MS) {
       log.push({ sid, expiresAt });
+      wake();
+    },
+    /** Makes the tokens of a session below a version stale. */
+    change(sid: SessionId, minVersion: number, expiresAt = Date.now() + DAY_MS) {
+      log.push({ sid, expiresAt, minVersion });
       wake();
     },
     /** Closes every connection. */

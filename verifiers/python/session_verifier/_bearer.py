@@ -19,6 +19,8 @@ _BAD_BEARER = 'Bearer error="invalid_token"'
 _ALGORITHMS = f'algs="{" ".join(PROOF_ALGORITHMS)}"'
 _BAD_BOUND = f'DPoP error="invalid_token", {_ALGORITHMS}'
 _BAD_PROOF = f'DPoP error="invalid_dpop_proof", {_ALGORITHMS}'
+#: Is added to a challenge: the client gets another token by a refresh, and stays signed in.
+_AS_STALE = ', error_description="stale"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Authorization:
     """The decision about a request. If the request is not authorized, it has the response to send.
 
     The response is 401 with a challenge (RFC 6750 section 3), or 503. `reason` is for the log; the body does not contain it.
+    Of all reasons, the challenge names only `stale`.
     """
 
     ok: bool
@@ -108,8 +111,10 @@ def _respond(verdict: Verdict, request: ProvingRequest | None) -> Authorization:
         body = b'{"error":{"code":"E503_UNAVAILABLE","message":"temporarily unavailable, try again"}}'
         return Authorization(False, reason="unavailable", status=503, headers=headers, body=body)
     if request is None:
-        return _unauthenticated(reason, _BAD_BEARER)
-    return _unauthenticated(reason, _BAD_PROOF if reason.startswith("proof_") else _BAD_BOUND)
+        challenge = _BAD_BEARER
+    else:
+        challenge = _BAD_PROOF if reason.startswith("proof_") else _BAD_BOUND
+    return _unauthenticated(reason, challenge + _AS_STALE if reason == "stale" else challenge)
 
 
 def _unauthenticated(reason: Reason | ProofReason | Literal["absent"], challenge: str) -> Authorization:

@@ -8,6 +8,9 @@ from ._options import Settings
 from ._strict_json import time_of, to_double
 from ._verdict import Reason, Verdict
 
+#: The greatest version that the feed can express (uint32).
+MAX_VERSION = 2**32 - 1
+
 
 @dataclass(slots=True, eq=False)
 class Checked:
@@ -20,6 +23,8 @@ class Checked:
     expires_at_ms: float
     #: Whether the token is bound to a key. Such a token is only accepted with a proof.
     is_bound: bool
+    #: How often what the session says has changed; 0 before the first change.
+    version: float
     accepted: Verdict
 
 
@@ -54,7 +59,8 @@ def check_claims(claims: dict[str, Any], key: Key, settings: Settings, allows_bo
             return "not_yet_valid"
     if now_ms >= expires_at_ms:  # a token is expired on or after this time (RFC 7519 section 4.1.4)
         return "expired"
-    if exp < iat:
+    version = _version_of(get("sv", 0))
+    if exp < iat or version is None or not _has_actor(claims):
         return "malformed"
     device_bound = get("device_bound") is True
     if settings.require_device_bound and not device_bound:
@@ -62,4 +68,21 @@ def check_claims(claims: dict[str, Any], key: Key, settings: Settings, allows_bo
     sct = get("sct")
     created_at_ms = to_double(sct) if type(sct) is int or type(sct) is float else iat * 1000
     accepted = Verdict(True, None, claims, device_bound)
-    return Checked(key, sid, created_at_ms, expires_at_ms, is_bound, accepted)
+    return Checked(key, sid, created_at_ms, expires_at_ms, is_bound, version, accepted)
+
+
+def _version_of(value: Any) -> float | None:
+    """Returns the version of what the session says; None if it is malformed."""
+    is_number = type(value) is int or type(value) is float
+    return value if is_number and value == value // 1 and 0 <= value <= MAX_VERSION else None
+
+
+def _has_actor(claims: dict[str, Any]) -> bool:
+    """Returns whether the member `act` is valid, if there is one (RFC 8693 section 4.1)."""
+    if "act" not in claims:
+        return True
+    actor = claims["act"]
+    if type(actor) is not dict:
+        return False
+    sub = actor.get("sub")
+    return type(sub) is str and sub != "" and _has_actor(actor)

@@ -49,6 +49,8 @@ class Judge:
             return self._refusals.refuse("expired", token)
         if revocations is not None and revocations.has(checked.sid, checked.created_at_ms):
             return self._refusals.refuse("revoked", token)
+        if revocations is not None and checked.version < revocations.min_version(checked.sid):
+            return self._refusals.refuse("stale", token)
         if self._keys.is_trusted(settings.monotonic_ms()):
             return None
         return self._refusals.refuse("unavailable", token)

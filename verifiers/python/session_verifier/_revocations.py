@@ -34,6 +34,9 @@ class Revocations:
         self._freshness = Freshness()
         #: Maps a sid to the time at which the session's last access token has expired, in ms.
         self._expiries: dict[str, float] = {}
+        #: Maps the sid of a session that has changed to the least version of its tokens that is accepted, and to the time
+        #: at which the last token below it has expired, in ms.
+        self._stale: dict[str, tuple[float, float]] = {}
         #: Sessions that were created at this time or before have ended, in ms.
         self._revoked_until_ms = -math.inf
         self._cursor = ""
@@ -59,6 +62,10 @@ class Revocations:
     def has(self, sid: str, created_at_ms: float) -> bool:
         """Whether a session is revoked."""
         return created_at_ms <= self._revoked_until_ms or sid in self._expiries
+
+    def min_version(self, sid: str) -> float:
+        """Returns the least version of a session's tokens (`sv`) that is accepted."""
+        return self._stale.get(sid, (0, 0))[0]
 
     def staleness_ms(self, monotonic_ms: float, wall_ms: float) -> float:
         """Returns the time since the service read the store for the last complete batch."""
@@ -127,6 +134,10 @@ class Revocations:
                 continue
             sid, expires_at_ms = revoked["sessionId"], _ms_of(revoked.get("expireTime"), math.inf)
             self._expiries[sid] = max(expires_at_ms, self._expiries.get(sid, 0.0))
+        for tokens in batch.get("staleTokens", ()):
+            sid, expires_at_ms = tokens["sessionId"], _ms_of(tokens.get("expireTime"), math.inf)
+            known_version, known_ms = self._stale.get(sid, (0, 0.0))
+            self._stale[sid] = max(tokens.get("minVersion", 0), known_version), max(expires_at_ms, known_ms)
         self._revoked_until_ms = max(self._revoked_until_ms, _ms_of(batch.get("revokedUntilTime"), -math.inf))
         self._revoke_keys(batch.get("revokedKeyIds", []))
         self._cursor = batch.get("cursor", "")
@@ -149,9 +160,11 @@ class Revocations:
             self.fault = None
 
     def _sweep(self, over_ms: float) -> None:
-        """Forgets revocations whose time has passed by the store's clock and by the wall clock, by which tokens expire."""
+        """Forgets entries whose time has passed by the store's clock and by the wall clock, by which tokens expire."""
         for sid in [sid for sid, expires_at_ms in self._expiries.items() if expires_at_ms <= over_ms]:
             del self._expiries[sid]
+        for sid in [sid for sid, (_, expires_at_ms) in self._stale.items() if expires_at_ms <= over_ms]:
+            del self._stale[sid]
 
 
 def _ms_of(text: str | None, absent: float) -> float:

@@ -17,6 +17,7 @@ Reason = Literal[
     "not_yet_valid",
     "expired",
     "revoked",
+    "stale",
     "unavailable",
 ]
 

@@ -13,11 +13,13 @@ from session_verifier import (
     REASONS,
     AsgiMiddleware,
     AsyncVerifier,
+    CallerRequest,
     Verifier,
     VerifierClosedError,
     WsgiMiddleware,
+    authorize,
 )
-from vectors import Network, Runner
+from vectors import Network, Runner, World
 
 VECTORS = json.loads((Path(__file__).parents[3] / "test/vectors/verifier.json").read_text("utf-8"))
 FIRST = VECTORS["cases"][0]
@@ -47,6 +49,30 @@ class VectorsTest(unittest.TestCase):
         runner.close()
         # `proof_nonce` is a reason of the service only, because verifiers do not require nonces.
         self.assertEqual(seen, {None, *REASONS, *PROOF_REASONS} - {"proof_nonce"})
+
+
+class StaleTest(unittest.TestCase):
+    def test_the_challenge_is_that_of_the_scheme(self) -> None:
+        case = next(case for case in VECTORS["cases"] if case["verdict"] == "stale")
+        world = World(VECTORS["options"], VECTORS["keys"], case)
+        self.addCleanup(world.verifier.close)
+        world.now_ms = case["nowMs"]
+        bound = next(case for case in VECTORS["cases"] if case["name"] == "a proof: as it is")
+        (request,) = bound["requests"]
+        for given, challenge in (
+            (f"Bearer {case['token']}", 'Bearer error="invalid_token", error_description="stale"'),
+            (
+                CallerRequest(
+                    request["method"],
+                    request["url"],
+                    {"authorization": f"DPoP {bound['token']}", "dpop": request["proof"]},
+                ),
+                'DPoP error="invalid_token", algs="ES256 RS256 EdDSA Ed25519", error_description="stale"',
+            ),
+        ):
+            caller = authorize(world.verifier, given)
+            self.assertEqual((caller.status, caller.reason), (401, "stale"))
+            self.assertEqual(caller.headers["www-authenticate"], challenge)
 
 
 class OptionsTest(unittest.TestCase):
