@@ -42,6 +42,11 @@ export class NodeRequestSource {
     return clientOf(this.#request, this.#trust).address;
   }
 
+  /** Returns the header as it was sent: Node reads bytes that are not ASCII as characters of Latin-1. */
+  userAgent(): string | undefined {
+    return this.#request.headers["user-agent"];
+  }
+
   /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number {
     return waitOf(this.#request);

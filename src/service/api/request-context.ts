@@ -15,6 +15,7 @@ interface RequestSource {
   /** Returns the origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
   origin(): string | null;
   address(): string | undefined;
+  userAgent(): string | undefined;
   certificate(): ClientCertificate | undefined;
   /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number;
@@ -47,6 +48,10 @@ class RequestContext implements Requester {
 
   address(): string | undefined {
     return this.source.address();
+  }
+
+  userAgent(): string | undefined {
+    return this.source.userAgent();
   }
 
   correlation(): Correlation {

@@ -6,6 +6,7 @@ import { subnetOf } from "../../platform/net/subnet.ts";
 import type { OverloadControl } from "../api/limits/overload.ts";
 import { createRateLimits } from "../api/limits/rate-limit.ts";
 import { refreshCookie } from "../api/public/cookie.ts";
+import { cutLastSeen, wholeLastSeen } from "../api/public/last-seen.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -65,6 +66,9 @@ type Apis = {
   close(): void;
 };
 
+/** What sessions keep of the request that refreshes them, by the setting LAST_SEEN. */
+const LAST_SEEN = { off: undefined, truncated: cutLastSeen, full: wholeLastSeen } as const;
+
 export function createApis(deps: Deps): Apis {
   const { config, ring, access, feed, issuer, overload } = deps;
   const draining = new AbortController();
@@ -82,6 +86,7 @@ export function createApis(deps: Deps): Apis {
       adminUrl: config.signalsUrl,
       streams,
       audiences: new Set([audience, ...others]),
+      lastSeen: LAST_SEEN[config.lastSeen],
       signIn:
         signInKey === undefined
           ? undefined

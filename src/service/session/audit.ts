@@ -16,6 +16,8 @@ export type AuditEvent =
       readonly event: "session_created";
       /** The data of the new session, which is kept with the event in the store. Log lines do not contain it. */
       readonly session: Pick<Session, "client" | "clientId">;
+      /** Present if no live session of the subject had the user agent of this one. */
+      readonly newDevice?: true;
       readonly happenedAt?: StoreMs;
     })
   | (OfSession & { readonly event: "session_renewed"; readonly outcome: Exclude<RotationOutcome, "reuse"> })
@@ -114,6 +116,8 @@ export type Correlation = { readonly requestId: string; readonly traceId?: strin
 export interface Requester {
   /** Returns the network address that the request came from, if it is known. It is called only when an event is recorded. */
   address(): string | undefined;
+  /** Returns the header `User-Agent` as it was sent, with any characters and of any length. */
+  userAgent?(): string | undefined;
   /** The name of the credential with which the request called the admin API. */
   readonly adminName: string | undefined;
   /** Returns the ids under which the logs and traces of the request are found. It is called only when an event is recorded. */

@@ -18,6 +18,9 @@ export type ClientData = {
   readonly displayName: string;
 };
 
+/** What a session keeps of the request that last refreshed it (LAST_SEEN): whole, or cut as that setting says. */
+export type LastSeen = Pick<ClientData, "userAgent" | "ipAddress">;
+
 /** The audience of access tokens, in the form of `aud` (RFC 7519 section 4.1.3): one audience, or a list of several. */
 export type Audience = string | readonly [string, ...string[]];
 
@@ -87,7 +90,14 @@ export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly version?: number;
   /** Access tokens of a lower version are stale: they say what is not true any more, and are refused. Absent if there are none. */
   readonly staleBelow?: number;
+  /** Who made the request at `lastRefreshedAt`; absent until the first refresh, and if such data is not kept. */
+  readonly lastSeen?: LastSeen;
 };
+
+/** Returns the session with what is kept of its last refresh in place of what was kept before; undefined if nothing is. */
+export function seenBy({ lastSeen: _, ...session }: Session, lastSeen: LastSeen | undefined): Session {
+  return lastSeen === undefined ? session : { ...session, lastSeen };
+}
 
 /** Returns the data that the store keeps of a new session. If the session was created with a key, it is bound to that key. */
 export function bindAtCreation(

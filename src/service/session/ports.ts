@@ -7,7 +7,16 @@ import type { SessionFilter } from "./admin/filter.ts";
 import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
 import type { Origin, SessionEventLog } from "./events/events.ts";
-import type { Authentication, EndReason, NewSession, Place, Revocation, Session, SessionId } from "./model.ts";
+import type {
+  Authentication,
+  EndReason,
+  LastSeen,
+  NewSession,
+  Place,
+  Revocation,
+  Session,
+  SessionId,
+} from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
   CreateOutcome,
@@ -63,12 +72,16 @@ export interface SessionStore extends SessionEventLog {
   /**
    * Refreshes a session: applies the rules of devices/binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and
    * `two_holders` also end the session. A successful rotation moves the idle expiry. Without `device` it works as with NO_PRESENTATION.
+   *
+   * @param lastSeen what the session keeps of this request, in place of what it kept before; undefined to keep nothing. `repeat` changes
+   *   neither this nor `lastRefreshedAt`, the time that belongs to it
    */
   rotate(
     sid: SessionId,
     token: PresentedToken,
     freshNonce: string,
     device?: DevicePresentation,
+    lastSeen?: LastSeen,
   ): Promise<RotateOutcome>;
 
   /** Registers a device key for a session, unless the session has another key that cannot be replaced. */

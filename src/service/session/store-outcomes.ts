@@ -10,6 +10,8 @@ export type CreateOutcome = {
   readonly evicted: readonly SessionId[];
   /** Whether the session to replace was live and has ended now. */
   readonly replaced: boolean;
+  /** Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty. */
+  readonly newDevice: boolean;
 };
 
 /** `outdated`: the session already has a later authentication. */

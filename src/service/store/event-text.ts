@@ -16,6 +16,8 @@ type Caused = {
   readonly a?: string | undefined;
   readonly b?: string | undefined;
   readonly c?: ShortClient | undefined;
+  /** Present if the device is new. lua/create.lua adds it to the note of a created session. */
+  readonly d?: 1 | undefined;
 };
 
 type Short<Time extends StoreMs | WallMs> = Caused & {
@@ -37,7 +39,7 @@ type Note = Caused & {
 };
 
 export function eventText({ event, id }: EventRecord): string {
-  const { client, clientId } = event;
+  const { client, clientId, newDevice } = event;
   const short: Short<WallMs> = {
     t: event.time,
     k: event.type,
@@ -48,6 +50,7 @@ export function eventText({ event, id }: EventRecord): string {
     a: event.address,
     b: event.admin?.slice(0, MAX_TEXT),
     c: client && shortClient({ ...(clientId !== undefined && { clientId }), client }),
+    d: newDevice && 1,
     i: id,
   };
   return JSON.stringify(short);
@@ -57,7 +60,7 @@ export function parseEvent(text: string): SessionEvent {
   return eventOf(JSON.parse(text) as Short<WallMs>);
 }
 
-function eventOf<Time extends StoreMs | WallMs>({ t, k, s, u, r, n, a, b, c }: Short<Time>): SessionEvent<Time> {
+function eventOf<Time extends StoreMs | WallMs>({ t, k, s, u, r, n, a, b, c, d }: Short<Time>): SessionEvent<Time> {
   return {
     time: t,
     type: k,
@@ -68,6 +71,7 @@ function eventOf<Time extends StoreMs | WallMs>({ t, k, s, u, r, n, a, b, c }: S
     ...(a !== undefined && { address: a }),
     ...(b !== undefined && { admin: b.toWellFormed() }),
     ...(c !== undefined && toClient(c)),
+    ...(d !== undefined && { newDevice: true as const }),
   };
 }
 
@@ -99,10 +103,11 @@ export const EXPIRED_NOTE = "{}";
 export const RECORDED_WITHIN_MS = 5_000;
 
 /** Returns the note for an event that a request causes, with data of the session if it creates one. Without an origin, returns ''. */
-export function noteOf(origin: Origin | undefined, created?: NewSession): string {
+export function noteOf(origin: Origin | undefined, created?: NewSession, newDevice = false): string {
   if (origin === undefined) return "";
   const { address: a, admin: b, requestId: q, traceId: t } = origin;
   const note: Note = { a, b, q, t, c: created && shortClient(created) };
+  if (newDevice) return JSON.stringify({ ...note, d: 1 });
   return JSON.stringify(note);
 }
 

@@ -56,6 +56,7 @@ const BAD: Record<string, string> = {
   SESSION_ABSOLUTE_TTL: "1e9",
   REUSE_INTERVAL: "10m",
   CONSOLE: "perhaps",
+  LAST_SEEN: "some",
   MAX_SESSIONS_PER_SUBJECT: "0",
   SESSION_POLICIES_FILE: "/nonexistent/policies.json",
   EVENT_RETENTION: "401d",

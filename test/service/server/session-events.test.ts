@@ -40,7 +40,7 @@ describe.each(STORES)("on the %s store", (store) => {
     message(await openAdmin(service).call(admin.revokeSession, { sessionId: a.sid }, header));
     message(await openPublic(service).call(SessionService.method.logout, {}, bearer(b.accessToken)));
     message(await openPublic(service).call(SessionService.method.logoutByCookie, {}, cookie(c.refreshToken)));
-    const events = await eventsOf(subject, 6);
+    const events = await eventsOf(subject, 7);
     const ends = events.filter(({ type }) => type === ENDED);
     expect(new Map(ends.map((event) => [event.sessionId, event.revocationReason]))).toEqual(
       new Map([

@@ -74,6 +74,7 @@ beforeAll(async () => {
     accept: () => true,
     device: createDeviceBinding(config, ring, entropy, time.now),
     dpop: createDpop(config, ring, entropy, listener.url),
+    lastSeen: undefined,
     refreshLimit: NO_LIMIT,
     failureLimit: NO_LIMIT,
     createLimit: NO_LIMIT,

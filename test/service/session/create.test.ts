@@ -22,7 +22,7 @@ const PREVIOUS = sidOf("p");
 
 async function run(outcome: Partial<CreateOutcome>, replaces?: typeof PREVIOUS) {
   const port = script({
-    create: async () => ({ session: sessionOf(), evicted: [], replaced: false, ...outcome }),
+    create: async () => ({ session: sessionOf(), evicted: [], replaced: false, newDevice: false, ...outcome }),
   });
   const createLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };

@@ -91,7 +91,7 @@ test.each(["rotate", "heal", "recover"] as const)(
     expect(result.ok && JSON.parse(result.accessToken.token)).toEqual({ sid: SID, now: NOW, deviceProven: false });
     expect(events).toEqual([{ event: "session_renewed", sid: SID, subject: "alice", outcome }]);
     expect(stepsOf("rotate")).toEqual([
-      [SID, tokenOf(), FRESH_NONCE, { lifeMs: 300_000, cookie: undefined, skipped: false }],
+      [SID, tokenOf(), FRESH_NONCE, { lifeMs: 300_000, cookie: undefined, skipped: false }, undefined],
     ]);
   },
 );

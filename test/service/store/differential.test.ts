@@ -55,6 +55,7 @@ const step = fc.oneof(
       required: fc.boolean(),
       transport: fc.constantFrom(undefined, undefined, "cookie" as const, "token" as const),
       proof: fc.option(fc.nat(3)),
+      agent: fc.constantFrom("", "Firefox", "Chrome"),
     }),
   },
   {
@@ -63,6 +64,7 @@ const step = fc.oneof(
       does: fc.constant("rotate" as const),
       session: pick,
       recent: fc.nat(4),
+      seen: fc.constantFrom(undefined, "Firefox", "Chrome"),
       device: fc.option(
         fc.record({
           key: fc.nat(3),
@@ -189,7 +191,15 @@ async function play(history: readonly Step[]): Promise<void> {
         const required = step.required ? { deviceRequired: true as const } : {};
         const transport = step.transport && { transport: step.transport };
         const jkt = step.proof !== null && step.proof > 1 ? { dpopJkt: someProof(step.proof).thumbprint } : {};
-        const session = newSession(user(step.user), { clientId, ...lifetimes, ...required, ...transport, ...jkt });
+        const client = { userAgent: step.agent, ipAddress: "192.0.2.1", displayName: "" };
+        const session = newSession(user(step.user), {
+          clientId,
+          client,
+          ...lifetimes,
+          ...required,
+          ...transport,
+          ...jkt,
+        });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         await all(model.create(session, first, step.cap, replaces), (store) =>
@@ -213,8 +223,11 @@ async function play(history: readonly Step[]): Promise<void> {
               };
         const fresh = nonce();
         const device = "device" in step ? presentation(step.device, keys, model.now, clientId) : undefined;
-        const expected = model.rotate(sid(step.session), presented, fresh, device);
-        await all(expected, async (store) => gone(await store.rotate(sid(step.session), presented, fresh, device)));
+        const seen = "seen" in step && step.seen ? { userAgent: step.seen, ipAddress: "2001:db8::1" } : undefined;
+        const expected = model.rotate(sid(step.session), presented, fresh, device, seen);
+        await all(expected, async (store) =>
+          gone(await store.rotate(sid(step.session), presented, fresh, device, seen)),
+        );
         if ("child" in expected && expected.child.nonce === fresh) known.push(expected.child);
         break;
       }

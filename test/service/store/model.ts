@@ -14,10 +14,12 @@ import {
   type Authentication,
   bindAtCreation,
   type EndReason,
+  type LastSeen,
   type NewSession,
   type Revocation,
   type Session,
   type SessionId,
+  seenBy,
 } from "../../../src/service/session/model.ts";
 import type {
   CreateOutcome,
@@ -48,6 +50,8 @@ export class ModelStore {
   #endedUntil = storeMs(0);
 
   create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): CreateOutcome {
+    const { userAgent } = session.client;
+    const isKnown = this.list(session.subject).some(({ client }) => client.userAgent === userAgent);
     const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
     if (replaced) this.#end(replaces, "replaced");
     const live = this.#ofSubject(session.subject);
@@ -63,10 +67,16 @@ export class ModelStore {
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
-    return { session: created, evicted, replaced };
+    return { session: created, evicted, replaced, newDevice: userAgent !== "" && !isKnown };
   }
 
-  rotate(sid: SessionId, token: PresentedToken, freshNonce: string, device?: DevicePresentation): RotateOutcome {
+  rotate(
+    sid: SessionId,
+    token: PresentedToken,
+    freshNonce: string,
+    device?: DevicePresentation,
+    lastSeen?: LastSeen,
+  ): RotateOutcome {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
     const { state } = found;
@@ -95,7 +105,7 @@ export class ModelStore {
       lastRefreshedAt,
       idleExpiresAt: earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt),
     };
-    const after = outcome === "repeat" ? session : { ...session, ...slid };
+    const after = outcome === "repeat" ? session : { ...seenBy(session, lastSeen), ...slid };
     this.#sessions.set(sid, { session: after, state: next });
     const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
     return { ok: true, outcome, session: after, child, now: this.now, device: shown };

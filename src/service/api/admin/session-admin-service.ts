@@ -10,7 +10,7 @@ import * as admin from "../../session/admin/admin.ts";
 import type { SessionFilter } from "../../session/admin/filter.ts";
 import { unbindDevice } from "../../session/devices/device.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
-import type { SessionEvent } from "../../session/events/events.ts";
+import { type SessionEvent, shownEvents } from "../../session/events/events.ts";
 import { authenticationOf, sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
@@ -101,7 +101,7 @@ async function listSessionEvents({ store }: SessionAdminServiceDeps, request: Li
   const after = positionIn(request.pageToken);
   const limit = pageSizeOf(request.pageSize);
   // The index of each event in the store's response keeps events of the same millisecond in their order.
-  const placed = (await store.events(of)).map((event, place) => ({ event, time: event.time, place }));
+  const placed = shownEvents(await store.events(of)).map((event, place) => ({ event, time: event.time, place }));
   const events = placed.sort(newestFirst);
   const rest = after === undefined ? events : events.filter((event) => newestFirst(after, event) < 0);
   const page = rest.slice(0, limit);

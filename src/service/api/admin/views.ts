@@ -42,6 +42,7 @@ export const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEven
   all_ended: SessionEventType.ALL_ENDED,
   device_bound: SessionEventType.DEVICE_BOUND,
   device_unbound: SessionEventType.DEVICE_UNBOUND,
+  new_device: SessionEventType.NEW_DEVICE,
 };
 
 type IntrospectedType = Extract<Introspection, { readonly active: true }>["tokenType"];
@@ -77,6 +78,7 @@ export function sessionMessage(session: Session, shiftMs: number) {
     ...(session.device && { deviceBinding: deviceFields(session.device, shiftMs) }),
     ...(session.transport && { transport: TRANSPORTS[session.transport] }),
     ...(session.persistent === false && { persistent: false }),
+    ...(session.lastSeen && { lastSeenClient: session.lastSeen }),
     etag: String(session.version ?? 0),
     ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
   };

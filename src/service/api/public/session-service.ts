@@ -1,9 +1,10 @@
 /** auth.v1.SessionService: converts between messages and the domain. It decides nothing. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ListSessionsRequest, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import type { Requester } from "../../session/audit.ts";
 import * as owner from "../../session/endings/owner.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
-import { isDeviceBound, parseSessionId } from "../../session/model.ts";
+import { isDeviceBound, type LastSeen, parseSessionId } from "../../session/model.ts";
 import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
 import { refresh } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
@@ -32,6 +33,7 @@ export type SessionServiceDeps = DeviceServiceDeps &
     readonly device: DeviceBindingParts;
     readonly random: Random;
     readonly refreshLimit: RateLimit;
+    readonly lastSeen: ((requester: Requester) => LastSeen) | undefined;
   };
 
 export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
@@ -127,6 +129,10 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
     ...timesOf(session, deps.store.shiftMs(session)),
     current: session.sid === caller.sid,
     deviceBound: isDeviceBound(session),
+    ...(session.lastSeen && {
+      lastSeenUserAgent: session.lastSeen.userAgent,
+      lastSeenIpAddress: session.lastSeen.ipAddress,
+    }),
   }));
   return { data: { sessions, nextPageToken: toPageToken(page.next) } };
 }

@@ -50,6 +50,8 @@ export function sessionFields(session: Session, nowMs: number): string {
     ["device", session.client?.displayName ?? ""],
     ["user agent", session.client?.userAgent ?? ""],
     ["address", session.client?.ipAddress ?? ""],
+    ["last user agent", session.lastSeenClient?.userAgent ?? ""],
+    ["last address", session.lastSeenClient?.ipAddress ?? ""],
     ["created", when(session.createTime)],
     ["refreshed", when(session.lastRefreshTime)],
     ["ends unless refreshed", when(session.idleExpireTime)],

@@ -40,7 +40,7 @@ export async function create(
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
   const limit = deps.maxSessionsPerSubject;
-  const { session, evicted, replaced } = await deps.store
+  const { session, evicted, replaced, newDevice } = await deps.store
     .create({ ...wanted, sid }, nonce, limit, replaces, originOf(requester))
     .catch((error: unknown) => {
       deps.createLimit.giveBack(wanted.subject);
@@ -49,7 +49,7 @@ export async function create(
   const { subject } = session;
   if (replaced && replaces !== undefined)
     deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" }, requester);
-  deps.audit({ event: "session_created", sid, subject, session }, requester);
+  deps.audit({ event: "session_created", sid, subject, session, ...(newDevice && { newDevice }) }, requester);
   for (const old of evicted)
     deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
   const now = session.createdAt;

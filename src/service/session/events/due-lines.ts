@@ -25,7 +25,8 @@ export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping
     case "session_created": {
       const { sid, subject } = event;
       const { client, clientId } = event.session;
-      const created = { ...common(requester, keeping), type: "created", sid, subject, client, clientId } as const;
+      const own = { sid, subject, client, clientId, ...(event.newDevice && { newDevice: event.newDevice }) };
+      const created = { ...common(requester, keeping), type: "created", ...own } as const;
       return { event: created, dueKey: dueKeyOf({ type: "created", sid }) };
     }
     case "session_ended": {
@@ -68,11 +69,30 @@ export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, 
 
 /** Returns the audit lines to write for a due record, an event that was not recorded at once. */
 export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
-  const { type, sid, subject = "", reason, revokedUntil = storeMs(0), time: happenedAt, client, clientId = "" } = event;
+  const {
+    type,
+    sid,
+    subject = "",
+    reason,
+    revokedUntil = storeMs(0),
+    time: happenedAt,
+    client,
+    clientId = "",
+    newDevice,
+  } = event;
   if (type === "all_ended") return [{ event: "all_sessions_ended", revokedUntil, happenedAt }];
   if (sid === undefined) return [];
   if (type === "created" && client) {
-    return [{ event: "session_created", sid, subject, session: { client, clientId }, happenedAt }];
+    return [
+      {
+        event: "session_created",
+        sid,
+        subject,
+        session: { client, clientId },
+        ...(newDevice && { newDevice }),
+        happenedAt,
+      },
+    ];
   }
   if (type !== "ended" || reason === undefined) return [];
   const ended: AuditEvent = { event: "session_ended", sid, subject, reason, happenedAt };

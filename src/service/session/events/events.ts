@@ -17,7 +17,7 @@ import type { StoreMs, WallMs } from "../time.ts";
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
   /** When the event happened: by the clock of the instance that recorded it at once, or else when the store ran the operation. */
   readonly time: Time;
-  readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
+  readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound" | "new_device";
   /** Absent for a logout of everyone. */
   readonly sid?: SessionId;
   /** Absent if the subject is not known. */
@@ -32,7 +32,14 @@ export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
   /** The device data that the session was created with. */
   readonly client?: ClientData;
   readonly clientId?: string;
+  /** Present if the session was created with a user agent that no live session of its subject had. `shownEvents` makes an event of it. */
+  readonly newDevice?: true;
 };
+
+/** Returns events as they are listed. That a device is new is kept with the creation, so that it is recorded exactly once, too. */
+export function shownEvents(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  return events.flatMap((event) => (event.newDevice ? [event, { ...event, type: "new_device" as const }] : [event]));
+}
 
 /** Selects events: those of a session, or those of a subject's most recent sessions. */
 type EventsOf = { readonly sid: SessionId } | { readonly subject: string };

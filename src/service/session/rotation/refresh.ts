@@ -12,7 +12,7 @@ import {
 } from "../devices/presented.ts";
 import type { Limited, Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
-import type { Session, SessionId } from "../model.ts";
+import type { LastSeen, Session, SessionId } from "../model.ts";
 import type {
   AccessToken,
   AccessTokens,
@@ -35,6 +35,8 @@ type Deps = {
   readonly audit: Audit;
   readonly refreshLimit: RateLimit;
   readonly device: DeviceTools;
+  /** Returns what a session keeps of the request that refreshes it; undefined if sessions keep nothing of it. */
+  readonly lastSeen?: ((requester: Requester) => LastSeen) | undefined;
 };
 
 type Refreshed = {
@@ -110,7 +112,8 @@ export async function refresh(
   if (retryAfterMs !== undefined) return limited(deps.audit, token.sid, retryAfterMs, requester);
   let rotated: RotateOutcome;
   try {
-    rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
+    const lastSeen = deps.lastSeen?.(requester);
+    rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation, lastSeen);
   } catch (error) {
     // If the store did not reply, the attempt does not count. Otherwise tabs that retry during an outage would be over the limit after it.
     deps.refreshLimit.giveBack(limitKey);

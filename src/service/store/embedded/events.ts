@@ -21,7 +21,7 @@ const MAX_DUE = 256;
 
 /** Functions that write a due record: what is still to be recorded about a session. They run within the caller's transaction. */
 export type DueSteps = {
-  leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void;
+  leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean): void;
   leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: StoreMs): void;
   leaveEndOfAll(revokedUntil: StoreMs, origin: Origin | undefined, now: StoreMs): void;
 };
@@ -37,8 +37,8 @@ export function createDueSteps(sql: Statements): DueSteps {
     if (note !== "") sql.leaveDue.run(dueKeyOf(event) ?? "", now, now, what, note, subject);
   };
   return {
-    leaveCreated: (session, origin, now) =>
-      leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now),
+    leaveCreated: (session, origin, now, newDevice) =>
+      leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session, newDevice), session.subject, now),
     leaveEnded: (sid, reason, note, subject, now) => leave({ type: "ended", sid }, reason, note, subject, now),
     leaveEndOfAll: (revokedUntil, origin, now) =>
       leave({ type: "all_ended", revokedUntil }, ENDED_ALL, noteOf(origin), "", now),

@@ -6,6 +6,7 @@ import {
   type EndReason,
   type Facts,
   factsOf,
+  type LastSeen,
   type NewSession,
   type Revocation,
   type Session,
@@ -22,6 +23,7 @@ type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLif
   readonly facts?: Facts;
   readonly version?: number;
   readonly staleBelow?: number;
+  readonly lastSeen?: LastSeen;
 };
 
 /**
@@ -92,7 +94,7 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
 
 export function fixedOf(session: Session): string {
   const { clientId, audience, claims, client, idleTimeoutMs, absoluteLifetimeMs } = session;
-  const { authentication, deviceRequired, transport, device, version, staleBelow } = session;
+  const { authentication, deviceRequired, transport, device, version, staleBelow, lastSeen } = session;
   const facts = factsOf(session);
   const fixed: Fixed = {
     ...{ clientId, audience, claims, client, idleTimeout: idleTimeoutMs, absoluteLifetime: absoluteLifetimeMs },
@@ -103,6 +105,7 @@ export function fixedOf(session: Session): string {
     ...(facts && { facts }),
     ...(version && { version }),
     ...(staleBelow && { staleBelow }),
+    ...(lastSeen && { lastSeen }),
   };
   return JSON.stringify(fixed);
 }
@@ -130,7 +133,7 @@ function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): D
 
 export function sessionOf(row: SessionRow): Session {
   const fixed = JSON.parse(row.fixed) as Fixed;
-  const { authentication, deviceRequired, transport, device, facts, version, staleBelow } = fixed;
+  const { authentication, deviceRequired, transport, device, facts, version, staleBelow, lastSeen } = fixed;
   const session: Session = {
     sid: row.sid,
     subject: row.subject,
@@ -145,7 +148,8 @@ export function sessionOf(row: SessionRow): Session {
     idleExpiresAt: row.idle_expires_at,
     absoluteExpiresAt: row.absolute_expires_at,
   };
-  if ((authentication ?? deviceRequired ?? transport ?? device ?? facts ?? version) === undefined) return session;
+  if ((authentication ?? deviceRequired ?? transport ?? device ?? facts ?? version ?? lastSeen) === undefined)
+    return session;
   return {
     ...session,
     ...(authentication && { authentication }),
@@ -155,6 +159,7 @@ export function sessionOf(row: SessionRow): Session {
     ...facts,
     ...(version && { version }),
     ...(staleBelow && { staleBelow }),
+    ...(lastSeen && { lastSeen }),
   };
 }
 

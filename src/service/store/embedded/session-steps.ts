@@ -10,7 +10,7 @@ import {
   shownBy,
 } from "../../session/devices/binding.ts";
 import { isProofKey } from "../../session/devices/key.ts";
-import type { Session, SessionId } from "../../session/model.ts";
+import { type LastSeen, type Session, type SessionId, seenBy } from "../../session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
@@ -44,11 +44,12 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
       });
     },
 
-    async rotate(sid, token, freshNonce, device = NO_PRESENTATION) {
+    async rotate(sid, token, freshNonce, presented = NO_PRESENTATION, lastSeen) {
+      const request = { token, freshNonce, presented, lastSeen };
       // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because an ending must be on disk.
       return (
-        write("NORMAL", (now) => rotate(deps, sid, token, freshNonce, device, now, false)) ??
-        write("FULL", (now) => rotate(deps, sid, token, freshNonce, device, now, true)) ?? {
+        write("NORMAL", (now) => rotate(deps, sid, request, now, false)) ??
+        write("FULL", (now) => rotate(deps, sid, request, now, true)) ?? {
           ok: false,
           reason: "unknown",
         }
@@ -110,6 +111,13 @@ function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 
+type RotateRequest = {
+  readonly token: PresentedToken;
+  readonly freshNonce: string;
+  readonly presented: DevicePresentation;
+  readonly lastSeen: LastSeen | undefined;
+};
+
 /**
  * Rotates a refresh token. If the rotation would end the session, and `mayEnd` is false because the transaction is not durable, changes
  * nothing and returns undefined.
@@ -117,9 +125,7 @@ function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
 function rotate(
   deps: SessionDeps,
   sid: SessionId,
-  token: PresentedToken,
-  freshNonce: string,
-  presented: DevicePresentation,
+  { token, freshNonce, presented, lastSeen }: RotateRequest,
   now: StoreMs,
   mayEnd: boolean,
 ): RotateOutcome | undefined {
@@ -140,13 +146,14 @@ function rotate(
   if (decision.outcome === "reuse") return end(deps, session, "reuse", now, mayEnd);
   const { outcome, next } = decision;
   const shown = shownBy(verdict, outcome);
-  let used = session;
-  if (shown === "first_use") {
-    used = { ...session, device: boundKey(session, presented, now) };
-    sql.fix.run(fixedOf(used), sid);
-  }
-  const after = outcome === "repeat" ? used : slid(used, now); // `repeat` makes no new refresh token, so the idle expiry stays.
-  sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
+  const used = shown === "first_use" ? { ...session, device: boundKey(session, presented, now) } : session;
+  // `repeat` makes no new refresh token, so neither the idle expiry nor what was last seen changes.
+  const isKept = outcome === "repeat" || (lastSeen ?? session.lastSeen) === undefined;
+  const seen = isKept ? used : seenBy(used, lastSeen);
+  const after = outcome === "repeat" ? seen : slid(seen, now);
+  const moved = [after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next)] as const;
+  if (seen === session) sql.slide.run(...moved, sid);
+  else sql.slideAndFix.run(...moved, fixedOf(after), sid);
   // If the clock was set back, the session may now expire before it is next examined for its expiry. It is then examined earlier.
   if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
   return toServed(outcome, after, next, now, shown);

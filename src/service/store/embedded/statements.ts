@@ -40,6 +40,9 @@ export function prepareStatements(db: DatabaseSync) {
        VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation, :idle_expires_at)`,
     ),
     slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE sid = ?"),
+    slideAndFix: db.prepare(
+      "UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ?, fixed = ? WHERE sid = ?",
+    ),
     examineLater: db.prepare("UPDATE sessions SET examined_at = idle_expires_at WHERE sid = ?"),
     fix: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
@@ -130,6 +133,12 @@ function subjectStatements(db: DatabaseSync) {
     ),
     oldestOfFew: db.prepare(
       `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
+    ),
+    hasAgent: db.prepare(
+      `SELECT 1 FROM (
+         SELECT fixed FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0
+         ORDER BY created_at DESC, sid DESC LIMIT ?
+       ) WHERE json_extract(fixed, '$.client.userAgent') = ? LIMIT 1`,
     ),
     oldest: db.prepare(
       `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0

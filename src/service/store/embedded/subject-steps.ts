@@ -61,6 +61,11 @@ export type CreateStep =
   | { readonly state: "evicted"; readonly evicted: readonly SessionId[] }
   | { readonly state: "swept" };
 
+/** Returns whether none of the subject's live sessions, of the newest `FEW`, has this user agent. */
+export function isNewDevice({ sql }: Pick<SubjectDeps, "sql">, { subject, client }: NewSession, now: StoreMs): boolean {
+  return client.userAgent !== "" && sql.hasAgent.get(subject, now, FEW, client.userAgent) === undefined;
+}
+
 /** Ends the oldest sessions beyond the cap, and creates one. @param session must not exist yet */
 export function createStep(
   { sql, sessions, end, endedWithAll }: SubjectDeps,

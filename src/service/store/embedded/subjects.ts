@@ -7,12 +7,20 @@ import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import { sessionOf } from "./rows.ts";
-import { type CreateStep, createStep, endAllStep, endSomeStep, expireStep, type SubjectDeps } from "./subject-steps.ts";
+import {
+  type CreateStep,
+  createStep,
+  endAllStep,
+  endSomeStep,
+  expireStep,
+  isNewDevice,
+  type SubjectDeps,
+} from "./subject-steps.ts";
 import type { Transactions } from "./transactions.ts";
 
 type Deps = SubjectDeps &
   Transactions & {
-    readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs) => void;
+    readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) => void;
   };
 
 export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAll" | "expire"> {
@@ -22,22 +30,25 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
       const note = noteOf(origin);
       const evicted: SessionId[] = [];
       let replaced = false;
+      let newDevice: boolean | undefined;
       for (;;) {
         const step = write("FULL", (now): CreateStep => {
           const existing = sessions.get(session.sid);
           // If the session exists, an earlier attempt of this call has created it.
           if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
+          newDevice ??= isNewDevice(deps, session, now);
           const old = replaces && sessions.live(replaces, now);
           if (old) {
             end(old.sid, "replaced", now, note, old.subject);
             replaced = true;
           }
           const step = createStep(deps, session, childNonce, cap, now, note);
-          if (step.state === "created") leaveCreated(session, origin, now);
+          if (step.state === "created") leaveCreated(session, origin, now, newDevice);
           return step;
         });
         if (step.state !== "swept") evicted.push(...step.evicted);
-        if (step.state === "created") return { session: step.session, evicted, replaced };
+        if (step.state === "created")
+          return { session: step.session, evicted, replaced, newDevice: newDevice === true };
         await nextTurn();
       }
     },

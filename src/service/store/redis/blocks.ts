@@ -5,7 +5,7 @@
  * A block that this version does not know is skipped: its first byte is followed by its length (2 bytes). The first byte is less than `{`,
  * with which claims begin.
  */
-import type { Authentication, Facts, Session } from "../../session/model.ts";
+import type { Authentication, Facts, LastSeen, Session } from "../../session/model.ts";
 import { wallMs } from "../../session/time.ts";
 
 /** Time (6 bytes), length (2 bytes), JSON. */
@@ -15,6 +15,8 @@ const FACTS = 2;
 /** The version of the session and the version below which access tokens are stale, 4 bytes each. */
 const VERSION = 3;
 const VERSION_BYTES = 9;
+/** Length (2 bytes), JSON. lua/rotate.lua makes this block from the JSON. */
+const LAST_SEEN = 4;
 
 /** The first byte of claims. */
 export const CLAIMS_START = 0x7b;
@@ -30,12 +32,16 @@ export function encodeFacts(facts: Facts): Buffer {
   return Buffer.concat([Buffer.of(FACTS), lengthAndJson(facts)]);
 }
 
+export function lastSeenText({ userAgent, ipAddress }: LastSeen): string {
+  return JSON.stringify([userAgent, ipAddress]);
+}
+
 function lengthAndJson(value: unknown): Buffer {
   const text = Buffer.from(JSON.stringify(value));
   return Buffer.concat([Buffer.of(text.length >> 8, text.length & 255), text]);
 }
 
-type Blocks = Facts & Pick<Session, "authentication" | "version" | "staleBelow">;
+type Blocks = Facts & Pick<Session, "authentication" | "version" | "staleBelow" | "lastSeen">;
 
 /** Decodes the blocks that begin at `at` and end before the claims or at `end`. */
 export function decodeBlocks(
@@ -61,6 +67,9 @@ export function decodeBlocks(
       blocks = { ...blocks, authentication: { time: wallMs(bytes.readUIntBE(from + 1, 6)), methods, contextClass } };
     } else if (kind === FACTS) {
       blocks = { ...blocks, ...(JSON.parse(text) as Facts) };
+    } else if (kind === LAST_SEEN) {
+      const [userAgent = "", ipAddress = ""]: string[] = JSON.parse(text);
+      blocks = { ...blocks, lastSeen: { userAgent, ipAddress } };
     }
     from = textEnd;
   }

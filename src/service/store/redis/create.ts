@@ -30,7 +30,7 @@ export function createCreation(
     const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
     const notes = [noteOf(origin), noteOf(origin, session)];
     const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
-    const [record, replaced, ...evicted] = await runInSteps(link, tag, args);
+    const [record, replaced, newDevice, ...evicted] = await runInSteps(link, tag, args);
     // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
     // session has ended in the meantime, the key of its marker.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
@@ -38,6 +38,7 @@ export function createCreation(
       session: decodeSession(sid, buffer(record), 0),
       evicted: evicted.map(sessionId),
       replaced: endedElsewhere || (replaced !== undefined && replaced.length > 0),
+      newDevice: newDevice !== undefined && newDevice.length > 0,
     };
   };
 }
@@ -46,17 +47,21 @@ export function createCreation(
 async function runInSteps(link: Pick<Link, "run">, tag: string, args: Arguments): Promise<readonly Buffer[]> {
   const [, subject = ""] = args;
   const earlier: Buffer[] = [];
+  let newDevice: Buffer | undefined;
   for (;;) {
-    const [record = Buffer.alloc(0), replaced = record, ...ended] = buffers(await link.run("create", [tag], args));
+    const [record = Buffer.alloc(0), replaced = record, isNew = record, ...ended] = buffers(
+      await link.run("create", [tag], args),
+    );
     switch (text(record)) {
       case "sweep":
         await sweep(link, tag, subject);
         break;
       case "again":
+        if (ended.length > 0) newDevice ??= isNew;
         earlier.push(...ended);
         break;
       default:
-        return [record, replaced, ...earlier, ...ended];
+        return [record, replaced, newDevice ?? isNew, ...earlier, ...ended];
     }
   }
 }

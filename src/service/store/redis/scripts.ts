@@ -16,14 +16,14 @@ const VERBS = [
   ...(["signals", "signal_ends", "signal_lease", "signal_advance", "signal_cursors", "signal_reader"] as const),
   "signal_waiting",
   ...(["subscription"] as const),
-  ...(["register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
+  ...(["forget_last_seen", "register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
 ] as const;
 
 /** The scripts that read or write the whole index of a subject (lua/subject.lua). The others are sent without those functions. */
 const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all"]);
 
 /** The scripts that read or write parts of a record after its head (lua/blocks.lua). */
-const OF_BLOCKS: ReadonlySet<string> = new Set(["elevate"]);
+const OF_BLOCKS: ReadonlySet<string> = new Set(["create", "elevate", "forget_last_seen", "register_key", "unbind"]);
 
 export type Verb = (typeof VERBS)[number];
 
@@ -41,20 +41,21 @@ export function readLua(name: string): string {
 export function loadScripts(clock: string = readLua("clock")): Scripts {
   const partition = clock + readLua("partition");
   const sessions = readLua("sessions");
+  const blocks = readLua("blocks");
   const window = readLua("window");
   const shared = (verb: Verb): string => {
-    if (verb === "rotate") return partition + onDemand(sessions) + window;
+    if (verb === "rotate") return partition + onDemand(sessions, blocks) + window;
     const subjects = OF_SUBJECTS.has(verb) ? readLua("subject") : "";
-    const blocks = OF_BLOCKS.has(verb) ? readLua("blocks") : "";
-    return partition + sessions + subjects + blocks + window;
+    return partition + sessions + subjects + (OF_BLOCKS.has(verb) ? blocks : "") + window;
   };
   const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };
 }
 
-/** Defines lua/sessions.lua only on demand. Lua creates functions anew in each run; without these a refresh takes a tenth less time. */
-function onDemand(sessions: string): string {
-  return `local function session_functions()\n${sessions}return marked, ends_with_subject, close, unindex\nend\n`;
+/** Defines functions only on demand. Lua creates functions anew in each run; without these a refresh takes a tenth less time. */
+function onDemand(sessions: string, blocks: string): string {
+  return `local function session_functions()\n${sessions}return marked, ends_with_subject, close, unindex\nend
+local function block_function()\n${blocks}return block_at\nend\n`;
 }
 
 function script(name: string, shared: string): Script {

@@ -1,7 +1,7 @@
 /** The operations on one session that do not end it by themselves. Each runs one script on the session's partition. */
-import type { SessionId } from "../../session/model.ts";
-import type { SessionStore } from "../../session/ports.ts";
-import { encodeAuthentication } from "./blocks.ts";
+import { type SessionId, seenBy } from "../../session/model.ts";
+import { type RotateOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
+import { encodeAuthentication, lastSeenText } from "./blocks.ts";
 import { keyKind } from "./device-record.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession } from "./partitions.ts";
@@ -19,6 +19,9 @@ type Deps = {
   /** How long an ended session is remembered, in ms. */
   readonly markerLifeMs: number;
 };
+
+/** What stands for absent arguments of lua/rotate.lua before the text of what was last seen. No client has a newline as its id. */
+const ABSENT: readonly string[] = [...Array.from({ length: 24 }, () => ""), "\n"];
 
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate">;
 
@@ -39,15 +42,16 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       return decodeFound(sid, await link.run("find", [tagOfSession(sid)], [sid]));
     },
 
-    async rotate(sid, token, freshNonce, device) {
+    async rotate(sid, token, freshNonce, device, lastSeen) {
       const tag = tagOfSession(sid);
       const [n1, n2] = nonceWords(token.nonce);
       const [f1, f2] = nonceWords(freshNonce);
       const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, markerLifeMs];
       if (device !== undefined) args.push(...deviceArguments(device));
+      if (lastSeen !== undefined) args.push(...ABSENT.slice(args.length), lastSeenText(lastSeen));
       const outcome = rotateOutcome(sid, await link.run("rotate", [tag], args));
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
-      return outcome;
+      return lastSeen === undefined && outcome.ok && outcome.session.lastSeen ? forgetLastSeen(link, outcome) : outcome;
     },
 
     async registerKey(sid, { generation }, key) {
@@ -61,4 +65,17 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
     elevate: async (sid, authentication) =>
       change("elevate", sid, [authentication.time, encodeAuthentication(authentication)], elevateOutcome),
   };
+}
+
+/**
+ * Removes what a session has kept since such data was kept (LAST_SEEN). A script of its own does that, so that a refresh which keeps
+ * nothing need not look for it. If it fails, the next rotation tries again.
+ */
+async function forgetLastSeen(link: Pick<Link, "run">, rotated: Extract<RotateOutcome, { readonly ok: true }>) {
+  const { outcome, session } = rotated;
+  if (outcome === "repeat") return rotated;
+  await link.run("forget_last_seen", [tagOfSession(session.sid)], [session.sid]).catch((error: unknown) => {
+    if (!(error instanceof StoreUnavailable)) throw error;
+  });
+  return { ...rotated, session: seenBy(session, undefined) };
 }

@@ -13,6 +13,7 @@ test("every field of the message has a value where the session has every field",
   const session: Required<Session> = {
     ...fullSession("alice"),
     ...{ createdAt: time, lastRefreshedAt: time, idleExpiresAt: time, absoluteExpiresAt: time },
+    ...{ version: 2, staleBelow: 1, lastSeen: { userAgent: "browser", ipAddress: "192.0.2.8" } },
     device: { key: { algorithm: "ES256", bytes: new Uint8Array(65), thumbprint }, state: "bound", since: time },
     ...{ version: 2, staleBelow: 1 },
   };

@@ -12,7 +12,13 @@ const BATCH = { revocations: [], cursor: "a", revokedUntil: storeMs(0), caughtUp
 /** Creates the context of a watcher's call. Its connection accepts no direct writes, so messages go through Connect. */
 function openContext() {
   const source = {
-    ...{ origin: () => null, address: () => undefined, certificate: () => undefined, waitMs: () => 0 },
+    ...{
+      origin: () => null,
+      address: () => undefined,
+      userAgent: () => undefined,
+      certificate: () => undefined,
+      waitMs: () => 0,
+    },
     ...{ correlation: () => ({ requestId: "a" }), output: () => undefined, noteFruitless() {}, abort() {} },
   };
   return createHandlerContext({

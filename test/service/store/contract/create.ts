@@ -29,7 +29,12 @@ export function createContract(context: () => Context): void {
         idleExpiresAt: backend.now() + IDLE,
         absoluteExpiresAt: backend.now() + ABSOLUTE,
       };
-      expect(await store.create(session, first, CAP)).toEqual({ session: created, evicted: [], replaced: false });
+      expect(await store.create(session, first, CAP)).toEqual({
+        session: created,
+        evicted: [],
+        replaced: false,
+        newDevice: false,
+      });
       expect(await store.find(session.sid)).toEqual({
         ok: true,
         session: created,

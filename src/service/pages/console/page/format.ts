@@ -1,5 +1,6 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { RevocationReason } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { browserOf } from "../../../../platform/net/user-agent.ts";
 
 const UNITS = [
   ["day", 86_400_000],
@@ -34,34 +35,12 @@ export function span(ms: number): string {
   return "0 seconds";
 }
 
-const BROWSERS = [
-  ["Edg", "Edge"],
-  ["OPR", "Opera"],
-  ["SamsungBrowser", "Samsung Internet"],
-  ["Firefox", "Firefox"],
-  ["FxiOS", "Firefox"],
-  ["CriOS", "Chrome"],
-  ["Chrome", "Chrome"],
-  ["Safari", "Safari"],
-  ["curl", "curl"],
-] as const;
-const SYSTEMS = [
-  ["iPhone", "iPhone"],
-  ["iPad", "iPad"],
-  ["Android", "Android"],
-  ["Windows", "Windows"],
-  ["Mac OS X", "macOS"],
-  ["CrOS", "ChromeOS"],
-  ["Linux", "Linux"],
-] as const;
-
 type Device = { readonly userAgent: string; readonly displayName: string };
 
 /** Describes a device by its user agent, or else by the name that the login gave. An unknown user agent is only shortened. */
 export function deviceOf({ userAgent, displayName }: Device = { userAgent: "", displayName: "" }): string {
-  const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
-  const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];
-  if (browser !== undefined) return system === undefined ? browser : `${browser} on ${system}`;
+  const browser = browserOf(userAgent);
+  if (browser !== undefined) return browser;
   const text = userAgent || displayName || "Unknown device";
   return text.length > 48 ? `${text.slice(0, 47)}…` : text;
 }

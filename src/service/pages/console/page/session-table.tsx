@@ -109,9 +109,11 @@ function expiryOf({ idleExpireTime, absoluteExpireTime }: Session): number | und
 function SessionDetails({ session }: { readonly session: Session }) {
   const authTime = msOf(session.authTime);
   const claims = JSON.stringify(session.claims ?? {}, null, 2);
-  const facts: Readonly<Record<string, JSX.Element | false>> = {
+  const facts: Readonly<Record<string, JSX.Element | false | undefined>> = {
     "Session id": <code>{session.sessionId}</code>,
     "User agent": <GivenOrNot text={session.client?.userAgent} />,
+    "Last user agent": session.lastSeenClient && <GivenOrNot text={session.lastSeenClient.userAgent} />,
+    "Last place": session.lastSeenClient && <GivenOrNot text={session.lastSeenClient.ipAddress} />,
     "Expires if idle": <Time ms={msOf(session.idleExpireTime)} />,
     "Expires in any case": <Time ms={msOf(session.absoluteExpireTime)} />,
     Audiences: <Given text={session.audiences.join(", ")} />,

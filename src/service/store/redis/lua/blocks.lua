@@ -1,5 +1,11 @@
--- The functions in this file find the parts of a record after its head: the texts, and the blocks of blocks.ts. Only the scripts that need
--- them have them (scripts.ts).
+-- The functions in this file find the parts of a record after its head: the texts, the blocks of blocks.ts and the device key. Only the
+-- scripts that need them have them (scripts.ts); a refresh defines them only when it keeps what was last seen.
+
+-- Returns the position in a record at which the device key begins. Without a device key, that is the position after the end.
+local function device_at(record)
+  if string.byte(record) % 4 < 2 then return #record + 1 end
+  return #record - 40 - struct.unpack('>I2', record, #record - 2)
+end
 
 -- Returns where a text of a record begins, with its length, and the position after it. Five texts follow the subject; `number` counts them.
 -- Each begins with its length, as one byte, or as the byte 255 and two bytes.
@@ -14,7 +20,7 @@ local function text_at(record, number)
 end
 
 -- The first bytes of the blocks that may follow the texts of a record, in ascending order (blocks.ts), and of the claims.
-local AUTHENTICATION, VERSION, CLAIMS = 1, 3, 123
+local AUTHENTICATION, VERSION, LAST_SEEN, CLAIMS = 1, 3, 4, 123
 
 -- Returns where a block of a record begins, and the position after it. If the record lacks the block, both are the position where it belongs.
 local function block_at(record, kind)

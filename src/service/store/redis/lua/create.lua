@@ -6,20 +6,38 @@
 --       8 cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before the creation, or '', 11 the
 --       version of the record, 12 the text of the due records (event-text.ts) of sessions that end, or '', 13 that of the created session,
 --       or ''
--- Returns the session's record; the id of the session of argument 10 if it was live, or ''; the ids of the sessions that were ended for
--- the cap, oldest first. If one run is not enough, it creates nothing, and returns 'again', '' and the ids of the sessions that it has
--- ended; or it returns 'sweep', and the caller then runs sweep.lua first.
+-- Returns the session's record; the id of the session of argument 10 if it was live, or ''; 'new' if no live session of the subject, of
+-- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended for the cap, oldest first. If one run is
+-- not enough, it creates nothing, and returns 'again', '', the same text and the ids of the sessions that it has ended; or it returns
+-- 'sweep', and the caller then runs sweep.lua first.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
-if existing then return { existing, '' } end
+if existing then return { existing, '', '' } end
 
 local index, many, clean = partition .. 'u', partition .. 'i' .. subject, partition .. 'k' .. subject
 local sids, unfinished = index_of(partition, subject, now)
-if unfinished then return { 'again', '' } end
+if unfinished then return { 'again', '', '' } end
 
 local found = redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h')
 local ended = math.max(tonumber(found[2] or 0), found[3] and horizon_of(found[3], subject) or 0)
 local old = ARGV[10] ~= '' and live(partition, ARGV[10], now)
+
+local function agent_of(record)
+  local from, after = text_at(record, 3)
+  return string.sub(record, from, after - 1)
+end
+local function is_new_device()
+  local agent = agent_of(string.rep('-', BODY - 1) .. ARGV[7])
+  if agent == '\0' then return false end
+  local newest = sids or table.concat(redis.call('ZREVRANGEBYLEX', many, '+', '-', 'LIMIT', 0, MOST))
+  local step = sids and ID or ENTRY
+  for last = #newest, 1, -step do
+    local record = live(partition, string.sub(newest, last - ID + 1, last), now)
+    if record and agent_of(record) == agent then return false end
+  end
+  return true
+end
+local new = is_new_device() and 'new' or ''
 
 local evicted = {}
 local function end_evicted(reply)
@@ -44,7 +62,7 @@ if not sids then
       end
     end
     redis.call('ZREM', many, unpack(entries))
-    if excess > MOST then return end_evicted({ 'again', '' }) end
+    if excess > MOST then return end_evicted({ 'again', '', new }) end
   end
 end
 
@@ -79,14 +97,15 @@ elseif sids then
   for k = 1, #kept - cap + 1 do evicted[k] = kept[k] end
   sids = table.concat(kept, '', #evicted + 1)
 end
-local reply = end_evicted({ '', old and ARGV[10] or '' })
+local reply = end_evicted({ '', old and ARGV[10] or '', new })
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
 local entry = entry_of(record, sid)
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
 if ARGV[13] ~= '' then
-  redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', ARGV[13], subject }, '\n'))
+  local note = new == '' and ARGV[13] or string.sub(ARGV[13], 1, -2) .. ',"d":1}'
+  redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', note, subject }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
 end
 -- Sets the expiry of a key so that the key lives at least as long as every session in it.

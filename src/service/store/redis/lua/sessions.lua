@@ -1,12 +1,6 @@
 -- The functions in this file read and end the sessions of a partition. Most scripts define them at once. A refresh defines them only when
 -- it needs them (scripts.ts), because defining unused functions costs time.
 
--- Returns the position in a record at which the device key begins. Without a device key, that is the position after the end.
-local function device_at(record)
-  if string.byte(record) % 4 < 2 then return #record + 1 end
-  return #record - 40 - struct.unpack('>I2', record, #record - 2)
-end
-
 -- Returns the text that stands for a session in the order of creation: its time of creation and its id.
 local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid
