@@ -33,10 +33,18 @@ public final class SessionVerifier {
   private static final long MAX_STALENESS = 5000, MAX_SILENCE = 3000, MAX_UNREAD = 3_600_000;
   private static final long TOLERANCE = 60_000;
 
+  /** A change of a live session: its access tokens whose `sv` is below the version are stale. */
+  private record Change(long minVersion, long expires) {
+    Change with(Change other) {
+      return new Change(Math.max(minVersion, other.minVersion), Math.max(expires, other.expires));
+    }
+  }
+
   private final HttpClient http =
       HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(3)).build();
   private final String adminUrl, adminToken, issuer, audience;
   private final Map<String, Long> ended = new ConcurrentHashMap<>();
+  private final Map<String, Change> changed = new ConcurrentHashMap<>();
   private final Set<String> revokedKeys = ConcurrentHashMap.newKeySet();
   private final Map<String, Long> provenUntil = new ConcurrentHashMap<>();
   private volatile JWKSet keys = new JWKSet();
@@ -53,7 +61,7 @@ public final class SessionVerifier {
     start(this::followFeed, 500);
   }
 
-  /** Returns null for an accepted token, or the reason. `unavailable` is 503, everything else 401. */
+  /** Returns null for an accepted token, or the reason. `unavailable` is 503, everything else 401; the challenge names only `stale`. */
   public String verify(String token) {
     return verify(token, false);
   }
@@ -118,6 +126,7 @@ public final class SessionVerifier {
       if (fault != null) return fault;
       if (revokedKeys.contains(header.getKeyID())) return "revoked_key";
       if (hasEnded(jwt.getJWTClaimsSet())) return "revoked";
+      if (hasChanged(jwt.getJWTClaimsSet())) return "stale";
       return isFresh ? null : "unavailable";
     } catch (java.text.ParseException | JOSEException | RuntimeException error) {
       return "malformed";
@@ -135,7 +144,8 @@ public final class SessionVerifier {
     if (claims.getClaims().containsKey("cnf") && !allowsBound) return "not_bearer";
     long wall = System.currentTimeMillis();
     if (claims.getNotBeforeTime() != null && wall < claims.getNotBeforeTime().getTime()) return "not_yet_valid";
-    return wall >= claims.getExpirationTime().getTime() ? "expired" : null;
+    if (wall >= claims.getExpirationTime().getTime()) return "expired";
+    return claims.getClaim("sv") == null || claims.getClaim("sv") instanceof Long ? null : "malformed";
   }
 
   /** Revocations are matched on the session, never on the text of a token: ECDSA signatures are malleable. */
@@ -143,6 +153,12 @@ public final class SessionVerifier {
     Object created = claims.getClaim("sct");
     long createdAt = created instanceof Number number ? number.longValue() : claims.getIssueTime().getTime();
     return ended.containsKey(claims.getClaim("sid")) || createdAt <= revokedUntil;
+  }
+
+  private boolean hasChanged(JWTClaimsSet claims) {
+    Change change = changed.get(claims.getClaim("sid"));
+    long version = claims.getClaim("sv") instanceof Long number ? number : 0;
+    return change != null && version < change.minVersion();
   }
 
   private void readKeys() throws Exception {
@@ -194,10 +210,17 @@ public final class SessionVerifier {
       long expires = millis(one.get("expireTime"), Long.MAX_VALUE);
       if (!"expired".equals(one.get("reason"))) ended.merge((String) one.get("sessionId"), expires, Math::max);
     }
+    var changes = JSONObjectUtils.getJSONObjectArray(batch, "staleTokens");
+    for (int index = 0; changes != null && index < changes.length; index++) {
+      var one = changes[index];
+      long minVersion = ((Number) one.getOrDefault("minVersion", 0)).longValue();
+      changed.merge((String) one.get("sessionId"), new Change(minVersion, millis(one.get("expireTime"), Long.MAX_VALUE)), Change::with);
+    }
     if (batch.get("revokedKeyIds") != null) revokedKeys.addAll(JSONObjectUtils.getStringList(batch, "revokedKeyIds"));
     revokedUntil = Math.max(revokedUntil, millis(batch.get("revokedUntilTime"), Long.MIN_VALUE));
     cursor = (String) batch.getOrDefault("cursor", "");
     ended.values().removeIf(expires -> expires <= Math.min(asOf, wall));
+    changed.values().removeIf(change -> change.expires() <= Math.min(asOf, wall));
     least = Math.min(least, arrivedAt - asOf);
     if (Boolean.TRUE.equals(batch.get("caughtUp"))) knownAt = arrivedAt - (arrivedAt - asOf - least);
     return least;

@@ -77,6 +77,17 @@ test("an ending that the feed repeats in the ms in which it forgets it is printe
   expect(printed).toHaveLength(1);
 });
 
+test("a change of a session is printed once for each version", () => {
+  const printed: string[] = [];
+  const print = createFeedPrinter({ print: (text) => void printed.push(text), note: () => {} }, { json: true });
+  const [markTime, expireTime] = [timestampFromMs(1_000), timestampFromMs(9_000)];
+  const mark = (minVersion: number) => ({ sessionId: "one", minVersion, markTime, expireTime });
+  for (const staleTokens of [[mark(1)], [mark(1), mark(2)]])
+    print(create(WatchRevocationsResponseSchema, { staleTokens }));
+  const event = { event: "session_changed", sessionId: "one", markTime: "1970-01-01T00:00:01.000Z" };
+  expect(printed.map((line) => JSON.parse(line))).toEqual([1, 2].map((minVersion) => ({ ...event, minVersion })));
+});
+
 test("a watch that cannot begin ends with what is wrong", async () => {
   const ADMIN_TOKEN = "x".repeat(40);
   expect((await command(["watch", "--url", "http://127.0.0.1:1"], { env: { ADMIN_TOKEN } })).code).toBe(3);

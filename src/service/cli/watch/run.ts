@@ -2,7 +2,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Revocation, WatchRevocationsResponse } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type {
+  Revocation,
+  StaleTokens,
+  WatchRevocationsResponse,
+} from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import { type Context, EXIT, usageError } from "../context.ts";
@@ -69,12 +73,12 @@ async function* batches(api: AdminApi, cursor: string) {
 /** The length of the longest reason. */
 const REASON_WIDTH = 16;
 
-/** Returns a function that prints the entries of a batch. The feed may report the end of a session several times; it is printed once. */
+/** Returns a function that prints the entries of a batch. The feed may report an end or a change several times; it is printed once. */
 export function createFeedPrinter(
   { print, note }: Pick<Context, "print" | "note">,
   options: Pick<WatchOptions, "new" | "json">,
 ) {
-  /** The printed sessions, each with the time, in ms, after which the feed no longer reports its end. */
+  /** The printed ends and changes of sessions, each with the time, in ms, after which the feed no longer reports it. */
   const known = new Map<string, number>();
   const revokedKeys = new Set<string>();
   let revokedUntilMs = 0;
@@ -94,6 +98,15 @@ export function createFeedPrinter(
     emit({ event: "session_ended", sessionId, reason, revokeTime: time }, line);
   }
 
+  function printChange({ sessionId, minVersion, markTime, expireTime }: StaleTokens): void {
+    const name = `${sessionId} ${minVersion}`;
+    if (known.has(name)) return;
+    known.set(name, msOf(expireTime));
+    const time = isoText(markTime);
+    const line = `${time}  ${"changed".padEnd(REASON_WIDTH)}  ${printable(sessionId)}`;
+    emit({ event: "session_changed", sessionId, minVersion, markTime: time }, line);
+  }
+
   function printKey(kid: string): void {
     if (revokedKeys.has(kid)) return;
     revokedKeys.add(kid);
@@ -109,6 +122,7 @@ export function createFeedPrinter(
 
   return (batch: WatchRevocationsResponse): void => {
     for (const revocation of batch.revocations) printEnding(revocation);
+    for (const change of batch.staleTokens) printChange(change);
     for (const kid of batch.revokedKeyIds) printKey(kid);
     printEndOfAll(batch.revokedUntilTime);
     const now = msOf(batch.asOfTime);
