@@ -4,9 +4,6 @@ import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../ses
 import {
   bindAtCreation,
   type EndReason,
-  type Facts,
-  factsOf,
-  type LastSeen,
   type NewSession,
   type Revocation,
   type Session,
@@ -15,15 +12,13 @@ import {
 import type { RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 
-/** The JSON in the column `fixed` of a session. Its durations are milliseconds. */
-type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs" | "dpopJkt" | keyof Facts> & {
+type Columns = "sid" | "subject" | "createdAt" | "lastRefreshedAt" | "idleExpiresAt" | "absoluteExpiresAt";
+
+/** The JSON in the column `fixed`: all fields of a session that have no column. Its durations are milliseconds. */
+type Fixed = Omit<Session, Columns | "idleTimeoutMs" | "absoluteLifetimeMs" | "device"> & {
   readonly idleTimeout: number;
   readonly absoluteLifetime: number;
   readonly device?: DeviceText;
-  readonly facts?: Facts;
-  readonly version?: number;
-  readonly staleBelow?: number;
-  readonly lastSeen?: LastSeen;
 };
 
 /**
@@ -93,20 +88,9 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
 }
 
 export function fixedOf(session: Session): string {
-  const { clientId, audience, claims, client, idleTimeoutMs, absoluteLifetimeMs } = session;
-  const { authentication, deviceRequired, transport, device, version, staleBelow, lastSeen } = session;
-  const facts = factsOf(session);
-  const fixed: Fixed = {
-    ...{ clientId, audience, claims, client, idleTimeout: idleTimeoutMs, absoluteLifetime: absoluteLifetimeMs },
-    ...(authentication && { authentication }),
-    ...(deviceRequired && { deviceRequired }),
-    ...(transport && { transport }),
-    ...(device && { device: deviceText(device) }),
-    ...(facts && { facts }),
-    ...(version && { version }),
-    ...(staleBelow && { staleBelow }),
-    ...(lastSeen && { lastSeen }),
-  };
+  const { sid, subject, createdAt, lastRefreshedAt, idleExpiresAt, absoluteExpiresAt, ...others } = session;
+  const { idleTimeoutMs: idleTimeout, absoluteLifetimeMs: absoluteLifetime, device, ...same } = others;
+  const fixed: Fixed = { ...same, idleTimeout, absoluteLifetime, ...(device && { device: deviceText(device) }) };
   return JSON.stringify(fixed);
 }
 
@@ -132,34 +116,18 @@ function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): D
 }
 
 export function sessionOf(row: SessionRow): Session {
-  const fixed = JSON.parse(row.fixed) as Fixed;
-  const { authentication, deviceRequired, transport, device, facts, version, staleBelow, lastSeen } = fixed;
-  const session: Session = {
+  const { idleTimeout, absoluteLifetime, device, ...same } = JSON.parse(row.fixed) as Fixed;
+  return {
     sid: row.sid,
     subject: row.subject,
-    clientId: fixed.clientId,
-    audience: fixed.audience,
-    claims: fixed.claims,
-    client: fixed.client,
-    idleTimeoutMs: fixed.idleTimeout,
-    absoluteLifetimeMs: fixed.absoluteLifetime,
+    ...same,
+    idleTimeoutMs: idleTimeout,
+    absoluteLifetimeMs: absoluteLifetime,
     createdAt: row.created_at,
     lastRefreshedAt: row.last_refreshed_at,
     idleExpiresAt: row.idle_expires_at,
     absoluteExpiresAt: row.absolute_expires_at,
-  };
-  if ((authentication ?? deviceRequired ?? transport ?? device ?? facts ?? version ?? lastSeen) === undefined)
-    return session;
-  return {
-    ...session,
-    ...(authentication && { authentication }),
-    ...(deviceRequired && { deviceRequired }),
-    ...(transport && { transport }),
     ...(device && { device: deviceOf(device) }),
-    ...facts,
-    ...(version && { version }),
-    ...(staleBelow && { staleBelow }),
-    ...(lastSeen && { lastSeen }),
   };
 }
 
