@@ -11,6 +11,8 @@ import { parseWebhookSecrets } from "./kinds/webhook.ts";
 import {
   type DeliveryError,
   MAX_SUBSCRIPTIONS,
+  noticesOf,
+  SIGNAL_EVENTS,
   type SignalFilter,
   type Subscription,
   type SubscriptionState,
@@ -61,6 +63,7 @@ export async function createSubscription(
   const { kind, endpoint, filter, audience, signingAlg } = wanted;
   if (parseTarget(endpoint, deps.targets) === undefined) throw invalidRequest("endpoint", "is not an allowed URL");
   checkAudience(kind, audience);
+  if (kind !== "webhook" && noticesOf(filter).length > 0) throw invalidRequest("filter.events", "is for webhooks");
   if (signingAlg !== "") checkSigningAlg(kind, signingAlg, deps.signingAlgs());
   const generatedSecret =
     kind === "webhook" && wanted.secret === "" ? `whsec_${randomBytes(SECRET_BYTES).toString("base64")}` : "";
@@ -154,7 +157,9 @@ export async function testSubscription(
   // The limit is that of the receiving server: its paths and queries are as many as an operator makes up.
   if (deps.testLimit.take(new URL(endpoint).origin) !== undefined) throw new ServiceError("E429_RATE_LIMITED");
   const sessionId = randomBytes(SESSION_ID_BYTES).toString("base64url") as SessionId;
-  const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason: "logout" } as const;
+  const { events = [SIGNAL_EVENTS.ended] } = subscription.filter;
+  const reason = events.includes(SIGNAL_EVENTS.ended) ? "logout" : (noticesOf(subscription.filter)[0] ?? "logout");
+  const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason } as const;
   const { error } = await attempt(deps, { ...subscription, kind, endpoint }, { ...signal, endedAt: deps.wallClock() });
   deps.audit({ event: "subscription_tested", subscription: id, ...(error !== undefined && { error }) }, requester);
   return error;

@@ -1,4 +1,7 @@
-/** The model of signals, as plain data. A signal tells receivers that do not watch the revocation feed that a session has ended. */
+/**
+ * The model of signals, as plain data. A signal tells receivers that do not watch the revocation feed that a session has ended; those that
+ * ask for it also learn that one was created.
+ */
 import { hash } from "node:crypto";
 import type { EndReason, SessionId } from "../session/model.ts";
 import type { StoreMs, WallMs } from "../session/time.ts";
@@ -6,7 +9,18 @@ import type { StoreMs, WallMs } from "../session/time.ts";
 /** Why a session ended. `revoked_all`: all sessions ended (RevokeAllSessions). */
 export type SignalReason = EndReason | "revoked_all";
 
-/** The end of one session. If its signal is created twice, for example after a crash, both have the same id. */
+/** What a signal reports beside endings. `new_device`: the session's user agent is one that its subject had no live session with. */
+export type SignalNotice = "created" | "new_device";
+
+/** What a subscription may ask for. Without a choice it gets endings alone. */
+export const SIGNAL_EVENTS = {
+  ended: "session.ended",
+  created: "session.created",
+  new_device: "session.new_device",
+} as const satisfies Record<SignalNotice | "ended", string>;
+export type SignalEvent = (typeof SIGNAL_EVENTS)[keyof typeof SIGNAL_EVENTS];
+
+/** The end or the creation of one session. If its signal is created twice, for example after a crash, both have the same id. */
 export type Signal = {
   /** 22 characters of base64url (see `signalId`), by which receivers recognise a repeated delivery. */
   readonly id: string;
@@ -15,31 +29,48 @@ export type Signal = {
   readonly subject?: string;
   /** Absent if the session has no client, or the store had lost it. */
   readonly clientId?: string;
-  readonly reason: SignalReason;
-  /** When the session ended, in the store's time. It is converted to the wall clock when the signal is sent (session/time.ts). */
+  readonly reason: SignalReason | SignalNotice;
+  /** When the session ended, or was created, in the store's time. It is converted to the wall clock when the signal is sent (session/time.ts). */
   readonly endedAt: StoreMs;
 };
 
-/** Returns the id of a signal, which depends only on the ending. */
+/** Returns the id of a signal, which depends only on what happened. */
 export function signalId({ sessionId, reason, endedAt }: Omit<Signal, "id">): string {
   return hash("sha256", `${sessionId} ${reason} ${endedAt}`, "base64url").slice(0, 22);
 }
 
 export type SubscriptionKind = "webhook" | "backchannel" | "ssf_push" | "ssf_poll";
 
-/** Selects the sessions whose endings a subscription wants. An absent field allows all values. */
+export function eventOf({ reason }: Pick<Signal, "reason">): SignalEvent {
+  return isNotice(reason) ? SIGNAL_EVENTS[reason] : SIGNAL_EVENTS.ended;
+}
+
+function isNotice(reason: Signal["reason"]): reason is SignalNotice {
+  return reason === "created" || reason === "new_device";
+}
+
+/** Selects the signals that a subscription wants. An absent field allows all values, but for `events`. */
 export type SignalFilter = {
   readonly subject?: string;
   readonly clientId?: string;
   readonly reasons?: readonly SignalReason[];
   readonly exceptSubjects?: readonly string[];
+  /** Absent for endings alone. Reasons select among those. */
+  readonly events?: readonly SignalEvent[];
 };
 
-export function passes(signal: Signal, { subject, clientId, reasons, exceptSubjects }: SignalFilter): boolean {
+/** Returns the notices that a subscription wants. */
+export function noticesOf({ events = [] }: SignalFilter): readonly SignalNotice[] {
+  return (["created", "new_device"] as const).filter((notice) => events.includes(SIGNAL_EVENTS[notice]));
+}
+
+export function passes(signal: Signal, { subject, clientId, reasons, exceptSubjects, events }: SignalFilter): boolean {
+  const event = eventOf(signal);
+  if (events === undefined ? event !== SIGNAL_EVENTS.ended : !events.includes(event)) return false;
   if (subject !== undefined && signal.subject !== subject) return false;
   if (clientId !== undefined && signal.clientId !== clientId) return false;
   if (signal.subject !== undefined && exceptSubjects?.includes(signal.subject)) return false;
-  return reasons === undefined || reasons.includes(signal.reason);
+  return reasons === undefined || isNotice(signal.reason) || reasons.includes(signal.reason);
 }
 
 /** The settings of an SSF subscription that its receiver manages as a stream (streams/). */

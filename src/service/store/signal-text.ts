@@ -4,7 +4,6 @@ import { storeMs, wallMs } from "../session/time.ts";
 import {
   type DeliveryError,
   type Signal,
-  type SignalReason,
   type Subscription,
   type SubscriptionDefinition,
   type SubscriptionState,
@@ -35,7 +34,7 @@ type Known = {
 };
 
 export function signalOf({ sid, reason, endedAt, client, subject }: Known): Signal {
-  const ending = { sessionId: sid, reason: reason as SignalReason, endedAt: storeMs(endedAt) };
+  const ending = { sessionId: sid, reason: reason as Signal["reason"], endedAt: storeMs(endedAt) };
   return {
     id: signalId(ending),
     ...ending,

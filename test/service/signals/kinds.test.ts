@@ -42,6 +42,23 @@ test("the package standardwebhooks accepts a webhook, by each of its secrets", a
   await receiver.close();
 });
 
+test.each([
+  ["created", "session.created"],
+  ["new_device", "session.new_device"],
+] as const)("a webhook that reports %s is of the type %s, and has no reason", (reason, type) => {
+  const secret = secretOf();
+  const { body, headers } = webhookRequest(
+    someSignal({ reason }),
+    { endpoint: "https://a.example/" },
+    { secret, now: wallMs(Date.now()) },
+  );
+  expect(new Webhook(secret).verify(body, headers)).toEqual({
+    type,
+    timestamp: new Date(NOW).toISOString(),
+    data: { session_id: SID, subject: "user-1", client_id: "app" },
+  });
+});
+
 test("an old webhook is refused by its time, and a repeated one has the same id", () => {
   const secret = secretOf();
   const [first, again] = [0, 3_600_000].map((ms) =>

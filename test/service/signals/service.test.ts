@@ -10,7 +10,9 @@ import { bearer, logIn, message, openAdmin, openPublic } from "../../support/ses
 import { until } from "../../support/until.ts";
 import { requireReceiver, startReceiver } from "./world.ts";
 
-type Webhook = { verify(body: string, headers: object): { readonly data: Readonly<Record<string, unknown>> } };
+type Webhook = {
+  verify(body: string, headers: object): { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
+};
 const { Webhook } = requireReceiver("standardwebhooks") as { readonly Webhook: new (secret: string) => Webhook };
 const signals = SignalsAdminService.method;
 const ON = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on" };
@@ -22,11 +24,11 @@ async function storeOf(kind: (typeof STORES)[number]) {
   return { env, stop: () => redis.stop() };
 }
 
-const subscribe = async (service: Service, endpoint: string) =>
+const subscribe = async (service: Service, endpoint: string, events: string[] = []) =>
   message(
     await openAdmin(service).call(
       signals.createSubscription,
-      { kind: SubscriptionKind.WEBHOOK, endpoint },
+      { kind: SubscriptionKind.WEBHOOK, endpoint, filter: { events } },
       bearer(service.adminToken),
     ),
   );
@@ -75,6 +77,40 @@ describe.each(STORES)("on the %s store", (kind) => {
     await store.stop();
   });
 
+  test("a webhook that asks for creations and new devices gets these, and another one endings alone", async () => {
+    const store = await storeOf(kind);
+    const service = await startService({ ...store.env, ...ON });
+    const [asking, other] = [await startReceiver(), await startReceiver()];
+    const { generatedSecret, subscription } = await subscribe(service, asking.url, [
+      "session.created",
+      "session.new_device",
+    ]);
+    expect(subscription?.filter?.events).toEqual(["session.created", "session.new_device"]);
+    await subscribe(service, other.url);
+    const tested = await openAdmin(service).call(
+      signals.testSubscription,
+      { subscriptionId: subscription?.subscriptionId ?? "" },
+      bearer(service.adminToken),
+    );
+    expect(message(tested).accepted).toBe(true);
+    const client = { userAgent: "Firefox" };
+    const first = await logIn(service, { client });
+    const second = await logIn(service, { client, subject: first.subject });
+    message(await openPublic(service).call(SessionService.method.logout, {}, bearer(second.accessToken)));
+    await until(async () => expect([asking.received.length, other.received.length]).toEqual([4, 1]));
+    const webhook = new Webhook(generatedSecret);
+    const got = asking.received.slice(1).map(({ body, headers }) => webhook.verify(body, headers));
+    const dataOf = ({ sid, subject }: typeof first) => ({ session_id: sid, subject, client_id: expect.any(String) });
+    expect(new Set(got.map(({ type, data }) => `${type} ${data.session_id}`))).toEqual(
+      new Set([`session.created ${first.sid}`, `session.new_device ${first.sid}`, `session.created ${second.sid}`]),
+    );
+    for (const { data } of got) expect([dataOf(first), dataOf(second)]).toContainEqual(data);
+    expect(JSON.parse(asking.received[0]?.body ?? "")).toMatchObject({ type: "session.created" });
+    expect(JSON.parse(other.received[0]?.body ?? "")).toMatchObject({ type: "session.ended" });
+    await service.stop();
+    await Promise.all([asking.close(), other.close(), store.stop()]);
+  });
+
   test("what ends before a kill -9 is delivered after the restart", async () => {
     const store = await storeOf(kind);
     let accepts = false;
@@ -119,11 +155,17 @@ test("what cannot be delivered to is refused, and changes are recorded", async (
     [{ kind: WEBHOOK, endpoint, audience: ["app"] }, "audience"],
     [{ kind: BACKCHANNEL, endpoint }, "audience"],
     [{ kind: SSF_PUSH, endpoint, audience: ["app"], secret: "a\nb" }, "secret"],
-    [{ kind: WEBHOOK, endpoint, filter: { reasons: ["boredom"] } }, "filter.reasons"],
+    [{ kind: WEBHOOK, endpoint, filter: { reasons: ["boredom"], events: [] } }, "filter.reasons"],
+    [{ kind: WEBHOOK, endpoint, filter: { reasons: [], events: ["session.renewed"] } }, "filter.events"],
+    [
+      { kind: BACKCHANNEL, endpoint, audience: ["app"], filter: { reasons: [], events: ["session.created"] } },
+      "filter.events",
+    ],
   ] as const;
   for (const [{ ...request }, field] of refused) {
-    const { audience, filter, ...rest } = { audience: [], filter: { reasons: [] }, ...request };
-    const given = { ...rest, audience: [...audience], filter: { reasons: [...filter.reasons] } };
+    const { audience, filter, ...rest } = { audience: [], filter: { reasons: [], events: [] }, ...request };
+    const { reasons, events } = filter;
+    const given = { ...rest, audience: [...audience], filter: { reasons: [...reasons], events: [...events] } };
     const response = await admin.call(signals.createSubscription, given, credential);
     expect(response, field).toMatchObject({ code: "E400_INVALID_REQUEST", text: expect.stringContaining(field) });
   }

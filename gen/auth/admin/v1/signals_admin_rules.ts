@@ -27,6 +27,7 @@ export const SignalsAdminServiceRules = {
       {"field":"subject","checks":[["string.max_bytes",255]]},
       {"field":"clientId","checks":[["string.max_bytes",255]]},
       {"field":"reasons","checks":[["repeated.max_items",16]]},
+      {"field":"events","checks":[["repeated.max_items",16]]},
     ],
     groups: [],
   },

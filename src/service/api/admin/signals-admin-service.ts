@@ -11,7 +11,14 @@ import { invalidRequest } from "../../session/errors.ts";
 import type { RateLimit } from "../../session/ports.ts";
 import type { PushKind } from "../../signals/kinds/request.ts";
 import * as manage from "../../signals/manage.ts";
-import type { SubscriptionKind as Kind, SignalFilter, SignalReason, Subscription } from "../../signals/model.ts";
+import {
+  type SubscriptionKind as Kind,
+  SIGNAL_EVENTS,
+  type SignalEvent,
+  type SignalFilter,
+  type SignalReason,
+  type Subscription,
+} from "../../signals/model.ts";
 import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
 
@@ -91,13 +98,22 @@ function wantedOf(request: CreateSubscriptionRequest): manage.NewSubscription {
   };
 }
 
-function filterOf({ subject, clientId, reasons }: SubscriptionFilter): SignalFilter {
+function filterOf({ subject, clientId, reasons, events }: SubscriptionFilter): SignalFilter {
+  if (!events.every(isEvent))
+    throw invalidRequest("filter.events", `has an entry that is none of ${EVENTS.join(", ")}`);
   if (!reasons.every(isReason)) throw invalidRequest("filter.reasons", "has an entry that is not a reason");
   return {
     ...(subject !== "" && { subject }),
     ...(clientId !== "" && { clientId }),
     ...(reasons.length > 0 && { reasons }),
+    ...(events.length > 0 && { events }),
   };
+}
+
+const EVENTS: readonly string[] = Object.values(SIGNAL_EVENTS);
+
+function isEvent(text: string): text is SignalEvent {
+  return EVENTS.includes(text);
 }
 
 function isReason(text: string): text is SignalReason {
@@ -112,12 +128,12 @@ function overseenMessage({ subscription, oldestWaitingAt }: manage.Overseen) {
 /** Returns a subscription without its secret. */
 function subscriptionMessage(subscription: Subscription) {
   const { id, kind, endpoint, filter, audience, createdAt, failures, delivered, deadLetters } = subscription;
-  const { subject = "", clientId = "", reasons = [] } = filter;
+  const { subject = "", clientId = "", reasons = [], events = [] } = filter;
   return {
     subscriptionId: id,
     kind: KINDS[kind],
     endpoint: endpoint ?? "",
-    filter: { subject, clientId, reasons: [...reasons] },
+    filter: { subject, clientId, reasons: [...reasons], events: [...events] },
     audience: [...audience],
     signingAlg: subscription.signingAlg ?? "",
     createTime: wallTime(createdAt),

@@ -23,6 +23,7 @@ type CreateOptions = CallOptions & {
   readonly subject?: string;
   readonly clientId?: string;
   readonly reason?: string[];
+  readonly event?: string[];
   readonly secretFile?: string;
 };
 
@@ -34,13 +35,13 @@ export async function listSubscriptions(context: Context, options: CallOptions):
 }
 
 export async function createSubscription(context: Context, endpoint: string, options: CreateOptions): Promise<void> {
-  const { kind, audience = [], signingAlg = "", subject = "", clientId = "", reason = [] } = options;
+  const { kind, audience = [], signingAlg = "", subject = "", clientId = "", reason = [], event = [] } = options;
   const { secretFile, tokenFile } = options;
   if (secretFile === "-" && tokenFile === "-") {
     throw usageError("standard input has the secret: give the token by another way");
   }
   const secret = secretFile === undefined ? "" : readText(secretFile).trim();
-  const filter = { subject, clientId, reasons: reason };
+  const filter = { subject, clientId, reasons: reason, events: event };
   const request = { kind: KINDS[kind], endpoint, audience, signingAlg, filter, secret };
   const created = await call(context, options, (api) => api.createSubscription(request));
   if (options.json) return context.print(JSON.stringify(toJson(CreateSubscriptionResponseSchema, created)));
@@ -139,6 +140,7 @@ function subscriptionFields(subscription: Subscription, nowMs: number, secret = 
     ["signed by", subscription.signingAlg],
     ["subject", filter?.subject ?? ""],
     ["client", filter?.clientId ?? ""],
+    ["events", filter?.events.join(", ") ?? ""],
     ["reasons", filter?.reasons.join(", ") ?? ""],
     ["created", when(subscription.createTime)],
     ["state", stateOf(subscription)],

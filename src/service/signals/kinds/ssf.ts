@@ -70,7 +70,7 @@ export function sessionRevokedToken(
       type: SESSION_REVOKED,
       event: {
         event_timestamp: secondsOf(signal.endedAt),
-        initiating_entity: INITIATORS[signal.reason],
+        initiating_entity: INITIATORS[signal.reason as SignalReason], // Such a subscription gets endings alone (manage.ts).
         reason_admin: { en: signal.reason },
       },
     },

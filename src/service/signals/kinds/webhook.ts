@@ -1,6 +1,7 @@
 /** Makes the requests of Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks, spec/standard-webhooks.md). */
 import { createHmac, createPrivateKey, sign } from "node:crypto";
 import { secondsOf } from "../../session/time.ts";
+import { eventOf, SIGNAL_EVENTS } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import type { RequestContext, SentSignal } from "./context.ts";
 
@@ -17,14 +18,15 @@ export function webhookRequest(
   { now, secret }: Pick<RequestContext, "now" | "secret">,
 ): OutgoingRequest {
   const timestamp = secondsOf(now);
+  const type = eventOf(signal);
   const body = JSON.stringify({
-    type: "session.ended",
+    type,
     timestamp: new Date(signal.endedAt).toISOString(),
     data: {
       session_id: signal.sessionId,
       subject: signal.subject,
       client_id: signal.clientId,
-      reason: signal.reason,
+      ...(type === SIGNAL_EVENTS.ended && { reason: signal.reason }),
     },
   });
   const signed = `${signal.id}.${timestamp}.${body}`;

@@ -10,6 +10,9 @@ const TRIM = 512;
 export function signalStatements(db: DatabaseSync) {
   return {
     isSubscribed: db.prepare("SELECT 1 FROM subscriptions LIMIT 1"),
+    isWanted: db.prepare(
+      "SELECT 1 FROM subscriptions, json_each(definition, '$.filter.events') AS event WHERE event.value = ? LIMIT 1",
+    ),
     appendSignal: db.prepare("INSERT INTO signals (sid, ended_at, reason, client, subject) VALUES (?, ?, ?, ?, ?)"),
     sweepSignals: db.prepare(
       `DELETE FROM signals WHERE ended_at < ? AND number IN (SELECT number FROM signals ORDER BY number LIMIT ${SWEEP})`,

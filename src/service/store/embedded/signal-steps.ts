@@ -1,7 +1,7 @@
 /** Appends the signals of ended sessions to the signal log, in the transaction that ends them. Without a subscription this costs little. */
-import type { SessionId } from "../../session/model.ts";
+import type { Session, SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
-import type { SignalReason } from "../../signals/model.ts";
+import { SIGNAL_EVENTS, type SignalReason } from "../../signals/model.ts";
 import type { SessionRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
@@ -39,6 +39,15 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       const row = sql.session.get(sid) as SessionRow | undefined;
       sql.appendSignal.run(sid, now, reason, row === undefined ? "" : clientOf(row), row?.subject ?? subject);
       sql.sweepSignals.run(now - retentionMs);
+    },
+
+    appendCreated({ sid, subject, clientId }: Session, newDevice: boolean, now: StoreMs): void {
+      if (sql.isSubscribed.get() === undefined) return;
+      for (const notice of newDevice ? (["created", "new_device"] as const) : (["created"] as const)) {
+        if (sql.isWanted.get(SIGNAL_EVENTS[notice]) === undefined) continue;
+        sql.appendSignal.run(sid, now, notice, clientId, subject);
+        sql.sweepSignals.run(now - retentionMs);
+      }
     },
 
     /** @param before the sessions that were created up to this time had ended before this logout */

@@ -80,7 +80,8 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   };
 
   const parts = { sql, sessions, log, due, signals, read, write, end };
-  const subjects = { ...parts, endedWithAll: signals.appendEndOfAll, leaveCreated: due.leaveCreated };
+  const { appendEndOfAll: endedWithAll, appendCreated: signalCreated } = signals;
+  const subjects = { ...parts, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
   const resume = createResumption(subjects);
   return {
     ...createEvents(sql, transactions),

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Origin } from "../../session/events/events.ts";
-import type { NewSession, SessionId } from "../../session/model.ts";
+import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
@@ -21,10 +21,11 @@ import type { Transactions } from "./transactions.ts";
 type Deps = SubjectDeps &
   Transactions & {
     readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) => void;
+    readonly signalCreated: (session: Session, newDevice: boolean, now: StoreMs) => void;
   };
 
 export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAll" | "expire"> {
-  const { sql, sessions, end, leaveCreated, read, write } = deps;
+  const { sql, sessions, end, leaveCreated, signalCreated, read, write } = deps;
   return {
     async create(session, childNonce, cap, replaces, origin) {
       const note = noteOf(origin);
@@ -43,7 +44,10 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAl
             replaced = true;
           }
           const step = createStep(deps, session, childNonce, cap, now, note);
-          if (step.state === "created") leaveCreated(session, origin, now, newDevice);
+          if (step.state === "created") {
+            leaveCreated(session, origin, now, newDevice);
+            signalCreated(step.session, newDevice, now);
+          }
           return step;
         });
         if (step.state !== "swept") evicted.push(...step.evicted);

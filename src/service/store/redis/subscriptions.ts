@@ -1,4 +1,10 @@
-import { MAX_SUBSCRIPTIONS, type Subscription, type SubscriptionState } from "../../signals/model.ts";
+import {
+  MAX_SUBSCRIPTIONS,
+  noticesOf,
+  type SignalFilter,
+  type Subscription,
+  type SubscriptionState,
+} from "../../signals/model.ts";
 import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
 import { subscriptionOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
@@ -12,7 +18,12 @@ import type { RedisSignalLog } from "./signal-log.ts";
 const STATUS = "=";
 const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
 
-type ChangeReaders = (verb: "add" | "restart" | "remove", id: string, tags?: readonly string[]) => Promise<unknown>;
+type ChangeReaders = (
+  verb: "add" | "restart" | "remove",
+  id: string,
+  filter?: SignalFilter,
+  tags?: readonly string[],
+) => Promise<unknown>;
 
 export function createSubscriptions(
   link: Pick<Link, "run">,
@@ -27,8 +38,10 @@ export function createSubscriptions(
     if (isDone) await acknowledge(FIRST_TAG, ["b"]);
     return isDone;
   };
-  const changeReaders: ChangeReaders = (verb, id, tags = TAGS) =>
-    log.eachPartition("signal_reader", tags, [verb, id, retentionMs]);
+  const changeReaders: ChangeReaders = (verb, id, filter = {}, tags = TAGS) => {
+    const notices = noticesOf(filter).map((notice) => ` ${notice}`);
+    return log.eachPartition("signal_reader", tags, [verb, id, retentionMs, notices.join("")]);
+  };
   const get = async (id: string): Promise<Subscription | undefined> => {
     const [rows, readers] = await Promise.all([readRows(link, id), log.readers(TAGS, id)]);
     return rows.get(id)?.(sum(readers).get(id));
@@ -43,7 +56,7 @@ export function createSubscriptions(
      */
     async create(id, definition, createdAt) {
       if (!(await change("create", id, [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS]))) return false;
-      await changeReaders("add", id);
+      await changeReaders("add", id, definition.filter);
       // The cursors are in all partitions, and those are on several nodes in a cluster. So the replicas of every node must have them.
       await Promise.all([acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => acknowledge(tag, ["f"]))]);
       return true;
@@ -87,9 +100,9 @@ async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReader
   const rows = await readRows(link);
   const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
   for (const id of deleted) await changeReaders("remove", id);
-  for (const id of rows.keys()) {
+  for (const [id, row] of rows) {
     const missing = TAGS.filter((_, partition) => readers[partition]?.has(id) === false);
-    if (missing.length > 0) await changeReaders("add", id, missing);
+    if (missing.length > 0) await changeReaders("add", id, row().filter, missing);
   }
 }
 

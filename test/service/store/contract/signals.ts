@@ -3,7 +3,12 @@ import { hash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
-import { type Signal, type SubscriptionDefinition, signalId } from "../../../../src/service/signals/model.ts";
+import {
+  type Signal,
+  type SignalEvent,
+  type SubscriptionDefinition,
+  signalId,
+} from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease } from "../../../../src/service/signals/ports.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { neighbour, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
@@ -157,6 +162,42 @@ function logContract(context: () => Context): void {
       expect(await log.lease([0], newHolder(), LEASE_MS)).toEqual([]);
       const id = await subscribe();
       expect(await readAll(sid, await cursorOf(id, sid))).toEqual([]);
+    });
+
+    test("creations are signalled while a subscription asks for them, in the order of the session", async () => {
+      const { subscribe, login, cursorOf, readAll, subscriptions } = tools();
+      const { backend, store } = context();
+      const user = subject();
+      const client = { userAgent: "Firefox", ipAddress: "192.0.2.1", displayName: "" };
+      const wants = (...events: SignalEvent[]) => ({ ...WEBHOOK, filter: { events } });
+      const ended = await subscribe();
+      const { sid: plain } = await login(user, { client });
+      const after = await cursorOf(ended, plain);
+      expect(await readAll(plain, after)).toEqual([]);
+
+      const both = await subscribe(wants("session.created", "session.new_device"));
+      const fresh = await subscribe(wants("session.new_device", "session.ended"));
+      const { sid: known } = await login(user, { client });
+      const { sid: other } = await login(user, { client: { ...client, userAgent: "Chrome" }, clientId: "app" });
+      await store.end(other, "logout");
+      const at = { endedAt: backend.now(), subject: user };
+      const read = async () => (await readAll(plain, after)).map(({ signal }) => signal);
+      const events = [
+        { ...at, sessionId: known, reason: "created", clientId: "web" },
+        { ...at, sessionId: other, reason: "created", clientId: "app" },
+        { ...at, sessionId: other, reason: "new_device", clientId: "app" },
+        { ...at, sessionId: other, reason: "logout", clientId: "app" },
+      ] as const;
+      expect(await read()).toEqual(events.map((event) => ({ id: signalId(event), ...event })));
+
+      await subscriptions.delete(both);
+      await subscriptions.repair();
+      await login(user, { client });
+      const { sid: last } = await login(user, { client: { ...client, userAgent: "Safari" } });
+      expect((await read()).slice(events.length)).toMatchObject([{ sessionId: last, reason: "new_device" }]);
+      await subscriptions.delete(fresh);
+      await login(user, { client: { ...client, userAgent: "Edge" } });
+      expect(await read()).toHaveLength(events.length + 1);
     });
 
     test("endings of each kind are signalled, in the order in which they happened", async () => {

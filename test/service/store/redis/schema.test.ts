@@ -107,7 +107,8 @@ async function login(user: string, more: Parameters<typeof newSession>[1] = {}, 
 
 async function useEveryVerb(): Promise<SessionId> {
   const user = subject();
-  const definition = { kind: "webhook", endpoint: "https://a.test/", filter: {}, audience: [] } as const;
+  const filter = { events: ["session.ended", "session.created", "session.new_device"] } as const;
+  const definition = { kind: "webhook", endpoint: "https://a.test/", filter, audience: [] } as const;
   await store.signals.subscriptions.create("subscription", definition, wallMs(1_794_000_000_000));
   await store.signals.log.lease([0], "instance", 30 * SECOND);
   const authentication = { time: wallMs(5_000), methods: ["otp"], contextClass: "gold" };

@@ -18,7 +18,7 @@ local index, many, clean = partition .. 'u', partition .. 'i' .. subject, partit
 local sids, unfinished = index_of(partition, subject, now)
 if unfinished then return { 'again', '', '' } end
 
-local found = redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h')
+local found = redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h', partition .. 'g', partition .. 'p')
 local ended = math.max(tonumber(found[2] or 0), found[3] and horizon_of(found[3], subject) or 0)
 local old = ARGV[10] ~= '' and live(partition, ARGV[10], now)
 
@@ -107,6 +107,12 @@ if ARGV[13] ~= '' then
   local note = new == '' and ARGV[13] or string.sub(ARGV[13], 1, -2) .. ',"d":1}'
   redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', note, subject }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+end
+if found[4] and found[5] then
+  local signals, wanted = {}, string.gsub(found[5], '\n', ' ')
+  if string.find(wanted, ' created ', 1, true) then signals[1] = { sid, 'created', record } end
+  if new ~= '' and string.find(wanted, ' new_device ', 1, true) then signals[#signals + 1] = { sid, 'new_device', record } end
+  if #signals > 0 then append_signals(partition, redis.call('GET', partition .. 'g'), signals, now) end
 end
 -- Sets the expiry of a key so that the key lives at least as long as every session in it.
 local function keep(key)

@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
 -- Adds a subscription to the readers of partitions, at the present end of their signal logs ('add'), moves it to that end ('restart'),
--- or removes it. Signals are logged only while there are readers.
+-- or removes it. Signals are logged only while there are readers, and those of creations only while one wants them.
 -- KEYS  any partitions of one slot
--- ARGV  1 'add', 'restart' or 'remove', 2 the subscription, 3 for how long signals are kept, ms
+-- ARGV  1 'add', 'restart' or 'remove', 2 the subscription, 3 for how long signals are kept, ms, 4 what 'add' wants beside endings, each
+--       after a blank, or ''
 -- Returns a list of 'done'
+local function line_of(notices) return '\n' .. ARGV[2] .. notices .. '\n' end
 for _, partition in ipairs(KEYS) do
-  local readers, switch = partition .. 'f', partition .. 'g'
+  local readers, switch, notices = partition .. 'f', partition .. 'g', partition .. 'p'
   -- In a cluster every second key names no partition (link.ts).
   if string.sub(partition, -1) ~= '}' then
     -- there is nothing to do for a key without a partition
@@ -15,6 +17,8 @@ for _, partition in ipairs(KEYS) do
     if not redis.call('HGET', readers, ARGV[2]) then
       redis.call('HSET', readers, ARGV[2], (log and string.match(log, '^%d+ (.*)$') or '0 -') .. ' 0 0')
     end
+    local wanted = ARGV[4] ~= '' and (redis.call('GET', notices) or '')
+    if wanted and not string.find(wanted, line_of(ARGV[4]), 1, true) then redis.call('SET', notices, wanted .. line_of(ARGV[4])) end
   elseif ARGV[1] == 'restart' then
     local log, before = redis.call('GET', switch), redis.call('HGET', readers, ARGV[2])
     if log and before then
@@ -22,9 +26,12 @@ for _, partition in ipairs(KEYS) do
     end
   else
     redis.call('HDEL', readers, ARGV[2])
+    local wanted = redis.call('GET', notices)
+    local rest = wanted and string.gsub(wanted, '\n' .. ARGV[2] .. ' [^\n]*\n', '')
+    if rest == '' then redis.call('DEL', notices) elseif rest and rest ~= wanted then redis.call('SET', notices, rest) end
     local left = redis.call('HRANDFIELD', readers, 2)
     if #left == 0 or (#left == 1 and left[1] == '*') then
-      redis.call('DEL', switch, readers, partition .. 'z', partition .. 'j')
+      redis.call('DEL', switch, readers, partition .. 'z', partition .. 'j', notices)
     end
   end
 end
