@@ -20,6 +20,7 @@ const REASONS: Readonly<Record<Exit, boolean>> = {
   expired: true,
   idle: true,
   revoked: true,
+  stale: false,
   reuse: true,
   two_holders: true,
   device_proof_missing: true,
@@ -32,6 +33,7 @@ const REASONS: Readonly<Record<Exit, boolean>> = {
   rate_limited: true,
   device_renewal_skipped: true,
   device_cookie_stale: true,
+  invalid_target: true,
 };
 
 const PAGE = readFileSync(join(import.meta.dirname, "../docs/architecture.md"), "utf8");
@@ -54,7 +56,9 @@ test("every error is an exit, but the one of an unknown route", () => {
 });
 
 test("a reason for the log alone is E001_AUTH_FAILURE for the client, and what is to be tried again is not", () => {
-  const again = new Set<string>(["rate_limited", "device_renewal_skipped", "device_cookie_stale"] satisfies Exit[]);
+  const again = new Set<string>([
+    ...(["rate_limited", "device_renewal_skipped", "device_cookie_stale", "invalid_target"] satisfies Exit[]),
+  ]);
   for (const { exit, reasons } of ROWS) {
     for (const reason of reasons) expect([reason, exit === "E001_AUTH_FAILURE"]).toEqual([reason, !again.has(reason)]);
   }

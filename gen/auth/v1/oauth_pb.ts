@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file auth/v1/oauth.proto.
  */
 export const file_auth_v1_oauth: GenFile = /*@__PURE__*/
-  fileDesc("ChNhdXRoL3YxL29hdXRoLnByb3RvEgdhdXRoLnYxIowBChFHcmFudFRva2VuUmVxdWVzdBIpCgpncmFudF90eXBlGAEgASgJQgngQQK6SAPIAQFSCmdyYW50X3R5cGUSKQoNcmVmcmVzaF90b2tlbhgCIAEoCUID4EECUg1yZWZyZXNoX3Rva2VuEiEKCWNsaWVudF9pZBgDIAEoCUID4EECUgljbGllbnRfaWQi2gEKEkdyYW50VG9rZW5SZXNwb25zZRIiCgxhY2Nlc3NfdG9rZW4YASABKAlSDGFjY2Vzc190b2tlbhIeCgp0b2tlbl90eXBlGAIgASgJUgp0b2tlbl90eXBlEh4KCmV4cGlyZXNfaW4YAyABKAVSCmV4cGlyZXNfaW4SJAoNcmVmcmVzaF90b2tlbhgEIAEoCVINcmVmcmVzaF90b2tlbhI6ChhyZWZyZXNoX3Rva2VuX2V4cGlyZXNfaW4YBSABKAVSGHJlZnJlc2hfdG9rZW5fZXhwaXJlc19pbiIuChJSZXZva2VUb2tlblJlcXVlc3QSGAoFdG9rZW4YASABKAlCCeBBArpIA8gBASIVChNSZXZva2VUb2tlblJlc3BvbnNlIhQKEkdldE1ldGFkYXRhUmVxdWVzdCLfBgoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjAKE3Jldm9jYXRpb25fZW5kcG9pbnQYAyABKAlSE3Jldm9jYXRpb25fZW5kcG9pbnQSGgoIandrc191cmkYBCABKAlSCGp3a3NfdXJpEjQKFWdyYW50X3R5cGVzX3N1cHBvcnRlZBgFIAMoCVIVZ3JhbnRfdHlwZXNfc3VwcG9ydGVkEjoKGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBgGIAMoCVIYcmVzcG9uc2VfdHlwZXNfc3VwcG9ydGVkElQKJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQYByADKAlSJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSXgoqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAggAygJUipyZXZvY2F0aW9uX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSTAohZHBvcF9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGAkgAygJUiFkcG9wX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQSOAoXc3ViamVjdF90eXBlc19zdXBwb3J0ZWQYCiADKAlSF3N1YmplY3RfdHlwZXNfc3VwcG9ydGVkElQKJWlkX3Rva2VuX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQYCyADKAlSJWlkX3Rva2VuX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQSOwoWaW50cm9zcGVjdGlvbl9lbmRwb2ludBgMIAEoCUgAUhZpbnRyb3NwZWN0aW9uX2VuZHBvaW50iAEBEmQKLWludHJvc3BlY3Rpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgNIAMoCVItaW50cm9zcGVjdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkQhkKF19pbnRyb3NwZWN0aW9uX2VuZHBvaW50MtYCCgxPQXV0aFNlcnZpY2USYQoKR3JhbnRUb2tlbhIaLmF1dGgudjEuR3JhbnRUb2tlblJlcXVlc3QaGy5hdXRoLnYxLkdyYW50VG9rZW5SZXNwb25zZSIagtPkkwIUOgEqIg8vdjEvb2F1dGgvdG9rZW4SZQoLUmV2b2tlVG9rZW4SGy5hdXRoLnYxLlJldm9rZVRva2VuUmVxdWVzdBocLmF1dGgudjEuUmV2b2tlVG9rZW5SZXNwb25zZSIbgtPkkwIVOgEqIhAvdjEvb2F1dGgvcmV2b2tlEnwKC0dldE1ldGFkYXRhEhsuYXV0aC52MS5HZXRNZXRhZGF0YVJlcXVlc3QaHC5hdXRoLnYxLkdldE1ldGFkYXRhUmVzcG9uc2UiMpACAYLT5JMCKRInLy53ZWxsLWtub3duL29hdXRoLWF1dGhvcml6YXRpb24tc2VydmVyQixaKnNlc3Npb24tc2VydmljZS5leGFtcGxlL2dlbi9hdXRoL3YxO2F1dGh2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("ChNhdXRoL3YxL29hdXRoLnByb3RvEgdhdXRoLnYxIvoDChFHcmFudFRva2VuUmVxdWVzdBIpCgpncmFudF90eXBlGAEgASgJQgngQQK6SAPIAQFSCmdyYW50X3R5cGUSKQoNcmVmcmVzaF90b2tlbhgCIAEoCUID4EEBUg1yZWZyZXNoX3Rva2VuEiEKCWNsaWVudF9pZBgDIAEoCUID4EEBUgljbGllbnRfaWQSKQoNY2xpZW50X3NlY3JldBgEIAEoCUID4EEBUg1jbGllbnRfc2VjcmV0EikKDXN1YmplY3RfdG9rZW4YBSABKAlCA+BBAVINc3ViamVjdF90b2tlbhIzChJzdWJqZWN0X3Rva2VuX3R5cGUYBiABKAlCA+BBAVISc3ViamVjdF90b2tlbl90eXBlEiUKC2FjdG9yX3Rva2VuGAcgASgJQgPgQQFSC2FjdG9yX3Rva2VuEi8KEGFjdG9yX3Rva2VuX3R5cGUYCCABKAlCA+BBAVIQYWN0b3JfdG9rZW5fdHlwZRI3ChRyZXF1ZXN0ZWRfdG9rZW5fdHlwZRgJIAEoCUID4EEBUhRyZXF1ZXN0ZWRfdG9rZW5fdHlwZRIdCghhdWRpZW5jZRgKIAMoCUIL4EEBukgFkgECEAgSHQoIcmVzb3VyY2UYCyADKAlCC+BBAbpIBZIBAhAIEhIKBXNjb3BlGAwgASgJQgPgQQEiiAIKEkdyYW50VG9rZW5SZXNwb25zZRIiCgxhY2Nlc3NfdG9rZW4YASABKAlSDGFjY2Vzc190b2tlbhIeCgp0b2tlbl90eXBlGAIgASgJUgp0b2tlbl90eXBlEh4KCmV4cGlyZXNfaW4YAyABKAVSCmV4cGlyZXNfaW4SJAoNcmVmcmVzaF90b2tlbhgEIAEoCVINcmVmcmVzaF90b2tlbhI6ChhyZWZyZXNoX3Rva2VuX2V4cGlyZXNfaW4YBSABKAVSGHJlZnJlc2hfdG9rZW5fZXhwaXJlc19pbhIsChFpc3N1ZWRfdG9rZW5fdHlwZRgGIAEoCVIRaXNzdWVkX3Rva2VuX3R5cGUiLgoSUmV2b2tlVG9rZW5SZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQEiFQoTUmV2b2tlVG9rZW5SZXNwb25zZSIUChJHZXRNZXRhZGF0YVJlcXVlc3Qi3wYKE0dldE1ldGFkYXRhUmVzcG9uc2USDgoGaXNzdWVyGAEgASgJEiYKDnRva2VuX2VuZHBvaW50GAIgASgJUg50b2tlbl9lbmRwb2ludBIwChNyZXZvY2F0aW9uX2VuZHBvaW50GAMgASgJUhNyZXZvY2F0aW9uX2VuZHBvaW50EhoKCGp3a3NfdXJpGAQgASgJUghqd2tzX3VyaRI0ChVncmFudF90eXBlc19zdXBwb3J0ZWQYBSADKAlSFWdyYW50X3R5cGVzX3N1cHBvcnRlZBI6ChhyZXNwb25zZV90eXBlc19zdXBwb3J0ZWQYBiADKAlSGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBJUCiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAcgAygJUiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEl4KKnJldm9jYXRpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgIIAMoCVIqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEkwKIWRwb3Bfc2lnbmluZ19hbGdfdmFsdWVzX3N1cHBvcnRlZBgJIAMoCVIhZHBvcF9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkEjgKF3N1YmplY3RfdHlwZXNfc3VwcG9ydGVkGAogAygJUhdzdWJqZWN0X3R5cGVzX3N1cHBvcnRlZBJUCiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGAsgAygJUiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkEjsKFmludHJvc3BlY3Rpb25fZW5kcG9pbnQYDCABKAlIAFIWaW50cm9zcGVjdGlvbl9lbmRwb2ludIgBARJkCi1pbnRyb3NwZWN0aW9uX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQYDSADKAlSLWludHJvc3BlY3Rpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZEIZChdfaW50cm9zcGVjdGlvbl9lbmRwb2ludDLWAgoMT0F1dGhTZXJ2aWNlEmEKCkdyYW50VG9rZW4SGi5hdXRoLnYxLkdyYW50VG9rZW5SZXF1ZXN0GhsuYXV0aC52MS5HcmFudFRva2VuUmVzcG9uc2UiGoLT5JMCFDoBKiIPL3YxL29hdXRoL3Rva2VuEmUKC1Jldm9rZVRva2VuEhsuYXV0aC52MS5SZXZva2VUb2tlblJlcXVlc3QaHC5hdXRoLnYxLlJldm9rZVRva2VuUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL29hdXRoL3Jldm9rZRJ8CgtHZXRNZXRhZGF0YRIbLmF1dGgudjEuR2V0TWV0YWRhdGFSZXF1ZXN0GhwuYXV0aC52MS5HZXRNZXRhZGF0YVJlc3BvbnNlIjKQAgGC0+STAikSJy8ud2VsbC1rbm93bi9vYXV0aC1hdXRob3JpemF0aW9uLXNlcnZlckIsWipzZXNzaW9uLXNlcnZpY2UuZXhhbXBsZS9nZW4vYXV0aC92MTthdXRodjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * A request to the token endpoint. Other parameters are ignored.
@@ -24,25 +24,89 @@ export const file_auth_v1_oauth: GenFile = /*@__PURE__*/
  */
 export type GrantTokenRequest = Message<"auth.v1.GrantTokenRequest"> & {
   /**
-   * Must be `refresh_token`.
+   * `refresh_token`, or `urn:ietf:params:oauth:grant-type:token-exchange` where the policies allow it to a client.
    *
    * @generated from field: string grant_type = 1 [json_name = "grant_type"];
    */
   grantType: string;
 
   /**
-   * The refresh token.
+   * The refresh token; required for a refresh.
    *
    * @generated from field: string refresh_token = 2 [json_name = "refresh_token"];
    */
   refreshToken: string;
 
   /**
-   * The application that the session was created for.
+   * The application that the session was created for; required for a refresh. With a token exchange: the client that
+   * makes the request, unless it authenticates by Basic.
    *
    * @generated from field: string client_id = 3 [json_name = "client_id"];
    */
   clientId: string;
+
+  /**
+   * With a token exchange, the secret of the client, unless it authenticates by Basic.
+   *
+   * @generated from field: string client_secret = 4 [json_name = "client_secret"];
+   */
+  clientSecret: string;
+
+  /**
+   * With a token exchange, the access token of the session.
+   *
+   * @generated from field: string subject_token = 5 [json_name = "subject_token"];
+   */
+  subjectToken: string;
+
+  /**
+   * `urn:ietf:params:oauth:token-type:access_token` or `urn:ietf:params:oauth:token-type:jwt`.
+   *
+   * @generated from field: string subject_token_type = 6 [json_name = "subject_token_type"];
+   */
+  subjectTokenType: string;
+
+  /**
+   * With a token exchange, the access token of whoever acts for the subject. The new token names them in `act`.
+   *
+   * @generated from field: string actor_token = 7 [json_name = "actor_token"];
+   */
+  actorToken: string;
+
+  /**
+   * As `subject_token_type`; required with `actor_token`.
+   *
+   * @generated from field: string actor_token_type = 8 [json_name = "actor_token_type"];
+   */
+  actorTokenType: string;
+
+  /**
+   * As `subject_token_type`. The default is an access token.
+   *
+   * @generated from field: string requested_token_type = 9 [json_name = "requested_token_type"];
+   */
+  requestedTokenType: string;
+
+  /**
+   * With a token exchange, the audiences of the new token, with those of `resource`.
+   *
+   * @generated from field: repeated string audience = 10;
+   */
+  audience: string[];
+
+  /**
+   * The audiences of the new access token as absolute URIs (RFC 8707); with a refresh, among those of the session.
+   *
+   * @generated from field: repeated string resource = 11;
+   */
+  resource: string[];
+
+  /**
+   * With a token exchange it must be absent, because access tokens have no scopes. A refresh ignores it.
+   *
+   * @generated from field: string scope = 12;
+   */
+  scope: string;
 };
 
 /**
@@ -53,7 +117,7 @@ export const GrantTokenRequestSchema: GenMessage<GrantTokenRequest> = /*@__PURE_
   messageDesc(file_auth_v1_oauth, 0);
 
 /**
- * The tokens of a session (RFC 6749 section 5.1).
+ * The tokens of a session (RFC 6749 section 5.1). Over HTTP a token exchange responds without a refresh token.
  *
  * @generated from message auth.v1.GrantTokenResponse
  */
@@ -66,8 +130,7 @@ export type GrantTokenResponse = Message<"auth.v1.GrantTokenResponse"> & {
   accessToken: string;
 
   /**
-   * How to present the access token: `Bearer`, or `DPoP` with a proof of the key that the session is bound
-   * to.
+   * How to present the access token: `Bearer`, or `DPoP` with a proof of the key that it is bound to.
    *
    * @generated from field: string token_type = 2 [json_name = "token_type"];
    */
@@ -93,6 +156,13 @@ export type GrantTokenResponse = Message<"auth.v1.GrantTokenResponse"> & {
    * @generated from field: int32 refresh_token_expires_in = 5 [json_name = "refresh_token_expires_in"];
    */
   refreshTokenExpiresIn: number;
+
+  /**
+   * After a token exchange, the type of the new token (RFC 8693 section 2.2.1).
+   *
+   * @generated from field: string issued_token_type = 6 [json_name = "issued_token_type"];
+   */
+  issuedTokenType: string;
 };
 
 /**
@@ -188,7 +258,7 @@ export type GetMetadataResponse = Message<"auth.v1.GetMetadataResponse"> & {
   jwksUri: string;
 
   /**
-   * Always `refresh_token`.
+   * `refresh_token`, and `urn:ietf:params:oauth:grant-type:token-exchange` where the policies allow it to a client.
    *
    * @generated from field: repeated string grant_types_supported = 5 [json_name = "grant_types_supported"];
    */
@@ -202,7 +272,7 @@ export type GetMetadataResponse = Message<"auth.v1.GetMetadataResponse"> & {
   responseTypesSupported: string[];
 
   /**
-   * Always `none`, because clients have no secrets.
+   * `none` for refreshes. Token exchanges need `client_secret_basic` or `client_secret_post`.
    *
    * @generated from field: repeated string token_endpoint_auth_methods_supported = 7 [json_name = "token_endpoint_auth_methods_supported"];
    */
@@ -269,7 +339,8 @@ export const GetMetadataResponseSchema: GenMessage<GetMetadataResponse> = /*@__P
  */
 export const OAuthService: GenService<{
   /**
-   * Exchanges a refresh token for an access token and the next refresh token (RFC 6749 section 6).
+   * Exchanges a refresh token for an access token and the next refresh token (RFC 6749 section 6), or an access
+   * token for one that can do less (RFC 8693).
    *
    * `invalid_grant` alone means that the session is over. Everything else, such
    * as 503, says nothing about the session.

@@ -14,6 +14,8 @@ export const OAuthServiceRules = {
   "auth.v1.GrantTokenRequest": {
     fields: [
       {"field":"grantType","required":true},
+      {"field":"audience","checks":[["repeated.max_items",8]]},
+      {"field":"resource","checks":[["repeated.max_items",8]]},
     ],
     groups: [],
   },

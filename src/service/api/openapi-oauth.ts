@@ -3,10 +3,13 @@ import type { ErrorCode } from "../session/errors.ts";
 import {
   BAD_PROOF,
   INVALID_CLIENT,
+  INVALID_SCOPE,
+  INVALID_TARGET,
   NONCE_REQUIRED,
   OAUTH_ADMIN_ERRORS,
   OAUTH_ERRORS,
   type OAuthError,
+  UNAUTHORIZED_CLIENT,
   UNSUPPORTED_GRANT_TYPE,
 } from "./errors/oauth-errors.ts";
 import { headersOfFailure } from "./openapi-errors.ts";
@@ -64,13 +67,18 @@ const NO_CREDENTIAL = { security: [{}], responses: { 401: null, 403: null } };
 
 const REFRESH = { grant_type: "refresh_token", refresh_token: "…", client_id: "cli" };
 
+const GRANT_ERRORS = [UNSUPPORTED_GRANT_TYPE, ...PROOF_ERRORS, INVALID_TARGET, INVALID_SCOPE, UNAUTHORIZED_CLIENT];
+
+/** A response has only the members that belong to its grant (src/service/server/public-api.ts). */
+export const PUBLIC_SCHEMAS = { "auth.v1.GrantTokenResponse": { required: ["access_token", "token_type"] } };
+
 export const PUBLIC_OPERATIONS = {
   "auth.v1.OAuthService.GrantToken": {
-    ...form("auth.v1.GrantTokenRequest", ["grant_type", "refresh_token", "client_id"], REFRESH),
+    ...form("auth.v1.GrantTokenRequest", ["grant_type"], REFRESH),
     ...NO_CREDENTIAL,
     responses: {
       ...NO_CREDENTIAL.responses,
-      ...failures(OAUTH_ERRORS, ["E001_AUTH_FAILURE", ...COMMON], [UNSUPPORTED_GRANT_TYPE, ...PROOF_ERRORS]),
+      ...failures(OAUTH_ERRORS, ["E001_AUTH_FAILURE", ...COMMON], [...GRANT_ERRORS, INVALID_CLIENT]),
     },
   },
   "auth.v1.OAuthService.RevokeToken": {

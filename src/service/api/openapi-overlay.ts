@@ -1,7 +1,7 @@
 /** The parts of gen/openapi.json that .proto files cannot express: build-time data for the OpenAPI plugin. */
 import { readFileSync } from "node:fs";
 import { ERROR_BODY, FAILURE_RESPONSES, failure, failures, ref } from "./openapi-errors.ts";
-import { PUBLIC_OPERATIONS } from "./openapi-oauth.ts";
+import { PUBLIC_OPERATIONS, PUBLIC_SCHEMAS } from "./openapi-oauth.ts";
 import { PUBLIC_PAGES } from "./openapi-pages.ts";
 
 const MANIFEST = new URL("../../../package.json", import.meta.url);
@@ -64,6 +64,7 @@ export default {
         },
       },
       schemas: {
+        ...PUBLIC_SCHEMAS,
         "google.rpc.Status": null,
         Error: ERROR_BODY,
       },

@@ -9,7 +9,7 @@ export { SessionPoliciesFault } from "./policy-members.ts";
 export type SessionPoliciesFile = Followed<SessionPolicies, SessionPoliciesFault>;
 
 /** The policies of a service without a file. */
-export const NO_POLICIES: SessionPoliciesFile = { current: { limits: [] }, watch: () => () => {} };
+export const NO_POLICIES: SessionPoliciesFile = { current: { limits: [], tokenExchange: [] }, watch: () => () => {} };
 
 /** @throws SessionPoliciesFault if the file cannot be used */
 export function loadSessionPolicies(path: string): Promise<SessionPoliciesFile> {

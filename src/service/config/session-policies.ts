@@ -1,4 +1,5 @@
 /** Parses SESSION_POLICIES_FILE: rules for sessions, by application and by kind of client. */
+import { type ExchangePolicy, parseExchangePolicies } from "./exchange-policies.ts";
 import { listOf, membersOf, oneOfTexts, SessionPoliciesFault, textOf } from "./policy-members.ts";
 
 const KINDS = ["BROWSER", "MOBILE", "DESKTOP", "CLI", "AGENT", "TV"] as const;
@@ -21,6 +22,8 @@ export type LimitPolicy = {
 export type SessionPolicies = {
   /** The first one that matches a new session counts, and no other. */
   readonly limits: readonly LimitPolicy[];
+  /** One for each client that may exchange access tokens. */
+  readonly tokenExchange: readonly ExchangePolicy[];
 };
 
 /**
@@ -35,8 +38,11 @@ export function parseSessionPolicies(text: string): SessionPolicies {
     // The parser's own message is left out, because it quotes the text.
     throw new SessionPoliciesFault("the file: must be JSON");
   }
-  const { limits } = membersOf("the file", value, ["limits"]);
-  return { limits: listOf("limits", limits, parseLimit) };
+  const { limits, token_exchange } = membersOf("the file", value, ["limits", "token_exchange"]);
+  return {
+    limits: listOf("limits", limits, parseLimit),
+    tokenExchange: parseExchangePolicies("token_exchange", token_exchange),
+  };
 }
 
 const lower = <T extends string>(text: T) => text.toLowerCase() as Lowercase<T>;

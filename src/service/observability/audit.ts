@@ -11,6 +11,7 @@ const LEVELS: Readonly<Record<AuditEvent["event"], "debug" | "info" | "warn">> =
   session_created: "info",
   session_renewed: "debug",
   session_ended: "info",
+  token_exchanged: "info",
   session_elevated: "info",
   all_sessions_ended: "warn",
   device_registered: "info",

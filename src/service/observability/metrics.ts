@@ -148,6 +148,7 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
   const created = counter("session_created_total", "Sessions created");
   const renewed = fastCounter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
   const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
+  const exchanged = counter("session_token_exchanged_total", "Access tokens exchanged for narrower ones");
   const elevated = counter("session_elevated_total", "Later authentications recorded");
   const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
   const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
@@ -165,6 +166,8 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
         return renewed.inc(event.outcome);
       case "session_ended":
         return ended.inc({ reason: event.reason });
+      case "token_exchanged":
+        return exchanged.inc();
       case "session_elevated":
         return elevated.inc();
       case "all_sessions_ended":

@@ -9,6 +9,7 @@ import { refreshCookie } from "../api/public/cookie.ts";
 import { cutLastSeen, wholeLastSeen } from "../api/public/last-seen.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
+import type { SessionPoliciesFile } from "../config/policies-file.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
@@ -44,6 +45,7 @@ type Deps = {
   /** Undefined if the key ring signs security event tokens. */
   readonly eventKeys: EventKeyFile | undefined;
   readonly access: AdminAccess;
+  readonly policies: SessionPoliciesFile;
   readonly store: SessionStore;
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
@@ -70,7 +72,7 @@ type Apis = {
 const LAST_SEEN = { off: undefined, truncated: cutLastSeen, full: wholeLastSeen } as const;
 
 export function createApis(deps: Deps): Apis {
-  const { config, ring, access, feed, issuer, overload } = deps;
+  const { config, ring, access, policies, feed, issuer, overload } = deps;
   const draining = new AbortController();
   const stopping = new AbortController();
   const signInKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
@@ -84,6 +86,7 @@ export function createApis(deps: Deps): Apis {
       ...common,
       issuer,
       adminUrl: config.signalsUrl,
+      tokenExchange: { access, policies: () => policies.current.tokenExchange },
       streams,
       audiences: new Set([audience, ...others]),
       lastSeen: LAST_SEEN[config.lastSeen],

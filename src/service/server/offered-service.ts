@@ -1,4 +1,4 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ConnectRouterOptions, ServiceImpl } from "@connectrpc/connect";
 import type { RouteTable } from "connect-http-routes";
 import { validated } from "../api/gates/validation.ts";
@@ -11,13 +11,23 @@ export type OfferedService = {
   readonly table: RouteTable | undefined;
 };
 
+/** @param options those of all RPCs, or a function that returns those of one */
 export function offer<Service extends DescService>(
   service: Service,
   rules: Rules,
   handlers: ServiceImpl<Service>,
   table?: RouteTable,
-  options?: ConnectRouterOptions,
+  options?: ConnectRouterOptions | ((method: DescMethod) => ConnectRouterOptions),
 ): OfferedService {
   const checked = validated(service, rules, handlers);
-  return { service, table, register: (router) => router.service(service, checked, options) };
+  if (typeof options !== "function") {
+    return { service, table, register: (router) => router.service(service, checked, options) };
+  }
+  const register = (router: ConnectRouter) => {
+    for (const method of service.methods) {
+      const call = checked[method.localName as keyof typeof checked];
+      router.rpc(method, call as Parameters<ConnectRouter["rpc"]>[1], options(method));
+    }
+  };
+  return { service, table, register };
 }

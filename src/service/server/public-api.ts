@@ -7,6 +7,7 @@ import { SessionServiceRules } from "../../../gen/auth/v1/session_rules.ts";
 import { type Handler, type Request, type Responder, respond } from "../../platform/listener/exchange.ts";
 import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
+import { jsonOptions } from "../api/connect-options.ts";
 import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
 import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/gates/cross-site.ts";
 import { observeRefusals } from "../api/gates/observed-refusals.ts";
@@ -91,7 +92,14 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
   if (!oauthEndpoints) return services;
   const table = { ...OAuthServiceRoutes, formPosts: true };
   const options = { readMaxBytes: Math.min(maxBodyBytes, MAX_OAUTH_REQUEST_BYTES) };
-  return [...services, offer(OAuthService, OAuthServiceRules, oauthService(deps), table, options)];
+  const { grantToken } = OAuthService.method;
+  return [
+    ...services,
+    offer(OAuthService, OAuthServiceRules, oauthService(deps), table, (method) =>
+      // Not every grant has every member, and OAuth libraries refuse an empty refresh token.
+      method === grantToken ? { ...options, jsonOptions: { ...jsonOptions, alwaysEmitImplicit: false } } : options,
+    ),
+  ];
 }
 
 /** Returns the pages that receivers of signals find at the issuer. The endpoints themselves are on the admin API. */

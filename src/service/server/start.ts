@@ -71,7 +71,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 
-  const shared = { config, log, entropy, ring, eventKeys, issuer, audit: events.audit };
+  const shared = { config, log, entropy, ring, eventKeys, policies, issuer, audit: events.audit };
   const signals = openSignals(opened.store, metrics, shared);
   // Workers share the records of sign-ins, because the next request of a browser may reach another worker.
   const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);

@@ -21,6 +21,12 @@ export type AuditEvent =
       readonly happenedAt?: StoreMs;
     })
   | (OfSession & { readonly event: "session_renewed"; readonly outcome: Exclude<RotationOutcome, "reuse"> })
+  /** An access token was exchanged for one that can do less. `actor` is who acts for the subject, if anybody does. */
+  | (OfSession & {
+      readonly event: "token_exchanged";
+      readonly audiences: readonly string[];
+      readonly actor?: string | undefined;
+    })
   | {
       readonly event: "session_ended";
       readonly sid: SessionId;

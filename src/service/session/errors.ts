@@ -71,6 +71,7 @@ export type RefusalReason =
   | "expired"
   | "idle"
   | "revoked"
+  | "stale"
   | "reuse"
   | "two_holders"
   | "device_proof_missing"
@@ -83,7 +84,7 @@ export type RefusalReason =
 
 /** Refusals of authentic credentials, which do not count towards an address's limit: many clients behind one address may present them. */
 export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
-  ...(["expired", "idle", "revoked", "unknown_session", "reuse"] as const),
+  ...(["expired", "idle", "revoked", "stale", "unknown_session", "reuse"] as const),
   // For the following reasons, the client may be a browser that has lost its key.
   ...(["two_holders", "device_proof_missing", "device_required", "proof_missing"] as const),
   // For the following reasons, the client is probably configured wrongly.

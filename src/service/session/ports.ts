@@ -7,6 +7,7 @@ import type { SessionFilter } from "./admin/filter.ts";
 import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
 import type { Origin, SessionEventLog } from "./events/events.ts";
+import type { Narrowing } from "./exchange/narrowing.ts";
 import type {
   Authentication,
   EndReason,
@@ -209,6 +210,8 @@ export type AccessTokenResult =
 export interface AccessTokens {
   /** Signs an access token, which never outlives the session. @param deviceProven whether the client has proven the session's device key */
   issue(session: Session, now: StoreMs, deviceProven?: boolean): AccessToken;
+  /** Signs an access token of the same session and version as another one, which can do less. */
+  narrow(token: AccessClaims, now: StoreMs, narrowing: Narrowing): AccessToken;
   /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
   verify(text: string): AccessTokenResult;
 }

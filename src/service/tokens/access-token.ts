@@ -35,6 +35,9 @@ const JITTER = 0.2;
 /** A longer text is not a token of this service: even 4 KiB of claims, escaped and encoded, are much shorter. */
 const MAX_LENGTH = 16_384;
 
+/** The claims by which verifiers find out that a session has ended or changed. Every token that is made of another one keeps them. */
+const CLAIMS_OF_SESSION = ["sct", "sv"];
+
 const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
 
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
@@ -59,13 +62,18 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
     return readClaims(text.slice(dot + 1, end), issuer);
   }
 
+  function sign(payload: string): string {
+    const { signing } = keys.current;
+    const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
+    return `${input}.${signing.sign(input)}`;
+  }
+
   return {
     /**
      * Signs a token. `exp` is rounded down to whole seconds so that it never passes an expiry of the session. If less than a second of
      * the session is left, the token has expired already, and its holder must log in, as the session is about to end.
      */
     issue(session, now, deviceProven = false) {
-      const { signing } = keys.current;
       const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
       const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
       const shiftMs = time.shiftMs(session);
@@ -76,8 +84,17 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
         `${sessionMembers(session, deviceProven)}${hasFurtherClaims ? furtherClaims(session) : ""}}`;
-      const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
-      return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
+      return { token: sign(payload), expiresAt: wallMs(exp * 1000) };
+    },
+
+    narrow({ sid, sub, exp: latestExp, all }, now, { audience: aud, clientId, claims, act, cnf, endsAt }) {
+      const shiftMs = time.shiftMs({ sid });
+      const exp = Math.min(latestExp, secondsOf(toWallClock(endsAt, shiftMs)));
+      const iat = secondsOf(toWallClock(now, shiftMs));
+      const names = [...CLAIMS_OF_SESSION, ...claims].filter((name) => Object.hasOwn(all, name));
+      const kept = Object.fromEntries(names.map((name) => [name, all[name]]));
+      const own = { iss: issuer, sub, aud, exp, iat, jti: entropy.text(16), sid, client_id: clientId, act, cnf };
+      return { token: sign(JSON.stringify({ ...kept, ...own })), expiresAt: wallMs(exp * 1000) };
     },
 
     verify(text) {

@@ -7,6 +7,8 @@ import { parseSessionPolicies } from "../../../src/service/config/session-polici
 import { scratch } from "../../support/service.ts";
 
 const limits = (...entries: unknown[]) => JSON.stringify({ limits: entries });
+const exchanges = (...entries: unknown[]) => JSON.stringify({ token_exchange: entries });
+const EXCHANGE = { client_id: "gateway", subject_token_audiences: ["https://gateway.example"] };
 
 test("an entry counts what it names, unless it says otherwise", () => {
   const text = limits(
@@ -27,8 +29,22 @@ test("an entry counts what it names, unless it says otherwise", () => {
       { clientId: "kiosk", limit: limit("subject", 100) },
       { limit: limit("subject", 10) },
     ],
+    tokenExchange: [],
   });
-  expect(parseSessionPolicies("{}")).toEqual({ limits: [] });
+  expect(parseSessionPolicies("{}")).toEqual({ limits: [], tokenExchange: [] });
+});
+
+test("a client that exchanges tokens may do what its entry says, and no more", () => {
+  const full = {
+    ...{ ...EXCHANGE, audiences: ["orders"], claims: ["role"], max_lifetime: "1m" },
+    ...{ may_act: ["agent-*"], may_rebind: true },
+  };
+  const seconds = { ...EXCHANGE, client_id: "orders", max_lifetime: 90 };
+  const base = { clientId: "gateway", subjectTokenAudiences: ["https://gateway.example"] };
+  expect(parseSessionPolicies(exchanges(full, seconds)).tokenExchange).toEqual([
+    { ...base, audiences: ["orders"], claims: ["role"], maxLifetimeMs: 60_000, mayAct: ["agent-*"], mayRebind: true },
+    { ...base, clientId: "orders", claims: [], maxLifetimeMs: 90_000, mayAct: [], mayRebind: false },
+  ]);
 });
 
 describe("a file that is wrong is refused, with the place, and no value is repeated", () => {
@@ -37,6 +53,22 @@ describe("a file that is wrong is refused, with the place, and no value is repea
     ["the file: must be JSON", `{"${SECRET}`],
     ["the file: must be an object", "[]"],
     ['the file: "limit" is not known (known: limits)', '{"limit":[]}'],
+    ["token_exchange: must be a list", '{"token_exchange":{}}'],
+    ["token_exchange[0]: must be an object", exchanges(SECRET)],
+    ['token_exchange[0]: "audience" is not known (known: audiences)', exchanges({ audience: [SECRET] })],
+    ["token_exchange[0].client_id: is missing", exchanges({ subject_token_audiences: ["a"] })],
+    ["token_exchange[0].subject_token_audiences: must have an entry", exchanges({ client_id: SECRET })],
+    ["token_exchange[0].audiences: must have an entry", exchanges({ ...EXCHANGE, audiences: [] })],
+    ["token_exchange[0].audiences: must be a list", exchanges({ ...EXCHANGE, audiences: SECRET })],
+    ["token_exchange[0].claims[1]: must be a text of 1 to 255 bytes", exchanges({ ...EXCHANGE, claims: ["a", ""] })],
+    ["token_exchange[0].claims: has more than 100 entries", exchanges({ ...EXCHANGE, claims: Array(101).fill("a") })],
+    ["token_exchange[0].may_act[0]: must be a text of 1 to 255 bytes", exchanges({ ...EXCHANGE, may_act: [1] })],
+    ["token_exchange[0].may_rebind: must be true or false", exchanges({ ...EXCHANGE, may_rebind: SECRET })],
+    ...["0", "25h", SECRET, null, [], {}].map((max_lifetime): [string, string] => [
+      "token_exchange[0].max_lifetime: ",
+      exchanges({ ...EXCHANGE, max_lifetime }),
+    ]),
+    ["token_exchange[1].client_id: is there twice", exchanges(EXCHANGE, EXCHANGE)],
     ["limits: must be a list", '{"limits":{}}'],
     ["limits: has more than 100 entries", limits(...Array(101).fill({ max_sessions: 1 }))],
     ["limits[0]: must be an object", limits(SECRET)],

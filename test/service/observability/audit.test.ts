@@ -17,6 +17,11 @@ const EVENTS: [AuditEvent, level: string, metric: string][] = [
   ],
   [{ event: "session_ended", sid, reason: "logout" }, "info", 'session_ended_total{reason="logout"} 1'],
   [
+    { event: "token_exchanged", sid, subject: "alice", audiences: ["orders"], actor: "agent" },
+    "info",
+    "session_token_exchanged_total 1",
+  ],
+  [
     { event: "session_elevated", sid, subject: "alice", methods: ["pwd", "otp"], contextClass: "gold" },
     "info",
     "session_elevated_total 1",

@@ -30,7 +30,7 @@ test("times are converted where tokens are signed and checked, and where times a
   expect(conversions).toEqual([
     "api/admin/introspect-token.ts",
     "api/public/dpop.ts",
-    "api/public/oauth-service.ts",
+    "api/public/oauth-parameters.ts",
     "api/times.ts",
     "observability/audit.ts",
     "session/events/due-lines.ts",

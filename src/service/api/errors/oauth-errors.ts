@@ -3,7 +3,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { FailureContext, FailureEncoder } from "connect-http-routes";
 import { OAuthAdminService } from "../../../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { OAuthService } from "../../../../gen/auth/v1/oauth_pb.ts";
-import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
+import { ERRORS, type ErrorCode, invalidRequest, ServiceError } from "../../session/errors.ts";
 import { toConnectError } from "./connect-errors.ts";
 import { describeFailure, envelope, envelopeEncoder } from "./envelope.ts";
 
@@ -19,7 +19,20 @@ class OAuthFailure extends ServiceError {
 }
 
 export const unsupportedGrantType = () =>
-  new OAuthFailure("grant_type: only refresh_token is supported", UNSUPPORTED_GRANT_TYPE);
+  new OAuthFailure("grant_type: is not one of grant_types_supported", UNSUPPORTED_GRANT_TYPE);
+
+/** The client may not have a token for the audiences that it asks for (RFC 8707 section 2, RFC 8693 section 2.2.2). */
+export const invalidTarget = (description: string) => new OAuthFailure(description, INVALID_TARGET);
+
+/** Access tokens have no scopes, so none can be granted (RFC 6749 section 3.3). */
+export const invalidScope = () => new OAuthFailure("scope: access tokens have no scopes", INVALID_SCOPE);
+
+/** No policy allows the client to exchange tokens. */
+export const unauthorizedClient = () => new OAuthFailure("the client may not exchange tokens", UNAUTHORIZED_CLIENT);
+
+/** A token of the request is refused (RFC 8693 section 2.2.2). */
+export const refusedToken = (parameter: string): ConnectError =>
+  toConnectError(invalidRequest(parameter, "is not accepted"), () => {});
 
 /** The error for a refused DPoP proof (RFC 9449 section 5). The session goes on, because the client may still have the right key. */
 export const badProof = () => new OAuthFailure("the DPoP proof is not valid", BAD_PROOF);
@@ -50,6 +63,9 @@ export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
 };
 
 export const UNSUPPORTED_GRANT_TYPE: OAuthError = { status: 400, error: "unsupported_grant_type" };
+export const INVALID_TARGET: OAuthError = { status: 400, error: "invalid_target" };
+export const INVALID_SCOPE: OAuthError = { status: 400, error: "invalid_scope" };
+export const UNAUTHORIZED_CLIENT: OAuthError = { status: 400, error: "unauthorized_client" };
 export const BAD_PROOF: OAuthError = { status: 400, error: "invalid_dpop_proof" };
 export const NONCE_REQUIRED: OAuthError = { status: 400, error: "use_dpop_nonce" };
 
@@ -63,13 +79,15 @@ export const OAUTH_ADMIN_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
 /** The client's own credential, by Basic or in the form, is wrong (RFC 6749 section 5.2). */
 export const INVALID_CLIENT: OAuthError = { status: 401, error: "invalid_client" };
 
-/** Returns the error for a wrong `client_secret`. All requests share it, so it must not be changed. */
-export const invalidClient = createInvalidClient();
+/** The error for a wrong `client_secret` at the introspection endpoint. All requests share it, so it must not be changed. */
+export const invalidClient = createInvalidClient("admin");
+/** The same at the token endpoint. */
+export const invalidTokenClient = createInvalidClient("token");
 
-function createInvalidClient(): ConnectError {
+function createInvalidClient(realm: string): ConnectError {
   const { message } = ERRORS.E001_AUTH_FAILURE;
   const error = toConnectError(new OAuthFailure(message, INVALID_CLIENT, "E001_AUTH_FAILURE"), () => {});
-  error.metadata.set("www-authenticate", 'Basic realm="admin"');
+  error.metadata.set("www-authenticate", `Basic realm="${realm}"`);
   return error;
 }
 

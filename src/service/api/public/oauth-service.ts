@@ -7,15 +7,18 @@ import { invalidRequest, type Refused } from "../../session/errors.ts";
 import type { SessionId } from "../../session/model.ts";
 import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
 import { refresh } from "../../session/rotation/refresh.ts";
-import { toWallClock } from "../../session/time.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { badProof, METADATA_PATH, unsupportedGrantType } from "../errors/oauth-errors.ts";
+import { badProof, invalidTarget, METADATA_PATH, unsupportedGrantType } from "../errors/oauth-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import { provenKey } from "./dpop.ts";
+import { expiresIn, resourcesOf } from "./oauth-parameters.ts";
 import type { SessionServiceDeps } from "./session-service.ts";
+import { EXCHANGE_GRANT, exchangeToken, type TokenExchange } from "./token-exchange.ts";
 
 export type OAuthServiceDeps = SessionServiceDeps & {
+  /** Absent if no policies are configured. */
+  readonly tokenExchange?: TokenExchange | undefined;
   /** `iss` of the access tokens. The endpoints are below it. */
   readonly issuer: string;
   /** The URL of the admin API as others reach it; undefined if that is not configured. */
@@ -36,6 +39,7 @@ const INTROSPECT_PATH = "/v1/oauth/introspect";
 const OPENID_PATH = "/.well-known/openid-configuration";
 
 const REFRESH_GRANT = "refresh_token";
+const CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post"];
 
 export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthService> {
   return {
@@ -57,17 +61,34 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
   };
 }
 
-async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, context: HandlerContext) {
-  if (request.grantType !== REFRESH_GRANT) throw unsupportedGrantType();
+function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, context: HandlerContext) {
+  if (request.grantType === REFRESH_GRANT) return refreshTokens(deps, request, context);
+  const { tokenExchange } = deps;
+  if (request.grantType !== EXCHANGE_GRANT || !isOffered(tokenExchange)) throw unsupportedGrantType();
+  return exchangeToken({ ...deps, tokenExchange }, request, context);
+}
+
+/** Returns whether the policies allow the exchange of tokens to any client. */
+function isOffered(exchange: TokenExchange | undefined): exchange is TokenExchange {
+  return exchange !== undefined && exchange.policies().length > 0;
+}
+
+async function refreshTokens(deps: OAuthServiceDeps, request: GrantTokenRequest, context: HandlerContext) {
   if (request.refreshToken === "") throw invalidRequest("refresh_token", "is required");
   if (request.clientId === "") throw invalidRequest("client_id", "is required");
+  const resources = resourcesOf(request);
   const parsed = authenticateCookie(deps.refreshTokens, request.refreshToken);
   if (!parsed.ok) throw refuse(deps, parsed, context);
   const { clientId } = request;
   const proof = provenKey(deps, context, parsed.tokens[0].sid);
-  const result = await refresh(deps, parsed.tokens, requestContextOf(context), undefined, { clientId, proof });
+  const result = await refresh(deps, parsed.tokens, requestContextOf(context), undefined, {
+    clientId,
+    proof,
+    resources,
+  });
   if (!result.ok) {
     if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+    if (result.reason === "invalid_target") throw invalidTarget("resource: is not an audience of the session");
     if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
       throw new Error("no device cookie was presented");
     }
@@ -76,11 +97,10 @@ async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, co
     throw result.reason === "proof_missing" ? badProof() : error;
   }
   const { sid, accessToken, refreshToken, secondsLeft, isKeyBound } = result;
-  const now = toWallClock(deps.store.now(sid), deps.store.shiftMs({ sid }));
   return {
     accessToken: accessToken.token,
     tokenType: isKeyBound ? "DPoP" : "Bearer",
-    expiresIn: Math.max(0, Math.floor((accessToken.expiresAt - now) / 1000)),
+    expiresIn: expiresIn(deps.store, sid, accessToken, deps.store.now(sid)),
     refreshToken,
     refreshTokenExpiresIn: secondsLeft,
   };
@@ -106,22 +126,24 @@ export function metadataAliases(issuer: string): readonly string[] {
   return [OPENID_PATH, ...own];
 }
 
-function metadataOf({ issuer, adminUrl, keyAlgorithms }: OAuthServiceDeps) {
+function metadataOf(deps: OAuthServiceDeps) {
+  const { issuer, adminUrl, keyAlgorithms } = deps;
+  const exchanges = isOffered(deps.tokenExchange);
   const base = issuer.replace(/\/$/, "");
   return {
     issuer,
     tokenEndpoint: base + TOKEN_PATH,
     revocationEndpoint: base + REVOKE_PATH,
     jwksUri: `${base}/.well-known/jwks.json`,
-    grantTypesSupported: [REFRESH_GRANT],
+    grantTypesSupported: [REFRESH_GRANT, ...(exchanges ? [EXCHANGE_GRANT] : [])],
     responseTypesSupported: [],
-    tokenEndpointAuthMethodsSupported: ["none"],
+    tokenEndpointAuthMethodsSupported: ["none", ...(exchanges ? CLIENT_AUTHENTICATION : [])],
     revocationEndpointAuthMethodsSupported: ["none"],
     dpopSigningAlgValuesSupported: [...PROOF_ALGORITHMS],
     subjectTypesSupported: ["public"],
     idTokenSigningAlgValuesSupported: [...new Set(keyAlgorithms())],
     introspectionEndpoint: adminUrl && adminUrl + INTROSPECT_PATH,
     // RFC 8414 section 2 also allows types of access tokens here.
-    introspectionEndpointAuthMethodsSupported: ["client_secret_basic", "client_secret_post", "Bearer"],
+    introspectionEndpointAuthMethodsSupported: [...CLIENT_AUTHENTICATION, "Bearer"],
   };
 }

@@ -109,6 +109,7 @@ function refuseRefresh(deps: SessionServiceDeps, result: RefreshRefused, context
     throw SHARED_ERRORS.retryLater;
   }
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+  if (result.reason === "invalid_target") throw new Error("no audience was asked for");
   if ("offer" in result && result.offer !== undefined) offerRegistration(context, result.offer);
   return refuse(deps, result, context);
 }

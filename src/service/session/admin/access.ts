@@ -6,6 +6,7 @@ export const SCOPES = [
   "sessions:read",
   "sessions:revoke",
   "introspect",
+  "tokens:exchange",
   "watch",
   "metrics",
   "signals:manage",

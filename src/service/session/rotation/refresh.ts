@@ -1,6 +1,6 @@
 import type { Audit, Requester } from "../audit.ts";
 import type { DevicePresentation } from "../devices/binding.ts";
-import { isProofKey, type KeyProof, thumbprintOf } from "../devices/key.ts";
+import { isProofKey, thumbprintOf } from "../devices/key.ts";
 import {
   type DeviceTools,
   devicePresentation,
@@ -26,6 +26,7 @@ import type {
 } from "../ports.ts";
 import { type StoreMs, storeMs } from "../time.ts";
 import { newestFirst, type PresentedTokens } from "./presented-cookie.ts";
+import { type InvalidTarget, judgeTokenRequest, type TokenRequest, tokenPresentation } from "./token-request.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "rotate" | "find" | "endOwned">;
@@ -74,9 +75,6 @@ const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 /** Is used as the time of the refresh, because a session that requires a key and has none may register one at any time. */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
-/** What a request to the token endpoint presents besides the refresh token. */
-type TokenRequest = { readonly clientId: string; readonly proof?: KeyProof | undefined };
-
 /**
  * Exchanges a refresh token for a new access token and the session's current refresh token. If a browser presents tokens of several
  * sessions, the token of the newest session is used.
@@ -91,7 +89,7 @@ export async function refresh(
   requester: Requester,
   presented?: PresentedDevice,
   tokenRequest?: TokenRequest,
-): Promise<Refreshed | Refused | KeyRequired | RenewalDue | Limited> {
+): Promise<Refreshed | Refused | KeyRequired | RenewalDue | InvalidTarget | Limited> {
   // Nearly every request presents one token. Waiting for nothing would cost it half a microsecond.
   const ordered = tokens.length > 1 ? await newestFirst(deps.store, tokens) : { ok: true as const, tokens };
   if (!ordered.ok) return ordered;
@@ -127,16 +125,14 @@ export async function refresh(
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
-  // The rotation does no harm: the wrong client has bound no key, and the right client gets the same new token for its token.
-  if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
-    return { ok: false, reason: "wrong_client", sid };
-  }
+  const judged = tokenRequest && judgeTokenRequest(tokenRequest, session);
+  if (judged?.ok === false) return judged;
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
   if (others.length > 0) await replace(deps, session, others, requester);
   return {
     ok: true,
     sid,
-    accessToken: deps.accessTokens.issue(session, now, rotated.device !== "unproven"),
+    accessToken: deps.accessTokens.issue(judged?.session ?? session, now, rotated.device !== "unproven"),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
@@ -166,10 +162,6 @@ export function refuseOverLimit(
 function limited(audit: Audit, sid: SessionId, retryAfterMs: number, requester: Requester): Limited {
   audit({ event: "rate_limited", limit: "refresh", sid }, requester);
   return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
-}
-
-function tokenPresentation(lifeMs: number, { clientId, proof }: TokenRequest): DevicePresentation {
-  return { lifeMs, cookie: undefined, skipped: false, transport: "token", ...(proof && { proof, clientId }) };
 }
 
 /** Ends the older sessions of the same browser, because the response replaces their cookie by that of this session. */
