@@ -11,6 +11,9 @@ export type SessionId = string & { readonly __brand: "SessionId" };
 /** Names a part of the store: the part of one session, or of all sessions of a subject. The parts may have different clocks. */
 export type Place = { readonly sid: SessionId } | { readonly subject: string };
 
+/** The kind of client that has a session. Its application says so at the login. */
+export type ClientKind = "browser" | "mobile" | "desktop" | "cli" | "agent" | "tv";
+
 /** The device data of a session, as its user sees it. */
 export type ClientData = {
   readonly userAgent: string;
@@ -62,15 +65,20 @@ export type NewSession = {
 } & Facts;
 
 /**
- * Facts that few sessions have, and that no step of a store decides by. Stores keep them together as one JSON text, so that a fact is added
+ * Facts that few sessions have, and that no step of a store decides by but `kind`, by which limits count. Stores keep them together as one JSON text, so that a fact is added
  * here alone. A session without facts takes no byte for them.
  */
 export type Facts = {
   /** Present if the session's cookies end with the browser. */
   readonly persistent?: false;
+  /** Absent if unknown. */
+  readonly kind?: ClientKind;
 };
 
-const FACTS = Object.keys({ persistent: true } satisfies Record<keyof Facts, true>) as readonly (keyof Facts)[];
+const FACTS = Object.keys({ persistent: true, kind: true } satisfies Record<
+  keyof Facts,
+  true
+>) as readonly (keyof Facts)[];
 
 /** Returns the facts of a session alone; undefined if it has none. */
 export function factsOf(session: Facts): Facts | undefined {

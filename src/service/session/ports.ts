@@ -4,6 +4,7 @@
  */
 
 import type { SessionFilter } from "./admin/filter.ts";
+import type { SessionLimit } from "./admin/limit.ts";
 import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
 import type { Origin, SessionEventLog } from "./events/events.ts";
@@ -21,6 +22,7 @@ import type {
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
   CreateOutcome,
+  CreateWithinOutcome,
   ElevateOutcome,
   EndAllOutcome,
   EndOutcome,
@@ -60,7 +62,7 @@ export class StoreRefused extends StoreUnavailable {
 export interface SessionStore extends SessionEventLog {
   /**
    * Creates a session with its first refresh token, whose nonce is `childNonce`. If the subject then has more than `cap` live sessions, the
-   * oldest end. Before that, the session `replaces` ends (`replaced`), in the same step if it has the same subject.
+   * least recently used end (limit.ts). Before that, the session `replaces` ends (`replaced`), in the same step if it has the same subject.
    */
   create(
     session: NewSession,
@@ -69,6 +71,12 @@ export interface SessionStore extends SessionEventLog {
     replaces?: SessionId,
     origin?: Origin,
   ): Promise<CreateOutcome>;
+
+  /**
+   * Creates a session like `create`, within a limit. If the session `replaces` is live and the limit counts it, the new one takes its place
+   * whatever the limit. If the limit refuses the session, nothing is created, and nothing ends.
+   */
+  createWithin(limit: SessionLimit, ...given: Parameters<SessionStore["create"]>): Promise<CreateWithinOutcome>;
 
   /**
    * Refreshes a session: applies the rules of devices/binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and

@@ -6,13 +6,18 @@ import type { StoreMs } from "./time.ts";
 
 export type CreateOutcome = {
   readonly session: Session;
-  /** The subject's oldest sessions, which ended because the subject had too many (`session_limit`). */
+  /** The sessions that ended because the subject had too many (`session_limit`), in this order. */
   readonly evicted: readonly SessionId[];
   /** Whether the session to replace was live and has ended now. */
   readonly replaced: boolean;
   /** Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty. */
   readonly newDevice: boolean;
 };
+
+/** `refused`: the limit does not allow another session. `live` has some of those that it counts, the least recently used first. */
+export type CreateWithinOutcome =
+  | ({ readonly ok: true } & CreateOutcome)
+  | { readonly ok: false; readonly reason: "refused"; readonly live: readonly Session[] };
 
 /** `outdated`: the session already has a later authentication. */
 export type ElevateOutcome =

@@ -13,6 +13,7 @@ import { endContract } from "./contract/end.ts";
 import { endAllContract } from "./contract/end-all.ts";
 import { eventsContract } from "./contract/events.ts";
 import { lastSeenContract } from "./contract/last-seen.ts";
+import { limitsContract } from "./contract/limits.ts";
 import { listContract } from "./contract/list.ts";
 import { listAllContract } from "./contract/list-all.ts";
 import { manySessionsContract } from "./contract/many-sessions.ts";
@@ -39,6 +40,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     listContract(context);
     describe("listAll", () => listAllContract(context));
     describe("many sessions of a subject", () => manySessionsContract(context));
+    describe("limits", () => limitsContract(context));
     describe("device binding", () => {
       deviceKeysContract(context);
       deviceCookiesContract(context);

@@ -52,6 +52,16 @@ const step = fc.oneof(
       user: pick,
       cap: fc.integer({ min: 1, max: 4 }),
       replaces: fc.option(pick),
+      isOther: fc.boolean(),
+      kind: fc.constantFrom(undefined, "browser" as const, "tv" as const),
+      limit: fc.option(
+        fc.record({
+          scope: fc.constantFrom("subject" as const, "client_id" as const, "client_kind" as const),
+          maxSessions: fc.integer({ min: 1, max: 3 }),
+          whenExceeded: fc.constantFrom("end_least_recently_used" as const, "end_oldest" as const, "refuse" as const),
+        }),
+        { freq: 1 },
+      ),
       required: fc.boolean(),
       transport: fc.constantFrom(undefined, undefined, "cookie" as const, "token" as const),
       proof: fc.option(fc.nat(3)),
@@ -192,9 +202,11 @@ async function play(history: readonly Step[]): Promise<void> {
         const transport = step.transport && { transport: step.transport };
         const jkt = step.proof !== null && step.proof > 1 ? { dpopJkt: someProof(step.proof).thumbprint } : {};
         const client = { userAgent: step.agent, ipAddress: "192.0.2.1", displayName: "" };
+        const kind = step.kind && { kind: step.kind };
         const session = newSession(user(step.user), {
-          clientId,
+          clientId: step.isOther ? `${clientId}-other` : clientId,
           client,
+          ...kind,
           ...lifetimes,
           ...required,
           ...transport,
@@ -202,9 +214,10 @@ async function play(history: readonly Step[]): Promise<void> {
         });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
-        await all(model.create(session, first, step.cap, replaces), (store) =>
-          store.create(session, first, step.cap, replaces),
-        );
+        const given = [session, first, step.cap, replaces] as const;
+        const { limit } = step;
+        if (limit === null) await all(model.create(...given), (store) => store.create(...given));
+        else await all(model.createWithin(limit, ...given), (store) => store.createWithin(limit, ...given));
         sids.push(session.sid);
         tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
         break;
@@ -285,12 +298,14 @@ async function play(history: readonly Step[]): Promise<void> {
         );
         break;
       }
-      case "look":
+      case "look": {
         await all(model.find(sid(step.session)), (store) => store.find(sid(step.session)));
         await all(model.list(user(step.user)), async (store) => [
           ...(await store.list(user(step.user), 10, undefined)).sessions,
         ]);
-        await all(model.listAll(), async (store) => [...(await store.listAll(100, undefined, { clientId })).sessions]);
+        const listed = model.listAll().filter((session) => session.clientId === clientId);
+        await all(listed, async (store) => [...(await store.listAll(100, undefined, { clientId })).sessions]);
+      }
     }
   }
   const mine = new Set(sids);

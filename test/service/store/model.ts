@@ -1,5 +1,6 @@
 /** A model of the store, with which real stores must agree: the pure function of rotation.ts, with maps in memory. */
 
+import type { SessionLimit } from "../../../src/service/session/admin/limit.ts";
 import {
   boundKey,
   type DevicePresentation,
@@ -23,6 +24,7 @@ import {
 } from "../../../src/service/session/model.ts";
 import type {
   CreateOutcome,
+  CreateWithinOutcome,
   ElevateOutcome,
   EndAllOutcome,
   EndingHolder,
@@ -50,13 +52,13 @@ export class ModelStore {
   #endedUntil = storeMs(0);
 
   create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): CreateOutcome {
-    const { userAgent } = session.client;
-    const isKnown = this.list(session.subject).some(({ client }) => client.userAgent === userAgent);
+    const newDevice = this.#isNewDevice(session);
     const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
     if (replaced) this.#end(replaces, "replaced");
-    const live = this.#ofSubject(session.subject);
-    const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
-    for (const sid of evicted) this.#end(sid, "session_limit");
+    const evicted: SessionId[] = [];
+    while (this.#ofSubject(session.subject).length >= cap) {
+      evicted.push(this.#endLeastUsed(this.#ofSubject(session.subject).slice(0, 64)));
+    }
     const createdAt = latest(this.now, later(this.#endedUntil, 1));
     const absoluteExpiresAt = later(createdAt, session.absoluteLifetimeMs);
     const created: Session = {
@@ -67,7 +69,42 @@ export class ModelStore {
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
-    return { session: created, evicted, replaced, newDevice: userAgent !== "" && !isKnown };
+    return { session: created, evicted, replaced, newDevice };
+  }
+
+  createWithin(
+    { scope, maxSessions, whenExceeded }: SessionLimit,
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+    replaces?: SessionId,
+  ): CreateWithinOutcome {
+    const isCounted = (sid: SessionId) => {
+      const found = this.#live(sid)?.session;
+      if (found === undefined || found.subject !== session.subject) return false;
+      return (
+        scope === "subject" ||
+        (scope === "client_id" ? found.clientId === session.clientId : found.kind === session.kind)
+      );
+    };
+    const counted = () => this.#ofSubject(session.subject).filter(isCounted);
+    const ended: SessionId[] = [];
+    const newDevice = this.#isNewDevice(session);
+    const takesPlace = replaces !== undefined && isCounted(replaces);
+    if (!takesPlace && whenExceeded === "refuse" && counted().length >= maxSessions) {
+      const oldest = counted().slice(0, 64);
+      const live = oldest.flatMap((sid) => this.#live(sid)?.session ?? []);
+      return {
+        ok: false,
+        reason: "refused",
+        live: live.toSorted((a, b) => a.lastRefreshedAt - b.lastRefreshedAt).slice(0, 10),
+      };
+    }
+    while (!takesPlace && counted().length >= maxSessions) {
+      ended.push(this.#endLeastUsed(counted().slice(0, whenExceeded === "end_oldest" ? 1 : 64)));
+    }
+    const { evicted, ...created } = this.create(session, childNonce, cap, replaces);
+    return { ok: true, ...created, evicted: [...ended, ...evicted], newDevice };
   }
 
   rotate(
@@ -219,6 +256,19 @@ export class ModelStore {
 
   #ofSubject(subject: string): SessionId[] {
     return [...this.#sessions.keys()].filter((sid) => this.#live(sid)?.session.subject === subject);
+  }
+
+  #isNewDevice({ subject, client: { userAgent } }: NewSession): boolean {
+    return userAgent !== "" && !this.list(subject).some(({ client }) => client.userAgent === userAgent);
+  }
+
+  /** Ends the session that was used longest ago, and of several such sessions the one that was created first. */
+  #endLeastUsed(sids: readonly SessionId[]): SessionId {
+    const used = (sid: SessionId) => this.#live(sid)?.session.lastRefreshedAt ?? 0;
+    const [least] = sids.toSorted((a, b) => used(a) - used(b));
+    if (least === undefined) throw new Error("there is no session to end");
+    this.#end(least, "session_limit");
+    return least;
   }
 
   #marked(sid: SessionId): boolean {

@@ -82,6 +82,7 @@ export function fullSession(subject: string): Required<Omit<NewSession, "dpopJkt
     authentication: { time: wallMs(1_700_000_000_000), methods: ["pwd", "otp"], contextClass: "gold" },
     deviceRequired: true,
     persistent: false,
+    kind: "desktop",
     transport: "cookie",
   };
 }

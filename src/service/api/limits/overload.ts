@@ -45,6 +45,7 @@ export function createOverloadControl(
  */
 const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" | "local">> = {
   create: "ordinary",
+  createWithin: "ordinary",
   rotate: "ordinary",
   find: "ordinary",
   list: "ordinary",

@@ -132,7 +132,8 @@ function subjectStatements(db: DatabaseSync) {
        WHERE examined_at <= ?1 AND idle_expires_at <= ?1 AND subject = ?2 AND created_at > ?3`,
     ),
     oldestOfFew: db.prepare(
-      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
+      `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions
+       WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
     ),
     hasAgent: db.prepare(
       `SELECT 1 FROM (
@@ -141,7 +142,13 @@ function subjectStatements(db: DatabaseSync) {
        ) WHERE json_extract(fixed, '$.client.userAgent') = ? LIMIT 1`,
     ),
     oldest: db.prepare(
-      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0
+      `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions
+       WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY created_at, sid LIMIT ?`,
+    ),
+    // The sessions of a subject after a position, oldest first, by which limits count them.
+    ofSubjectAfter: db.prepare(
+      `SELECT *, rowid, ${ENDED} AS ended FROM sessions
+       WHERE subject = ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) > (?, ?)
        ORDER BY created_at, sid LIMIT ?`,
     ),
     beginEnd: db.prepare(`INSERT INTO subject_ends VALUES (?, ?, ${ENDED_UNTIL}, ?, ?, ?, ?, 0, ?)`),

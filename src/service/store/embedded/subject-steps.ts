@@ -5,6 +5,7 @@
  * end many sessions, one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL
  * statements). The steps that follow delete their rows and append their log entries.
  */
+import { LIMIT_WINDOW, takeExcess } from "../../session/admin/limit.ts";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndAllOptions, EndAllOutcome, ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
@@ -13,9 +14,9 @@ import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 
 /** How many sessions one transaction ends, in about 2 ms. */
-const AT_ONCE = 50;
+export const AT_ONCE = 50;
 /** If a subject has more sessions than this, the order in which sessions of the same millisecond are evicted is undefined. */
-const FEW = 128;
+export const FEW = 128;
 /**
  * How many sessions are checked for expiry, at most, before a session is created. If the subject has no more sessions than this, all of
  * them are checked; otherwise the sessions of any subject that may have expired.
@@ -66,7 +67,7 @@ export function isNewDevice({ sql }: Pick<SubjectDeps, "sql">, { subject, client
   return client.userAgent !== "" && sql.hasAgent.get(subject, now, FEW, client.userAgent) === undefined;
 }
 
-/** Ends the oldest sessions beyond the cap, and creates one. @param session must not exist yet */
+/** Ends the least recently used sessions beyond the cap, and creates one. @param session must not exist yet */
 export function createStep(
   { sql, sessions, end, endedWithAll }: SubjectDeps,
   session: NewSession,
@@ -94,7 +95,9 @@ export function createStep(
     const count = live + spared;
     const excess = Math.max(0, count - cap + 1);
     const oldest = count <= FEW ? sql.oldestOfFew : sql.oldest;
-    evicted = (oldest.all(subject, now, Math.min(excess, AT_ONCE)) as { sid: SessionId }[]).map(({ sid }) => sid);
+    const ending = Math.min(excess, AT_ONCE);
+    const found = oldest.all(subject, now, ending + LIMIT_WINDOW - 1) as { sid: SessionId; lastRefreshedAt: number }[];
+    evicted = takeExcess(found, ending, LIMIT_WINDOW).map(({ sid }) => sid);
     for (const sid of evicted) end(sid, "session_limit", now, note, subject);
     if (excess > AT_ONCE) return { state: "evicted", evicted };
   }

@@ -1,61 +1,16 @@
 /** Operations that take several transactions if a subject has many sessions (subject-steps.ts). Other work runs in between. */
 import { randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Origin } from "../../session/events/events.ts";
-import type { NewSession, Session, SessionId } from "../../session/model.ts";
+import type { SessionId } from "../../session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
-import type { StoreMs } from "../../session/time.ts";
-import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
-import { sessionOf } from "./rows.ts";
-import {
-  type CreateStep,
-  createStep,
-  endAllStep,
-  endSomeStep,
-  expireStep,
-  isNewDevice,
-  type SubjectDeps,
-} from "./subject-steps.ts";
-import type { Transactions } from "./transactions.ts";
+import { RECORDED_WITHIN_MS } from "../event-text.ts";
+import { createCreation, type CreationDeps as Deps } from "./create.ts";
+import { endAllStep, endSomeStep, expireStep } from "./subject-steps.ts";
 
-type Deps = SubjectDeps &
-  Transactions & {
-    readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) => void;
-    readonly signalCreated: (session: Session, newDevice: boolean, now: StoreMs) => void;
-  };
-
-export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "endAll" | "expire"> {
-  const { sql, sessions, end, leaveCreated, signalCreated, read, write } = deps;
+export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "createWithin" | "endAll" | "expire"> {
+  const { sql, read, write } = deps;
   return {
-    async create(session, childNonce, cap, replaces, origin) {
-      const note = noteOf(origin);
-      const evicted: SessionId[] = [];
-      let replaced = false;
-      let newDevice: boolean | undefined;
-      for (;;) {
-        const step = write("FULL", (now): CreateStep => {
-          const existing = sessions.get(session.sid);
-          // If the session exists, an earlier attempt of this call has created it.
-          if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
-          newDevice ??= isNewDevice(deps, session, now);
-          const old = replaces && sessions.live(replaces, now);
-          if (old) {
-            end(old.sid, "replaced", now, note, old.subject);
-            replaced = true;
-          }
-          const step = createStep(deps, session, childNonce, cap, now, note);
-          if (step.state === "created") {
-            leaveCreated(session, origin, now, newDevice);
-            signalCreated(step.session, newDevice, now);
-          }
-          return step;
-        });
-        if (step.state !== "swept") evicted.push(...step.evicted);
-        if (step.state === "created")
-          return { session: step.session, evicted, replaced, newDevice: newDevice === true };
-        await nextTurn();
-      }
-    },
+    ...createCreation(deps),
 
     async endAll(subject, reason, options = {}) {
       const id = randomBytes(8).toString("base64url");

@@ -1,11 +1,12 @@
 /** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
-import type { SessionStore } from "../../session/ports.ts";
+import type { SessionLimit } from "../../session/admin/limit.ts";
+import type { CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffer, buffers, sessionId, text } from "./replies.ts";
+import { buffers, listed, sessionId, text } from "./replies.ts";
 
 type Arguments = readonly (string | number | Buffer)[];
 
@@ -17,51 +18,83 @@ export function createCreation(
   acknowledge: Acknowledge,
   markerLifeMs: number,
   endOwned: SessionStore["endOwned"],
-): SessionStore["create"] {
-  return async (session, childNonce, cap, replaces, origin) => {
+): Pick<SessionStore, "create" | "createWithin"> {
+  const createWithin = async (
+    limit: SessionLimit | undefined,
+    ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
+  ): Promise<CreateWithinOutcome> => {
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
     // A session to replace in another partition has another subject, and a separate script ends it before the creation. If the creation
-    // then fails, there is one session too few, which is better than one too many.
+    // then fails, there is one session too few, which is better than one too many. With a limit that may refuse, the order is reversed.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
-    const endedElsewhere = elsewhere && (await endOwned(replaces, replaces, "replaced", origin)).ok;
+    const endElsewhere = async () => elsewhere && (await endOwned(replaces, replaces, "replaced", origin)).ok;
+    const mayRefuse = limit?.whenExceeded === "refuse";
+    const endedBefore = !mayRefuse && (await endElsewhere());
     const old = elsewhere ? "" : (replaces ?? "");
     const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
     const notes = [noteOf(origin), noteOf(origin, session)];
-    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
-    const [record, replaced, newDevice, ...evicted] = await runInSteps(link, tag, args);
+    const limitText = limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`;
+    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes, limitText];
+    const [record, replaced, newDevice, ...others] = await runInSteps(link, tag, args);
+    if (record === undefined) return { ok: false, reason: "refused", live: listed(others) };
     // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
     // session has ended in the meantime, the key of its marker.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
+    const endedElsewhere = endedBefore || (mayRefuse && (await endElsewhere()));
     return {
-      session: decodeSession(sid, buffer(record), 0),
-      evicted: evicted.map(sessionId),
+      ok: true,
+      session: decodeSession(sid, record, 0),
+      evicted: others.map(sessionId),
       replaced: endedElsewhere || (replaced !== undefined && replaced.length > 0),
       newDevice: newDevice !== undefined && newDevice.length > 0,
     };
   };
+  return {
+    createWithin,
+    async create(...given) {
+      const created = await createWithin(undefined, ...given);
+      if (!created.ok) throw new TypeError("the create script refused a session without a limit");
+      const { ok, ...outcome } = created;
+      return outcome;
+    },
+  };
 }
 
-/** Runs lua/create.lua until it has created the session. Returns its last reply, with the ids of all sessions that were ended. */
-async function runInSteps(link: Pick<Link, "run">, tag: string, args: Arguments): Promise<readonly Buffer[]> {
+/**
+ * Runs lua/create.lua until it has created the session. Returns its last reply, with the ids of all sessions that were ended; for a session
+ * that the limit refuses, undefined, and the sessions that it has found.
+ */
+async function runInSteps(
+  link: Pick<Link, "run">,
+  tag: string,
+  args: Arguments,
+): Promise<readonly [Buffer | undefined, ...Buffer[]]> {
   const [, subject = ""] = args;
   const earlier: Buffer[] = [];
   let newDevice: Buffer | undefined;
+  let found: Arguments[number] = "";
   for (;;) {
-    const [record = Buffer.alloc(0), replaced = record, isNew = record, ...ended] = buffers(
-      await link.run("create", [tag], args),
-    );
+    const reply = buffers(await link.run("create", [tag], [...args, found]));
+    const [record = Buffer.alloc(0), second = record, isNew = record, ...ended] = reply;
+    if (ended.length > 0) newDevice ??= isNew;
     switch (text(record)) {
+      case "refused":
+        return [undefined, second, isNew, ...ended];
+      case "more":
+        found = second;
+        break;
       case "sweep":
+        earlier.push(...ended);
         await sweep(link, tag, subject);
         break;
       case "again":
-        if (ended.length > 0) newDevice ??= isNew;
         earlier.push(...ended);
+        found = "";
         break;
       default:
-        return [record, replaced, newDevice ?? isNew, ...earlier, ...ended];
+        return [record, second, newDevice ?? isNew, ...earlier, ...ended];
     }
   }
 }

@@ -46,7 +46,8 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
   const shared = (verb: Verb): string => {
     if (verb === "rotate") return partition + onDemand(sessions, blocks) + window;
     const subjects = OF_SUBJECTS.has(verb) ? readLua("subject") : "";
-    return partition + sessions + subjects + (OF_BLOCKS.has(verb) ? blocks : "") + window;
+    const limit = verb === "create" ? readLua("limit") : "";
+    return partition + sessions + subjects + (OF_BLOCKS.has(verb) ? blocks : "") + limit + window;
   };
   const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };

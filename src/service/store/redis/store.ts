@@ -62,7 +62,7 @@ function composeStore(
     ...endings,
     ...createLists(link, clustered),
     ...createEvents(link, clustered),
-    create: createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
+    ...createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
     endAll: ends.endAll,
     expire: () => expiry.step(),
     revocations: createLogReader(link, clustered, ends.finish),

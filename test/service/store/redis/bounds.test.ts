@@ -4,6 +4,7 @@
  */
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SessionLimit } from "../../../../src/service/session/admin/limit.ts";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
@@ -104,11 +105,18 @@ async function fill(user: string, count: number): Promise<SessionId[]> {
 
 type Scene = { readonly user: string; readonly sids: readonly SessionId[] };
 
+const limited = (user: string, limit: Omit<SessionLimit, "scope">, clientId = "web") =>
+  store.createWithin({ scope: "client_id", ...limit }, newSession(user, { clientId }), nonce(), CAP);
+
 const VERBS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
   "a creation": ({ user }) => store.create(newSession(user), nonce(), CAP),
   "a creation in place of another session": ({ user, sids }) => store.create(newSession(user), nonce(), CAP, sids[7]),
   "a creation at the cap": ({ user, sids }) => store.create(newSession(user), nonce(), sids.length),
   "a creation at a cap that was lowered": ({ user }) => store.create(newSession(user), nonce(), 10),
+  "a creation within a limit": ({ user }) => limited(user, { maxSessions: 1, whenExceeded: "refuse" }, "rare"),
+  "a creation that a limit refuses": ({ user }) => limited(user, { maxSessions: 100, whenExceeded: "refuse" }),
+  "a creation within a limit that was lowered": ({ user }) =>
+    limited(user, { maxSessions: 3, whenExceeded: "end_least_recently_used" }),
   "all pages": async ({ user }) => {
     let from: string | undefined;
     do from = (await store.list(user, 100, from)).next;

@@ -20,7 +20,7 @@ local function text_at(record, number)
 end
 
 -- The first bytes of the blocks that may follow the texts of a record, in ascending order (blocks.ts), and of the claims.
-local AUTHENTICATION, VERSION, LAST_SEEN, CLAIMS = 1, 3, 4, 123
+local AUTHENTICATION, FACTS, VERSION, LAST_SEEN, CLAIMS = 1, 2, 3, 4, 123
 
 -- Returns where a block of a record begins, and the position after it. If the record lacks the block, both are the position where it belongs.
 local function block_at(record, kind)

@@ -1,15 +1,17 @@
 #!lua
--- Creates a session, and ends the subject's oldest sessions if it has more than the cap allows. A second run with the same id
--- returns the session that the first one created.
+-- Creates a session, and ends the subject's least recently used sessions if it has more than the cap or the limit allows, or creates none. A
+-- second run with the same id returns the session that the first one created.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first refresh token, 5 idle timeout, ms, 6 absolute lifetime, ms, 7 the record after its head,
 --       8 cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before the creation, or '', 11 the
 --       version of the record, 12 the text of the due records (event-text.ts) of sessions that end, or '', 13 that of the created session,
---       or ''
+--       or '', 14 the limit: what it counts ('subject', 'client_id', 'client_kind'), how many sessions, and what happens beyond
+--       ('end_least_recently_used', 'end_oldest', 'refuse'), separated by spaces; or '', 15 what an earlier run has found (result 'more')
 -- Returns the session's record; the id of the session of argument 10 if it was live, or ''; 'new' if no live session of the subject, of
--- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended for the cap, oldest first. If one run is
--- not enough, it creates nothing, and returns 'again', '', the same text and the ids of the sessions that it has ended; or it returns
--- 'sweep', and the caller then runs sweep.lua first.
+-- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended, in the order of their ends. If the limit
+-- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
+-- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
+-- it has ended; or 'more' and argument 15 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
 if existing then return { existing, '', '' } end
@@ -39,11 +41,65 @@ local function is_new_device()
 end
 local new = is_new_device() and 'new' or ''
 
+-- Ends sessions for the cap or the limit.
 local evicted = {}
-local function end_evicted(reply)
-  close(partition, evicted, 'session_limit', now, marker_life, ARGV[12], subject)
+local function evict(sessions)
+  local ending, entries = {}, {}
+  for k, session in ipairs(sessions) do
+    ending[k], entries[k] = session.sid, entry_of(session.record, session.sid)
+    evicted[#evicted + 1] = session.sid
+  end
+  close(partition, ending, 'session_limit', now, marker_life, ARGV[12], subject)
+  if not sids and #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
+  for _, other in ipairs(sids and ending or {}) do
+    local at = string.find(sids, other, 1, true)
+    sids = string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID)
+  end
+  if sids and #ending > 0 then write_index(partition, subject, sids) end
+end
+local function reply_evicted(reply)
   for _, other in ipairs(evicted) do reply[#reply + 1] = other end
   return reply
+end
+
+-- Makes room within the limit. Returns the reply with which the script ends; nil if the session may be created.
+local function apply_limit(scope, most, action)
+  if sids and #sids < most * ID then return nil end
+  local group = group_of(struct.pack(HEAD, ARGV[11], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. ARGV[7], scope)
+  if old and subject_of(old) == subject and group_of(old, scope) == group then return nil end
+  local known, entries = sids, {}
+  if not sids then
+    local from = ARGV[15] == '' and entries_after(ended) or '(' .. string.sub(ARGV[15], 1, ENTRY)
+    entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
+    local added = {}
+    for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
+    known = string.sub(ARGV[15], ENTRY + 1) .. table.concat(added)
+  end
+  local counted = in_group(live_sessions(partition, known, now), scope, group)
+  local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
+  if not is_all and #counted < most + window then
+    local found = { entries[#entries] }
+    for _, session in ipairs(counted) do found[#found + 1] = session.sid end
+    return { 'more', table.concat(found), '' }
+  end
+  local excess = #counted - most + 1
+  if excess <= 0 then return nil end
+  if action == 'refuse' then
+    local reply = { 'refused', '', '' }
+    for _, session in ipairs(take_excess(counted, MOST_LISTED, WINDOW)) do
+      reply[#reply + 1], reply[#reply + 2] = session.sid, session.record
+    end
+    return reply
+  end
+  -- The last sessions of a part of the list are not ended, since later ones may be among the oldest by then.
+  local ending = math.min(excess, MOST, is_all and excess or #counted - window + 1)
+  evict(take_excess(counted, ending, window))
+  return (ending < excess or not is_all) and reply_evicted({ 'again', '', new }) or nil
+end
+if ARGV[14] ~= '' then
+  local scope, most, action = string.match(ARGV[14], '^(%S+) (%d+) (%S+)$')
+  local reply = apply_limit(scope, tonumber(most), action)
+  if reply then return reply end
 end
 
 if not sids then
@@ -51,18 +107,18 @@ if not sids then
   local replaced = old and subject_of(old) == subject
   local excess = redis.call('ZLEXCOUNT', many, from, '+') - (replaced and 1 or 0) - cap + 1
   if excess > 0 then
-    if now >= tonumber(redis.call('GET', clean) or 0) then return { 'sweep', '' } end
-    local oldest = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, math.min(excess, MOST) + 1)
-    local entries = {}
-    for _, entry in ipairs(oldest) do
-      local other = string.sub(entry, -ID)
-      if #entries < math.min(excess, MOST) and other ~= ARGV[10] then
-        entries[#entries + 1] = entry
-        if live(partition, other, now) then evicted[#evicted + 1] = other end
-      end
+    if now >= tonumber(redis.call('GET', clean) or 0) then return reply_evicted({ 'sweep', '', new }) end
+    local most = math.min(excess, MOST - WINDOW)
+    local oldest, lost, listed = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, most + WINDOW), {}, {}
+    for k, entry in ipairs(oldest) do oldest[k], lost[string.sub(entry, -ID)] = string.sub(entry, -ID), entry end
+    for _, session in ipairs(live_sessions(partition, table.concat(oldest), now)) do
+      lost[session.sid] = nil
+      if session.sid ~= ARGV[10] then listed[#listed + 1] = session end
     end
-    redis.call('ZREM', many, unpack(entries))
-    if excess > MOST then return end_evicted({ 'again', '', new }) end
+    local removed = 0
+    for _, entry in pairs(lost) do removed = removed + redis.call('ZREM', many, entry) end
+    evict(take_excess(listed, most - removed, WINDOW))
+    if excess > most then return reply_evicted({ 'again', '', new }) end
   end
 end
 
@@ -89,15 +145,12 @@ end
 if sids and #sids < math.min(cap, MOST) * ID then
   sids = drop_expired(sids)
 elseif sids then
-  local kept = {}
-  for from = 1, #sids, ID do
-    local other = string.sub(sids, from, from + ID - 1)
-    if live(partition, other, now) then kept[#kept + 1] = other end
-  end
-  for k = 1, #kept - cap + 1 do evicted[k] = kept[k] end
-  sids = table.concat(kept, '', #evicted + 1)
+  local kept, listed = live_sessions(partition, sids, now), {}
+  for k, session in ipairs(kept) do listed[k] = session.sid end
+  sids = table.concat(listed)
+  evict(take_excess(kept, #kept - cap + 1, WINDOW))
 end
-local reply = end_evicted({ '', old and ARGV[10] or '', new })
+local reply = reply_evicted({ '', old and ARGV[10] or '', new })
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]

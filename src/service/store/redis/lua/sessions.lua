@@ -47,12 +47,12 @@ local function order_functions()
   return earlier, replace_chunk, remove
 end
 
--- Returns the idle expiry, the absolute expiry and the time of creation. The idle timeout begins at the last refresh, which is when the
--- newest refresh token was issued.
+-- Returns the idle expiry, the absolute expiry, the time of creation and that of the last refresh or the creation, at which the idle timeout
+-- begins. The last refresh is when the newest refresh token was issued.
 local function expiries(record)
   local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
-  local absolute = created + life
-  return math.min(math.max(created, minted) + idle, absolute), absolute, created
+  local absolute, used = created + life, math.max(created, minted)
+  return math.min(used + idle, absolute), absolute, created, used
 end
 
 -- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.

@@ -1,0 +1,78 @@
+/** Creates a session, in several transactions if its subject has many (subject-steps.ts). Other work runs in between. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { SessionLimit } from "../../session/admin/limit.ts";
+import type { Origin } from "../../session/events/events.ts";
+import type { NewSession, Session, SessionId } from "../../session/model.ts";
+import type { CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
+import type { StoreMs } from "../../session/time.ts";
+import { noteOf } from "../event-text.ts";
+import { type LimitProgress, type LimitStep, limitStep } from "./limits.ts";
+import { sessionOf } from "./rows.ts";
+import { type CreateStep, createStep, isNewDevice, type SubjectDeps } from "./subject-steps.ts";
+import type { Transactions } from "./transactions.ts";
+
+export type CreationDeps = SubjectDeps &
+  Transactions & {
+    readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) => void;
+    readonly signalCreated: (session: Session, newDevice: boolean, now: StoreMs) => void;
+  };
+
+export function createCreation(deps: CreationDeps): Pick<SessionStore, "create" | "createWithin"> {
+  return {
+    async create(...given) {
+      const created = await createWithin(deps, undefined, ...given);
+      if (!created.ok) throw new TypeError("a session was refused without a limit");
+      const { ok, ...outcome } = created;
+      return outcome;
+    },
+    createWithin: (limit, ...given) => createWithin(deps, limit, ...given),
+  };
+}
+
+async function createWithin(
+  deps: CreationDeps,
+  limit: SessionLimit | undefined,
+  ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
+): Promise<CreateWithinOutcome> {
+  const { sessions, end, leaveCreated, signalCreated, write } = deps;
+  const note = noteOf(origin);
+  const evicted: SessionId[] = [];
+  let replaced = false;
+  let newDevice: boolean | undefined;
+  let progress: LimitProgress | undefined;
+
+  const step = (now: StoreMs): CreateStep | Exclude<LimitStep, { readonly state: "within" }> => {
+    const existing = sessions.get(session.sid);
+    // If the session exists, an earlier attempt of this call has created it.
+    if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
+    newDevice ??= isNewDevice(deps, session, now);
+    const old = replaces && sessions.live(replaces, now);
+    // Once the session to replace has ended, the limit does not count: the new session takes its place.
+    if (limit !== undefined && !replaced) {
+      const applied = limitStep(deps, limit, session, old && sessionOf(old), progress, now, note);
+      if (applied.state !== "within") return applied;
+      evicted.push(...applied.evicted);
+    }
+    if (old) {
+      end(old.sid, "replaced", now, note, old.subject);
+      replaced = true;
+    }
+    const created = createStep(deps, session, childNonce, cap, now, note);
+    if (created.state === "created") {
+      leaveCreated(session, origin, now, newDevice);
+      signalCreated(created.session, newDevice, now);
+    }
+    return created;
+  };
+
+  for (;;) {
+    const taken = write("FULL", step);
+    if (taken.state === "refused") return { ok: false, reason: "refused", live: taken.live };
+    if ("evicted" in taken) evicted.push(...taken.evicted);
+    if (taken.state === "created") {
+      return { ok: true, session: taken.session, evicted, replaced, newDevice: newDevice === true };
+    }
+    progress = taken.state === "more" ? taken.progress : undefined;
+    await nextTurn();
+  }
+}
