@@ -53,7 +53,8 @@ export async function createApplication(
     if (body === undefined) return respond(response, 413, { error: "too large" });
     const login = new URLSearchParams(body);
     const credentials = { email: login.get("email") ?? "", password: login.get("password") ?? "" };
-    const result = await signIn(settings, credentials, request);
+    // A browser sends the field of a checkbox only if the box is ticked.
+    const result = await signIn(settings, credentials, login.has("remember"), request);
     if (result.ok) {
       // The service sets several cookies: that of the refresh token, and the hint cookie, which the page may read.
       const headers = { "set-cookie": result.cookies };

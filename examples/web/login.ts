@@ -36,10 +36,14 @@ const accounts = Promise.all([
 const byAccount = new RateLimiterMemory({ points: 5, duration: 300 });
 const byAddress = new RateLimiterMemory({ points: 50, duration: 300 });
 
-/** @param adminUrl the URL of the admin API, whose token stays on the server */
+/**
+ * @param adminUrl the URL of the admin API, whose token stays on the server
+ * @param remember whether the browser keeps the cookies when it ends
+ */
 export async function signIn(
   { adminUrl, adminToken }: { readonly adminUrl: string; readonly adminToken: string },
   { email, password }: Credentials,
+  remember: boolean,
   request: IncomingMessage,
 ): Promise<SignIn> {
   const address = request.socket.remoteAddress ?? "";
@@ -63,6 +67,8 @@ export async function signIn(
       subject: found.id,
       // The claims are for the page, which displays the name. Put no secrets here: everybody who has the token can read its claims.
       claims: { name: found.name },
+      // Without `persistent`, the cookies end with the browser, and so do those of each refresh.
+      persistent: remember,
       client: { userAgent, ipAddress: address, displayName: deviceName(userAgent) },
     }),
     signal: AbortSignal.timeout(5_000),

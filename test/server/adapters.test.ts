@@ -201,6 +201,16 @@ describe.each([
     expect(jar.cookies.get("refresh_token")).not.toBe(before);
   });
 
+  test("after a renewal, too, the cookies of a session that is not to be remembered end with the browser", async () => {
+    for (const persistent of [false, true]) {
+      const jar = await signIn(service, undefined, { persistent });
+      jar.cookies.delete("access_token");
+      const lines = (await running.send(jar.request("/account", PAGE))).headers.getSetCookie();
+      expect(lines).toHaveLength(2);
+      for (const line of lines) expect(/max-age|expires/i.test(line), line).toBe(persistent);
+    }
+  });
+
   test("a renewal is for no cache, although the application lets caches keep the page", async () => {
     const jar = await signIn(service);
     const usual = await running.send(jar.request("/public", PAGE));

@@ -45,18 +45,22 @@ const comparable = (line: string) =>
     .map((part, index) => (index === 0 ? part : part.toLowerCase()))
     .sort();
 
-async function signIn(subject: string): Promise<readonly string[]> {
-  return message(await openAdmin(service).call(admin.createSession, { subject }, bearer(service.adminToken)))
-    .setCookies;
+async function signIn(subject: string, persistent = true): Promise<readonly string[]> {
+  const wanted = { subject, persistent };
+  return message(await openAdmin(service).call(admin.createSession, wanted, bearer(service.adminToken))).setCookies;
 }
 
-test("a server action of Next.js sets the cookies of a login as the service wrote them", async () => {
-  const lines = await signIn("alice");
-  const { setCookies, response } = inNext("");
-  await setCookies(lines);
-  expect(response.getSetCookie().map(comparable)).toEqual(lines.map(comparable));
-  expect(lines).toHaveLength(3);
-});
+test.each([true, false])(
+  "a server action of Next.js sets the cookies of a login as the service wrote them (persistent: %s)",
+  async (persistent) => {
+    const lines = await signIn("alice", persistent);
+    expect(lines.join().includes("Max-Age")).toBe(persistent);
+    const { setCookies, response } = inNext("");
+    await setCookies(lines);
+    expect(response.getSetCookie().map(comparable)).toEqual(lines.map(comparable));
+    expect(lines).toHaveLength(3);
+  },
+);
 
 test("a server action of Next.js signs the user out, and removes the cookies", async () => {
   const jar = new Jar();

@@ -45,8 +45,13 @@ export function aVerifier(service: Service): { readonly verifier: Verifier } {
 }
 
 /** Signs somebody in. The jar then has the cookies of the login's response. */
-export async function signIn(service: Service, subject = somebody()): Promise<Jar> {
-  const created = await openAdmin(service).call(admin.createSession, { subject }, bearer(service.adminToken));
+export async function signIn(
+  service: Service,
+  subject = somebody(),
+  more: { readonly persistent?: boolean } = {},
+): Promise<Jar> {
+  const wanted = { subject, ...more };
+  const created = await openAdmin(service).call(admin.createSession, wanted, bearer(service.adminToken));
   const jar = new Jar();
   jar.take(message(created).setCookies);
   return jar;
