@@ -9,9 +9,9 @@ import {
 import { runNodeJs } from "@bufbuild/protoplugin";
 import { describeRoutes } from "connect-http-routes/descriptors";
 import { describeServices } from "../../protoc-gen-http-openapi/document.ts";
-import { ERROR_BODY, FAILURE_RESPONSES } from "./openapi-errors.ts";
+import { ERROR_BODY, FAILURE_RESPONSES, failures } from "./openapi-errors.ts";
 import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";
-import { SSF_OPERATIONS } from "./openapi-ssf.ts";
+import { BODY_FAILURES, ROUTE_FAILURES, SSF_OPERATIONS } from "./openapi-ssf.ts";
 
 const MANIFEST = new URL("../../../package.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
@@ -23,6 +23,14 @@ const SHARED_SIGNALS = "auth.admin.v1.SharedSignalsService";
 
 const SESSION_ID = "K2Jwm7AuplQf5-UskOhVws0";
 
+const UPDATE = { claims: { role: "editor" }, accessTokens: "ACCESS_TOKEN_POLICY_REFRESH" };
+
+/** The RPCs that are annotated routes, and their failures. */
+const ROUTES = {
+  UpdateSession: { ...ROUTE_FAILURES, ...BODY_FAILURES, ...failures("E409_CONFLICT") },
+  UpdateSubjectSessions: { ...ROUTE_FAILURES, ...BODY_FAILURES },
+};
+
 /** Example requests. An example generated from the schema would be refused, and an empty request may end all sessions. */
 const EXAMPLES = {
   CreateSession: { subject: "alice", client: { displayName: "laptop" } },
@@ -33,6 +41,8 @@ const EXAMPLES = {
   RevokeSubjectSessions: { subject: "alice" },
   RevokeAllSessions: { issuedBefore: "2026-01-01T00:00:00Z" },
   ElevateSession: { sessionId: SESSION_ID, authTime: "2026-01-01T00:00:00Z", amr: ["otp"] },
+  UpdateSession: UPDATE,
+  UpdateSubjectSessions: UPDATE,
   UnbindDevice: { sessionId: SESSION_ID },
   IntrospectToken: { token: "an access token or a refresh token" },
 };
@@ -77,7 +87,10 @@ const overlay = {
     ...Object.fromEntries(
       Object.entries(EXAMPLES).map(([rpc, example]) => [
         `${SERVICE}.${rpc}`,
-        { requestBody: { required: true, content: { "application/json": { example } } } },
+        {
+          requestBody: { required: true, content: { "application/json": { example } } },
+          ...(rpc in ROUTES && { responses: ROUTES[rpc as keyof typeof ROUTES] }),
+        },
       ]),
     ),
   },

@@ -10,8 +10,8 @@ const json = (schema: object) => ({ content: { "application/json": { schema } } 
 /** `null` removes the response that all operations have by default. */
 const NO_CONTENT = { 200: null, 204: { description: "Done. There is no body." } };
 
-/** These routes have the errors of JSON routes, unlike the RPCs of the same document. */
-const FAILURES = {
+/** Annotated routes have the errors of JSON routes, unlike the RPCs of the same document. */
+export const ROUTE_FAILURES = {
   ...failures(
     ...([
       "E400_INVALID_REQUEST",
@@ -25,11 +25,11 @@ const FAILURES = {
   default: { $ref: null, description: "Any other failure.", ...json(ref("schemas", "HttpError")) },
 };
 
-const BODY_FAILURES = failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE");
+export const BODY_FAILURES = failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE");
 
 const operation = (rpc: string, responses: object = {}) => [
   `${SERVICE}.${rpc}`,
-  { responses: { ...FAILURES, ...responses } },
+  { responses: { ...ROUTE_FAILURES, ...responses } },
 ];
 
 export const SSF_OPERATIONS = Object.fromEntries([

@@ -10,6 +10,7 @@ export function readLimits(read: Read) {
       refresh: read("RATE_LIMIT_REFRESH", rate, perSeconds(300, 30)),
       failures: read("RATE_LIMIT_FAILURES", rate, perSeconds(1_000, 60)),
       create: read("RATE_LIMIT_CREATE", rate, perSeconds(100, 60)),
+      update: read("RATE_LIMIT_UPDATE", rate, perSeconds(60, 60)),
     },
     overload: {
       maxWaiting: read("OVERLOAD_MAX_WAITING", integer(0, 1_000_000), 1_000),

@@ -13,6 +13,7 @@ const LEVELS: Readonly<Record<AuditEvent["event"], "debug" | "info" | "warn">> =
   session_ended: "info",
   token_exchanged: "info",
   session_elevated: "info",
+  session_updated: "info",
   all_sessions_ended: "warn",
   device_registered: "info",
   device_bound: "info",

@@ -150,6 +150,9 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
   const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
   const exchanged = counter("session_token_exchanged_total", "Access tokens exchanged for narrower ones");
   const elevated = counter("session_elevated_total", "Later authentications recorded");
+  const updated = counter("session_updated_total", "Sessions updated, by what happens to older access tokens", [
+    "access_tokens",
+  ]);
   const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
   const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
   const failed = fastCounter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
@@ -170,6 +173,8 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
         return exchanged.inc();
       case "session_elevated":
         return elevated.inc();
+      case "session_updated":
+        return updated.inc({ access_tokens: event.accessTokens });
       case "all_sessions_ended":
         return allEnded.inc();
       case "authn_token_reuse":

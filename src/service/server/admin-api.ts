@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { OAuthAdminServiceRoutes } from "../../../gen/auth/admin/v1/oauth_admin_http.ts";
 import { OAuthAdminService } from "../../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { OAuthAdminServiceRules } from "../../../gen/auth/admin/v1/oauth_admin_rules.ts";
+import { SessionAdminServiceRoutes } from "../../../gen/auth/admin/v1/session_admin_http.ts";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionAdminServiceRules } from "../../../gen/auth/admin/v1/session_admin_rules.ts";
 import { SharedSignalsServiceRoutes } from "../../../gen/auth/admin/v1/shared_signals_http.ts";
@@ -99,7 +100,13 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
   const { signals } = deps;
   const streams = streamsOf(deps);
   const services = [
-    offer(SessionAdminService, SessionAdminServiceRules, sessionAdminService(deps), undefined, STRICT_JSON),
+    offer(
+      SessionAdminService,
+      SessionAdminServiceRules,
+      sessionAdminService(deps),
+      SessionAdminServiceRoutes,
+      STRICT_JSON,
+    ),
   ];
   if (oauthEndpoints) {
     const table = { ...OAuthAdminServiceRoutes, formPosts: true };

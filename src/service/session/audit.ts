@@ -41,12 +41,21 @@ export type AuditEvent =
       readonly event: "session_elevated";
       readonly methods: readonly string[];
       readonly contextClass: string;
+      /** Present if older access tokens were made stale. */
+      readonly accessTokens?: "refresh";
     })
   | (OfSession & {
       readonly event: "authn_token_reuse";
       /** Two clients hold the token: it was issued before the session was bound to a key, and its presenter has never had that key. */
       readonly cause?: "two_holders";
       readonly happenedAt?: StoreMs;
+    })
+  /** Claims or audiences of a session were replaced, or its older access tokens were made stale. */
+  | (OfSession & {
+      readonly event: "session_updated";
+      readonly version: number;
+      readonly fields: readonly ("claims" | "audiences")[];
+      readonly accessTokens: "keep" | "refresh";
     })
   /** A device key was registered. The session is bound to it from its first use. */
   | (DeviceOfSession & { readonly event: "device_registered" })

@@ -10,6 +10,7 @@ export const ERRORS = {
   E403_FORBIDDEN: { http: 403, rpc: "permission_denied", message: "cross-site requests are not allowed" },
   E404_NOT_FOUND: { http: 404, rpc: "not_found", message: "not found" },
   E405_METHOD_NOT_ALLOWED: { http: 405, rpc: "unimplemented", message: "method not allowed" },
+  E409_CONFLICT: { http: 409, rpc: "aborted", message: "the session was changed in the meantime" },
   E413_TOO_LARGE: { http: 413, rpc: "resource_exhausted", message: "the request is too large" },
   E415_UNSUPPORTED_MEDIA_TYPE: { http: 415, rpc: "invalid_argument", message: "the content type is not supported" },
   E429_RATE_LIMITED: { http: 429, rpc: "resource_exhausted", message: "too many requests" },
@@ -97,7 +98,7 @@ export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReas
 /** The refusal of a credential that is known to be invalid. */
 export type Refused = { readonly ok: false; readonly reason: RefusalReason; readonly sid?: SessionId | undefined };
 
-export type RateLimitName = "refresh" | "failures" | "create";
+export type RateLimitName = "refresh" | "failures" | "create" | "update";
 
 /** The rate limit is exceeded until `retryAfterMs` have passed. */
 export type Limited = {

@@ -134,7 +134,7 @@ export type EndReason =
   | "reuse"
   | "expired";
 
-/** One entry of the revocation log. */
+/** An entry of the revocation log: a session has ended. */
 export type Revocation = {
   readonly sid: SessionId;
   readonly revokedAt: StoreMs;
@@ -142,6 +142,21 @@ export type Revocation = {
   readonly expiresAt: StoreMs;
   readonly reason: EndReason;
 };
+
+/** An entry of the revocation log that ends no session: access tokens of a session with a version below `minVersion` are stale. */
+export type StaleMark = {
+  readonly sid: SessionId;
+  readonly markedAt: StoreMs;
+  /** When the last stale access token expires. */
+  readonly expiresAt: StoreMs;
+  readonly minVersion: number;
+};
+
+export type LogEntry = Revocation | StaleMark;
+
+export function isStaleMark(entry: LogEntry): entry is StaleMark {
+  return "minVersion" in entry;
+}
 
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
 

@@ -9,16 +9,7 @@ import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
 import type { Origin, SessionEventLog } from "./events/events.ts";
 import type { Narrowing } from "./exchange/narrowing.ts";
-import type {
-  Authentication,
-  EndReason,
-  LastSeen,
-  NewSession,
-  Place,
-  Revocation,
-  Session,
-  SessionId,
-} from "./model.ts";
+import type { Authentication, EndReason, LastSeen, LogEntry, NewSession, Place, Session, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
   CreateOutcome,
@@ -32,8 +23,10 @@ import type {
   RegisterKeyOutcome,
   RevocationBatch,
   RotateOutcome,
+  SessionChange,
   SessionPage,
   UnbindOutcome,
+  UpdateOutcome,
 } from "./store-outcomes.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
@@ -139,8 +132,17 @@ export interface SessionStore extends SessionEventLog {
    */
   expire(): Promise<ExpireOutcome>;
 
-  /** Replaces the authentication of a session, unless the stored one is later. */
-  elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome>;
+  /**
+   * Replaces the authentication of a session, unless the stored one is later.
+   * @param refresh whether to count a version, and to mark access tokens of earlier versions as stale
+   */
+  elevate(sid: SessionId, authentication: Authentication, refresh?: boolean): Promise<ElevateOutcome>;
+
+  /**
+   * Replaces claims and audiences of a session, and counts its version unless they are the same as before. So a call may be repeated.
+   * With `refresh`, access tokens of versions before that are stale from now on, and the revocation log has a mark of that.
+   */
+  update(sid: SessionId, change: SessionChange): Promise<UpdateOutcome>;
 
   /** Returns the log after `cursor`, at least the entries that were appended since; without a cursor, everything that it contains. */
   revocations(cursor: string | undefined): Promise<RevocationBatch>;
@@ -150,7 +152,7 @@ export interface SessionStore extends SessionEventLog {
    * entries may have been missed. Such a call is only a hint: it may come late, twice or never. Only the log is complete, so callers read
    * it after an empty list and at least once a second. Returns a function that stops the calls.
    */
-  onRevocation(wake: (hint: readonly Revocation[]) => void): () => void;
+  onRevocation(wake: (hint: readonly LogEntry[]) => void): () => void;
 
   /** Returns the current time of the part of the store that has a session, as far as this process knows it. It does no I/O. */
   now(sid: SessionId): StoreMs;

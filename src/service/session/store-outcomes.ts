@@ -1,6 +1,6 @@
 /** The outcomes of the store's methods (ports.ts). */
 import type { ProofRefusal, ServingVerdict } from "./devices/binding.ts";
-import type { Revocation, Session, SessionId } from "./model.ts";
+import type { Audience, Revocation, Session, SessionId, StaleMark } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation/rotation.ts";
 import type { StoreMs } from "./time.ts";
 
@@ -23,6 +23,25 @@ export type CreateWithinOutcome =
 export type ElevateOutcome =
   | { readonly ok: true; readonly session: Session }
   | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
+
+/** What `update` changes. What is absent stays as it is. */
+export type SessionChange = {
+  /** In the form of `claims` of NewSession. */
+  readonly claims?: string;
+  readonly audience?: Audience;
+  /** The version that the session must have; absent for any. */
+  readonly ifVersion?: number;
+  readonly refresh: boolean;
+};
+
+/** `conflict`: the session has another version. */
+export type UpdateOutcome =
+  | {
+      readonly ok: true;
+      readonly session: Session /** Whether anything is different now. */;
+      readonly isChanged: boolean;
+    }
+  | { readonly ok: false; readonly reason: "conflict" | "revoked" | "unknown" };
 
 /** `other_key`: the session has another key, in use or registered a moment ago. `outdated`: the refresh token was replaced long ago. */
 export type RegisterKeyOutcome =
@@ -107,6 +126,7 @@ export type Found =
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
+  readonly staleMarks: readonly StaleMark[];
   /** A logout of everyone ended all sessions created up to this time. 0 if there was none, or if an earlier batch contained its time. */
   readonly revokedUntil: StoreMs;
   /** The cursor to resume after this batch. The domain does not interpret it, and every instance on the same store accepts it. */

@@ -1,11 +1,11 @@
-import type { Revocation } from "../session/model.ts";
+import type { LogEntry } from "../session/model.ts";
 
-type Wake = (hint: readonly Revocation[]) => void;
+type Wake = (hint: readonly LogEntry[]) => void;
 
-/** The listeners that want to know when sessions have ended. */
+/** The listeners that want to know when the revocation log has new entries. */
 export type Wakers = {
   add(wake: Wake): () => void;
-  wake(hint: readonly Revocation[]): void;
+  wake(hint: readonly LogEntry[]): void;
 };
 
 /** Calls `first` when the first listener is added, and `last` when the last one is removed. */

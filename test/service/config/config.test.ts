@@ -97,6 +97,7 @@ const BAD: Record<string, string> = {
   RATE_LIMIT_REFRESH: "fast",
   RATE_LIMIT_FAILURES: "0/30s",
   RATE_LIMIT_CREATE: "100/1ms",
+  RATE_LIMIT_UPDATE: "1",
   OVERLOAD_MAX_WAITING: "-1",
   OVERLOAD_MAX_LOOP_DELAY: "1h",
   LOG_LEVEL: "loud",

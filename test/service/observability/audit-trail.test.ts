@@ -1,6 +1,7 @@
 /** The audit trail of the real service: it records every promised business event, with the address that caused it. */
 import { timestampMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
+import { AccessTokenPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { aService } from "../../support/every-protocol.ts";
 import { waitFor } from "../../support/service.ts";
@@ -189,6 +190,19 @@ test("a step-up is recorded with its methods and address", async () => {
   expect(await recorded(headers, "session_elevated")).toMatchObject([
     { level: "info", sid, subject, methods: ["pwd", "otp"], contextClass: "gold" },
   ]);
+});
+
+test("an update is recorded with its fields and version, and not with its values", async () => {
+  const { sid, subject } = await logIn(service);
+  const headers = from();
+  const wanted = { sessionId: sid, claims: { role: "a value" }, accessTokens: AccessTokenPolicy.REFRESH };
+  const credential = { ...bearer(service.adminToken), ...headers };
+  message(await openAdmin(service).call(admin.updateSession, wanted, credential));
+  message(await openAdmin(service).call(admin.updateSession, wanted, credential)); // It changes nothing.
+  const [line, ...others] = await recorded(headers, "session_updated");
+  expect(line).toMatchObject({ level: "info", sid, subject, version: 1, fields: ["claims"], accessTokens: "refresh" });
+  expect(JSON.stringify(line)).not.toContain("a value");
+  expect(others).toEqual([]);
 });
 
 test("the end of all sessions is recorded with its time and address", async () => {

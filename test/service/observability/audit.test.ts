@@ -26,6 +26,11 @@ const EVENTS: [AuditEvent, level: string, metric: string][] = [
     "info",
     "session_elevated_total 1",
   ],
+  [
+    { event: "session_updated", sid, subject: "alice", version: 1, fields: ["claims"], accessTokens: "refresh" },
+    "info",
+    'session_updated_total{access_tokens="refresh"} 1',
+  ],
   [{ event: "all_sessions_ended", revokedUntil: storeMs(1) }, "warn", "session_all_ended_total 1"],
   [{ event: "authn_token_reuse", sid, subject: "alice" }, "warn", "session_token_reuse_total 1"],
   [

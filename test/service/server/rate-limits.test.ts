@@ -1,7 +1,9 @@
 /** Rate limits of the real service, through every protocol (docs/limits.md). */
 import { once } from "node:events";
 import { connect } from "node:net";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
+import { AccessTokenPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../../support/bad-tokens.ts";
 import { type Caller, PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../../support/clients.ts";
@@ -16,6 +18,7 @@ const LIMITS = {
   RATE_LIMIT_REFRESH: `${LIMIT}/10m`,
   RATE_LIMIT_FAILURES: `${LIMIT}/10m`,
   RATE_LIMIT_CREATE: `${LIMIT}/10m`,
+  RATE_LIMIT_UPDATE: `${LIMIT}/10m`,
 };
 
 let addresses = 0;
@@ -136,6 +139,26 @@ describe.each(STORES)("on the %s store", (store) => {
         message(await caller.call(admin.createSession, { subject: somebody() }, token));
         const { sessions } = message(await caller.call(admin.listSessions, { subject }, token));
         expect(sessions).toHaveLength(LIMIT);
+      });
+
+      test("a session is updated so often and no more, in all ways together", async () => {
+        const user = await logIn(service);
+        const token = bearer(service.adminToken);
+        const wanted = { sessionId: user.sid, claims: { role: "reader" }, accessTokens: AccessTokenPolicy.REFRESH };
+        const elevation = { sessionId: user.sid, authTime: timestampNow(), amr: ["otp"] };
+        message(await caller.call(admin.updateSession, wanted, token));
+        const all = { subject: user.subject, claims: {} };
+        message(await caller.call(admin.updateSubjectSessions, all, token));
+        message(await caller.call(admin.elevateSession, { ...elevation, accessTokens: wanted.accessTokens }, token));
+        expectLimited(await caller.call(admin.updateSession, wanted, token));
+        expectLimited(await caller.call(admin.updateSubjectSessions, all, token));
+        expectLimited(
+          await caller.call(admin.elevateSession, { ...elevation, accessTokens: wanted.accessTokens }, token),
+        );
+        message(await caller.call(admin.elevateSession, elevation, token)); // It adds nothing to the log.
+        const { session } = message(await caller.call(admin.getSession, { sessionId: user.sid }, token));
+        expect(session).toMatchObject({ claims: {}, etag: "3" });
+        message(await caller.call(admin.updateSession, { ...wanted, sessionId: (await logIn(service)).sid }, token));
       });
 
       test("an admin token is not guessed faster than the limit, and a good one is always served", async () => {

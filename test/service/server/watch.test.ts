@@ -3,7 +3,7 @@ import type { MessageShape } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { RevocationReason } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { AccessTokenPolicy, RevocationReason } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { type Caller, RPC_PROTOCOLS } from "../../support/clients.ts";
 import { aService, STORES, throughEvery } from "../../support/every-protocol.ts";
@@ -82,6 +82,34 @@ describe.each(STORES)("on the %s store", (store) => {
           expect([...later.reported.keys()]).toEqual([after.sid]);
           expect(later.cursor).not.toBe("");
         });
+      });
+
+      test("tokens that became stale are reported to watchers, to new ones the last mark of each session", async () => {
+        const user = await logIn(service);
+        const update = async (role: string) => {
+          const change = { sessionId: user.sid, claims: { role }, accessTokens: AccessTokenPolicy.REFRESH };
+          message(await openAdmin(service).call(admin.updateSession, change, bearer(service.adminToken)));
+        };
+        const marksOf = async (next: () => Promise<Batch>, least: number) => {
+          const versions: number[] = [];
+          while (!versions.some((version) => version >= least)) {
+            const own = (await next()).staleTokens.filter(({ sessionId }) => sessionId === user.sid);
+            for (const { minVersion, markTime, expireTime } of own) {
+              versions.push(minVersion);
+              expect(expireTime && markTime && timestampMs(expireTime) - timestampMs(markTime)).toBeGreaterThan(
+                300_000,
+              );
+            }
+          }
+          return versions;
+        };
+        await update("a");
+        await watching(caller, "", async (next) => {
+          expect(await marksOf(next, 1)).toEqual([1]);
+          await update("b");
+          expect(await marksOf(next, 2)).toEqual([2]);
+        });
+        await watching(caller, "", async (next) => expect(await marksOf(next, 2)).toEqual([2]));
       });
 
       test("a watch that is resumed from a cursor misses nothing", async () => {

@@ -58,6 +58,7 @@ function createTimedLog() {
           store: {
             revocations: async (cursor = "0") => ({
               revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
+              staleMarks: [],
               revokedUntil: storeMs(0),
               cursor: String(world.clock()),
               now: storeMs(world.clock()),

@@ -105,6 +105,7 @@ test("a session that is ended again is delivered again, with its later expiry, a
   const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
     revocations: async () => ({
       revocations: entries,
+      staleMarks: [],
       revokedUntil: storeMs(0),
       cursor: "x",
       now: storeMs(world.clock()),
@@ -202,6 +203,7 @@ test("in an outage news is delivered, and no batch claims to be complete", async
   feed.wakeWatchers();
   expect(await next(watch)).toEqual({
     revocations: [],
+    staleMarks: [],
     revokedUntil: 0,
     cursor: first.cursor,
     caughtUp: false,
@@ -252,7 +254,7 @@ test("a store that has never responded is no error of the feed: its own part rep
 /** Creates a feed over a log whose readings and notifications the test makes. `replies` are those of the readings, in their order. */
 function scriptedFeed(replies: readonly Promise<void>[]) {
   const state = { reads: 0, notify: (_: readonly Revocation[]) => {} };
-  const batch = { revocations: [], revokedUntil: storeMs(0), cursor: "1", now: storeMs(world.clock()) };
+  const batch = { revocations: [], staleMarks: [], revokedUntil: storeMs(0), cursor: "1", now: storeMs(world.clock()) };
   const feed = world.manage(
     new RevocationFeed({
       store: {

@@ -225,17 +225,23 @@ test("the caller's sessions are listed while its own is live", async () => {
 });
 
 test.each<[string, Partial<SessionStore>, typeof OTHER | undefined, object, readonly object[]]>([
-  ["ends", { endOwned: async () => ({ ok: true }) }, OTHER, { ok: true }, [endedAt(OTHER, "revoked_by_owner")]],
+  [
+    "ends",
+    { find: findOf(sessionOf()), endOwned: async () => ({ ok: true }) },
+    OTHER,
+    { ok: true },
+    [endedAt(OTHER, "revoked_by_owner")],
+  ],
   [
     "is not found",
-    { endOwned: async () => ({ ok: false, reason: "not_found" }) },
+    { find: findOf(sessionOf()), endOwned: async () => ({ ok: false, reason: "not_found" }) },
     OTHER,
     { ok: false, reason: "not_found" },
     [],
   ],
   [
-    "stays if the caller's has ended",
-    { endOwned: async () => ({ ok: false, reason: "actor_ended" }) },
+    "stays if the caller's has ended a moment ago",
+    { find: findOf(sessionOf()), endOwned: async () => ({ ok: false, reason: "actor_ended" }) },
     OTHER,
     REVOKED,
     [],
@@ -250,13 +256,38 @@ test.each<[string, Partial<SessionStore>, typeof OTHER | undefined, object, read
 });
 
 test("all other sessions of the caller end, and those that the store names are recorded", async () => {
-  const port = script({ endAll: async () => ({ ok: true, ended: [OTHER], count: 3 }) });
+  const find = findOf(sessionOf());
+  const port = script({ find, endAll: async () => ({ ok: true, ended: [OTHER], count: 3 }) });
   expect(await revokeOthers(port, CALLER, REQUESTER)).toEqual({ ok: true, count: 3 });
   expect(port.steps).toEqual([
+    ["find", SID],
     ["endAll", "alice", "revoked_others", { except: SID, actor: SID, origin: ORIGIN }],
     ["audit", endedAt(OTHER, "revoked_others")],
   ]);
-  const after = script({ endAll: async () => ({ ok: false, reason: "actor_ended" }) });
+  const after = script({ find, endAll: async () => ({ ok: false, reason: "actor_ended" }) });
   expect(await revokeOthers(after, CALLER, REQUESTER)).toEqual(REVOKED);
   expect(after.stepsOf("audit")).toEqual([]);
+});
+
+test("a stale access token of the caller lists and ends nothing, and a later one does", async () => {
+  const updated = sessionOf({ version: 3, staleBelow: 2 });
+  const withVersion = (sv?: number) => ({ ...CALLER, all: { ...CALLER.all, ...(sv !== undefined && { sv }) } });
+  const list = async () => ({ sessions: [], next: undefined });
+  const calls = [
+    (port: ReturnType<typeof script>, caller: typeof CALLER) => listOwn(port, caller, 10, undefined),
+    (port: ReturnType<typeof script>, caller: typeof CALLER) => revokeOwn(port, caller, OTHER, REQUESTER),
+    (port: ReturnType<typeof script>, caller: typeof CALLER) => revokeOwn(port, caller, undefined, REQUESTER),
+    (port: ReturnType<typeof script>, caller: typeof CALLER) => revokeOthers(port, caller, REQUESTER),
+  ];
+  for (const call of calls) {
+    for (const sv of [undefined, 1]) {
+      const port = script({ find: findOf(updated) });
+      expect(await call(port, withVersion(sv))).toEqual({ ok: false, reason: "stale", sid: SID });
+      expect(port.steps).toEqual([["find", SID]]);
+    }
+    const endOwned: SessionStore["endOwned"] = async () => ({ ok: true });
+    const endAll: SessionStore["endAll"] = async () => ({ ok: true, ended: [], count: 0 });
+    const port = script({ find: findOf(updated), list, endOwned, endAll });
+    expect(await call(port, withVersion(2))).not.toMatchObject({ reason: "stale" });
+  }
 });

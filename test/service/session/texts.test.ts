@@ -15,6 +15,7 @@ test("public messages say the same whatever the cause", () => {
     E403_FORBIDDEN: "cross-site requests are not allowed",
     E404_NOT_FOUND: "not found",
     E405_METHOD_NOT_ALLOWED: "method not allowed",
+    E409_CONFLICT: "the session was changed in the meantime",
     E413_TOO_LARGE: "the request is too large",
     E415_UNSUPPORTED_MEDIA_TYPE: "the content type is not supported",
     E429_RATE_LIMITED: "too many requests",

@@ -24,6 +24,7 @@ import { revokeAllContract } from "./contract/revoke-all.ts";
 import { rotateContract } from "./contract/rotate.ts";
 import { signalsContract } from "./contract/signals.ts";
 import { transportsContract } from "./contract/transports.ts";
+import { updateContract } from "./contract/update.ts";
 
 export function storeContract(name: string, start: () => Promise<Backend>): void {
   describe(`${name} store`, () => {
@@ -32,6 +33,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     createContract(context);
     revokeAllContract(context);
     elevateContract(context);
+    updateContract(context);
     rotateContract(context);
     lastSeenContract(context);
     newDeviceContract(context);

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DevicePresentation } from "../../../src/service/session/devices/binding.ts";
 import { type DeviceKey, type KeyProof, thumbprintOf } from "../../../src/service/session/devices/key.ts";
-import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
+import type { EndReason, LogEntry, SessionId } from "../../../src/service/session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../../src/service/session/ports.ts";
 import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
@@ -130,7 +130,24 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const), ago: fc.option(fc.nat(3 * R)) }) },
   {
     weight: 2,
-    arbitrary: fc.record({ does: fc.constant("elevate" as const), session: pick, time: fc.nat(3), otp: fc.boolean() }),
+    arbitrary: fc.record({
+      does: fc.constant("elevate" as const),
+      session: pick,
+      time: fc.nat(3),
+      otp: fc.boolean(),
+      refresh: fc.boolean(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constant("update" as const),
+      session: pick,
+      claims: fc.constantFrom(undefined, "{}", '{"role":"a"}', '{"role":"b"}'),
+      audience: fc.constantFrom(undefined, undefined, "https://a.example", ["x", "y"] as const),
+      ifVersion: fc.constantFrom(undefined, undefined, 0, 1, 2),
+      refresh: fc.boolean(),
+    }),
   },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("look" as const), session: pick, user: pick }) },
 );
@@ -293,9 +310,20 @@ async function play(history: readonly Step[]): Promise<void> {
       case "elevate": {
         const methods = step.otp ? ["pwd", "otp"] : [];
         const authentication = { time: wallMs(step.time * SECOND), methods, contextClass: step.otp ? "" : "silver" };
-        await all(model.elevate(sid(step.session), authentication), (store) =>
-          store.elevate(sid(step.session), authentication),
+        await all(model.elevate(sid(step.session), authentication, step.refresh), (store) =>
+          store.elevate(sid(step.session), authentication, step.refresh),
         );
+        break;
+      }
+      case "update": {
+        const { session, claims, audience, ifVersion, refresh } = step;
+        const change = {
+          ...(claims !== undefined && { claims }),
+          ...(audience !== undefined && { audience }),
+          ...(ifVersion !== undefined && { ifVersion }),
+          refresh,
+        };
+        await all(model.update(sid(session), change), (store) => store.update(sid(session), change));
         break;
       }
       case "look": {
@@ -309,10 +337,10 @@ async function play(history: readonly Step[]): Promise<void> {
     }
   }
   const mine = new Set(sids);
-  const logged = model.log.filter(({ expiresAt }) => expiresAt > model.now);
-  await all(new Set(logged), async (store) => {
-    const { revocations } = await store.revocations(undefined);
-    return new Set(revocations.filter((entry) => mine.has(entry.sid) && entry.expiresAt > model.now));
+  const isKept = (entry: LogEntry) => mine.has(entry.sid) && entry.expiresAt > model.now;
+  await all(new Set<LogEntry>([...model.log, ...model.marks].filter(isKept)), async (store) => {
+    const { revocations, staleMarks } = await store.revocations(undefined);
+    return new Set<LogEntry>([...revocations, ...staleMarks].filter(isKept));
   });
 }
 

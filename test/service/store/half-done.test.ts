@@ -143,7 +143,7 @@ async function play(history: readonly Step[]): Promise<void> {
       }
       case "elevate": {
         const authentication = { time: wallMs(SECOND), methods: ["otp"], contextClass: "" };
-        await all(model.elevate(sid(step.session), authentication), (store) =>
+        await all(model.elevate(sid(step.session), authentication, false), (store) =>
           store.elevate(sid(step.session), authentication),
         );
         break;

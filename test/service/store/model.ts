@@ -20,6 +20,7 @@ import {
   type Revocation,
   type Session,
   type SessionId,
+  type StaleMark,
   seenBy,
 } from "../../../src/service/session/model.ts";
 import type {
@@ -33,7 +34,9 @@ import type {
   Found,
   RegisterKeyOutcome,
   RotateOutcome,
+  SessionChange,
   UnbindOutcome,
+  UpdateOutcome,
 } from "../../../src/service/session/ports.ts";
 import {
   decide,
@@ -48,6 +51,7 @@ export class ModelStore {
   /** The sessions in order of creation. */
   readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
   readonly log: Revocation[] = [];
+  readonly marks: StaleMark[] = [];
   now = storeMs(0);
   #endedUntil = storeMs(0);
 
@@ -115,7 +119,7 @@ export class ModelStore {
     lastSeen?: LastSeen,
   ): RotateOutcome {
     const found = this.#live(sid);
-    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     const { state } = found;
     const verdict = judgeDevice(found.session, token, device ?? NO_PRESENTATION, this.now, REUSE_INTERVAL);
     if (verdict === "proof_missing" || verdict === "other_key") {
@@ -150,7 +154,7 @@ export class ModelStore {
 
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): RegisterKeyOutcome {
     const found = this.#live(sid);
-    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     if (token.generation < found.state.generation - 1) return { ok: false, reason: "outdated" };
     const { device } = found.session;
     const isSame =
@@ -168,7 +172,7 @@ export class ModelStore {
 
   unbind(sid: SessionId): UnbindOutcome {
     const found = this.#live(sid);
-    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     const { device, ...session } = found.session;
     this.#sessions.set(sid, { ...found, session });
     return { ok: true, session, hadKey: device !== undefined };
@@ -176,7 +180,7 @@ export class ModelStore {
 
   find(sid: SessionId): Found {
     const found = this.#live(sid);
-    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     return { ok: true, session: found.session, rotation: found.state, now: this.now };
   }
 
@@ -195,7 +199,7 @@ export class ModelStore {
 
   end(sid: SessionId, reason: EndReason, holder?: EndingHolder): EndOutcome {
     const live = this.#live(sid);
-    if (live === undefined && this.#marked(sid)) return { ok: false, reason: "already_ended" };
+    if (live === undefined && this.#wasRevoked(sid)) return { ok: false, reason: "already_ended" };
     const verdict = live && holder ? judgeEnd(live.session, holder, holder.proof) : "allowed";
     if (live !== undefined && verdict !== "allowed") {
       return { ok: false, reason: verdict, subject: live.session.subject };
@@ -235,13 +239,34 @@ export class ModelStore {
     return until;
   }
 
-  elevate(sid: SessionId, authentication: Authentication): ElevateOutcome {
+  elevate(sid: SessionId, authentication: Authentication, refresh: boolean): ElevateOutcome {
     const found = this.#live(sid);
-    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     if (authentication.time < (found.session.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
-    const session = { ...found.session, authentication };
+    const elevated = { ...found.session, authentication };
+    const session = refresh ? this.#marked(sid, { ...elevated, version: (elevated.version ?? 0) + 1 }) : elevated;
     this.#sessions.set(sid, { ...found, session });
     return { ok: true, session };
+  }
+
+  update(sid: SessionId, { claims, audience, ifVersion, refresh }: SessionChange): UpdateOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
+    const { version = 0, staleBelow = 0, ...before } = found.session;
+    if ((ifVersion ?? version) !== version) return { ok: false, reason: "conflict" };
+    const after = { ...before, claims: claims ?? before.claims, audience: audience ?? before.audience };
+    const isSame = after.claims === before.claims && String(after.audience) === String(before.audience);
+    if (isSame && (!refresh || version === staleBelow)) return { ok: true, session: found.session, isChanged: false };
+    const counted = { ...found.session, ...after, version: isSame ? version : version + 1 };
+    const session = refresh ? this.#marked(sid, counted) : counted;
+    this.#sessions.set(sid, { ...found, session });
+    return { ok: true, session, isChanged: true };
+  }
+
+  /** Logs that access tokens of versions before that of a session are stale, and returns the session. */
+  #marked<S extends { readonly version: number }>(sid: SessionId, session: S): S & { readonly staleBelow: number } {
+    this.marks.push({ sid, markedAt: this.now, expiresAt: later(this.now, MARKER_LIFE), minVersion: session.version });
+    return { ...session, staleBelow: session.version };
   }
 
   #withinLifetimes(sid: SessionId) {
@@ -271,7 +296,7 @@ export class ModelStore {
     return least;
   }
 
-  #marked(sid: SessionId): boolean {
+  #wasRevoked(sid: SessionId): boolean {
     if (this.log.some((entry) => entry.sid === sid && this.now < entry.expiresAt)) return true;
     const found = this.#withinLifetimes(sid);
     return found !== undefined && found.session.createdAt <= this.#endedUntil;

@@ -133,7 +133,7 @@ type Known = {
 type Deps = { readonly store: SessionStore; readonly audit: EventRecorder["audit"] };
 
 const accessTokens = { issue: () => ({ token: "", expiresAt: wallMs(0) }) };
-const claimsOf = ({ user, b }: Known) => ({ sid: b, sub: user }) as AccessClaims;
+const claimsOf = ({ user, b }: Known) => ({ sid: b, sub: user, all: {} }) as unknown as AccessClaims;
 const noLimit = { take: () => undefined, giveBack() {} };
 
 async function logIn(deps: Deps, { user }: Known, requester: Requester, limit: number, replaces?: SessionId) {
@@ -164,7 +164,7 @@ async function refreshInPlaceOfAnother(deps: Deps, known: Known, requester: Requ
 }
 
 async function logOut(deps: Deps, known: Known, requester: Requester) {
-  const caller = { sid: known.a, sub: known.user, aud: ["here"] } as unknown as AccessClaims;
+  const caller = { sid: known.a, sub: known.user, aud: ["here"], all: {} } as unknown as AccessClaims;
   return logout(deps, { ok: true, caller, isExpired: false, byCookie: [] }, requester);
 }
 

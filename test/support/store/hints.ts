@@ -1,9 +1,9 @@
-import type { Revocation } from "../../../src/service/session/model.ts";
+import type { LogEntry } from "../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../src/service/session/ports.ts";
 
 /** Records the notifications (hints) that a store sends. */
 export function hints(store: SessionStore) {
-  const received: (readonly Revocation[])[] = [];
+  const received: (readonly LogEntry[])[] = [];
   let wake = () => {};
   const stop = store.onRevocation((hint) => {
     received.push(hint);
@@ -12,7 +12,7 @@ export function hints(store: SessionStore) {
   return {
     stop,
     /** Resolves with the first matching notification that was not taken yet. */
-    async received(isIt: (hint: readonly Revocation[]) => boolean): Promise<void> {
+    async received(isIt: (hint: readonly LogEntry[]) => boolean): Promise<void> {
       for (;;) {
         const hint = received.shift();
         if (hint === undefined) await new Promise<void>((resolve) => (wake = resolve));

@@ -7,16 +7,17 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
+import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
-import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file auth/admin/v1/session_admin.proto.
  */
 export const file_auth_admin_v1_session_admin: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEijQEKBkNsaWVudBIqCgp1c2VyX2FnZW50GAEgASgJQhbgQQG6SBByDiiABDIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYAiABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJBIsCgxkaXNwbGF5X25hbWUYAyABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQi5AUKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAkSNAoOZGV2aWNlX2JpbmRpbmcYDyABKAsyHC5hdXRoLmFkbWluLnYxLkRldmljZUJpbmRpbmcSQQoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GBAgASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5EisKCXRyYW5zcG9ydBgRIAEoDjIYLmF1dGguYWRtaW4udjEuVHJhbnNwb3J0EhcKCnBlcnNpc3RlbnQYEiABKAhIAIgBARIvChBsYXN0X3NlZW5fY2xpZW50GBUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnQSDAoEZXRhZxgTIAEoCUINCgtfcGVyc2lzdGVudCJ1Cg1EZXZpY2VCaW5kaW5nEhEKCWFsZ29yaXRobRgBIAEoCRISCgp0aHVtYnByaW50GAIgASgJEg0KBWJvdW5kGAMgASgIEi4KCnNpbmNlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItcGChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEiwKBmNsYWltcxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA+BBARIoCghhdWRpZW5jZRgDIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIpCgljbGllbnRfaWQYBCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSKgoGY2xpZW50GAUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnRCA+BBARI+CgxpZGxlX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESQwoRYWJzb2x1dGVfbGlmZXRpbWUYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESNAoJYXVkaWVuY2VzGAggAygJQiHgQQG6SBuSARgQCBgBIhJyECABKP8BMgleXFB7Q2N9KiQSIAoTcmVwbGFjZXNfc2Vzc2lvbl9pZBgJIAEoCUID4EEBEjIKCWF1dGhfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARIrCgNhbXIYCyADKAlCHuBBAbpIGJIBFRAIIhFyDyABKCAyCV5cUHtDY30qJBIjCgNhY3IYDCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSTgoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GA0gASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5QgvgQQG6SAWCAQIQARI4Cgl0cmFuc3BvcnQYDiABKA4yGC5hdXRoLmFkbWluLnYxLlRyYW5zcG9ydEIL4EEBukgFggECEAESLgoIZHBvcF9qa3QYDyABKAlCHOBBAbpIFnIUKCsyEF5bQS1aYS16MC05Xy1dKiQSHAoKcGVyc2lzdGVudBgQIAEoCEID4EEBSACIAQE6GrpIFyIVCghhdWRpZW5jZQoJYXVkaWVuY2VzQg0KC19wZXJzaXN0ZW50IvkBChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIUCgxhY2Nlc3NfdG9rZW4YAiABKAkSPAoYYWNjZXNzX3Rva2VuX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1yZWZyZXNoX3Rva2VuGAQgASgJEhIKCnNldF9jb29raWUYBSABKAkSEwoLc2V0X2Nvb2tpZXMYBiADKAkSIwobc2VjdXJlX3Nlc3Npb25fcmVnaXN0cmF0aW9uGAcgASgJIjIKEUdldFNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBASI9ChJHZXRTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiKVAwoTTGlzdFNlc3Npb25zUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIK4EEBukgEGgIoABIXCgpwYWdlX3Rva2VuGAMgASgJQgPgQQESKQoJY2xpZW50X2lkGAQgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEiYKBmRldmljZRgFIAEoCUIW4EEBukgQcg4ogAEyCV5cUHtDY30qJBI2Cg1jcmVhdGVkX2FmdGVyGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEjcKDmNyZWF0ZWRfYmVmb3JlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEi4KDnN1YmplY3RfcHJlZml4GAggASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYCSABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJCJZChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIoCghzZXNzaW9ucxgBIAMoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkisgEKGExpc3RTZXNzaW9uRXZlbnRzUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEhcKCnNlc3Npb25faWQYAiABKAlCA+BBARIdCglwYWdlX3NpemUYAyABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgEIAEoCUID4EEBOhy6SBkiFwoHc3ViamVjdAoKc2Vzc2lvbl9pZBABImEKGUxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2USKwoGZXZlbnRzGAEgAygLMhsuYXV0aC5hZG1pbi52MS5TZXNzaW9uRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIuMCCgxTZXNzaW9uRXZlbnQSLgoKZXZlbnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoEdHlwZRgCIAEoDjIfLmF1dGguYWRtaW4udjEuU2Vzc2lvbkV2ZW50VHlwZRISCgpzZXNzaW9uX2lkGAMgASgJEg8KB3N1YmplY3QYBCABKAkSOgoRcmV2b2NhdGlvbl9yZWFzb24YBSABKA4yHy5hdXRoLmFkbWluLnYxLlJldm9jYXRpb25SZWFzb24SEgoKaXBfYWRkcmVzcxgGIAEoCRINCgVhZG1pbhgHIAEoCRIlCgZjbGllbnQYCCABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudBIRCgljbGllbnRfaWQYCSABKAkSNgoScmV2b2tlZF91bnRpbF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI1ChRSZXZva2VTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiLgoVUmV2b2tlU2Vzc2lvblJlc3BvbnNlEhUKDXJldm9rZWRfY291bnQYASABKAUiagocUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEh4KEWV4Y2VwdF9zZXNzaW9uX2lkGAIgASgJQgPgQQEiNgodUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2USFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJSChhSZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QSNgoNaXNzdWVkX2JlZm9yZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBASJTChlSZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlEjYKEnJldm9rZWRfdW50aWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAixQEKFUVsZXZhdGVTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQESOAoJYXV0aF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EECukgDyAEBEi4KA2FtchgDIAMoCUIh4EECukgbyAEBkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJCJBChZFbGV2YXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iNAoTVW5iaW5kRGV2aWNlUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPwoUVW5iaW5kRGV2aWNlUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiIyChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQEisAEKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBIXCgp0b2tlbl90eXBlGAIgASgJSACIAQESJwoGY2xhaW1zGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIrCgR0eXBlGAQgASgOMhguYXV0aC5hZG1pbi52MS5Ub2tlblR5cGVIAYgBAUINCgtfdG9rZW5fdHlwZUIHCgVfdHlwZSIuChdXYXRjaFJldm9jYXRpb25zUmVxdWVzdBITCgZjdXJzb3IYASABKAlCA+BBASKgAgoYV2F0Y2hSZXZvY2F0aW9uc1Jlc3BvbnNlEi4KC3Jldm9jYXRpb25zGAEgAygLMhkuYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uEg4KBmN1cnNvchgCIAEoCRIRCgljYXVnaHRfdXAYAyABKAgSFwoPcmV2b2tlZF9rZXlfaWRzGAQgAygJEi4KCmFzX29mX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjYKEnJldm9rZWRfdW50aWxfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMc3RhbGVfdG9rZW5zGAcgAygLMhouYXV0aC5hZG1pbi52MS5TdGFsZVRva2VucyKWAQoLU3RhbGVUb2tlbnMSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgttaW5fdmVyc2lvbhgCIAEoDRItCgltYXJrX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLOAQoKUmV2b2NhdGlvbhISCgpzZXNzaW9uX2lkGAEgASgJEi8KC3Jldm9rZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAQgASgJEjoKEXJldm9jYXRpb25fcmVhc29uGAUgASgOMh8uYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uUmVhc29uKmAKE0RldmljZUJpbmRpbmdQb2xpY3kSJQohREVWSUNFX0JJTkRJTkdfUE9MSUNZX1VOU1BFQ0lGSUVEEAASIgoeREVWSUNFX0JJTkRJTkdfUE9MSUNZX1JFUVVJUkVEEAEqUQoJVHJhbnNwb3J0EhkKFVRSQU5TUE9SVF9VTlNQRUNJRklFRBAAEhQKEFRSQU5TUE9SVF9DT09LSUUQARITCg9UUkFOU1BPUlRfVE9LRU4QAiqmAgoQU2Vzc2lvbkV2ZW50VHlwZRIiCh5TRVNTSU9OX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIeChpTRVNTSU9OX0VWRU5UX1RZUEVfQ1JFQVRFRBABEhwKGFNFU1NJT05fRVZFTlRfVFlQRV9FTkRFRBACEh8KG1NFU1NJT05fRVZFTlRfVFlQRV9FTEVWQVRFRBADEiAKHFNFU1NJT05fRVZFTlRfVFlQRV9BTExfRU5ERUQQBBIjCh9TRVNTSU9OX0VWRU5UX1RZUEVfREVWSUNFX0JPVU5EEAUSJQohU0VTU0lPTl9FVkVOVF9UWVBFX0RFVklDRV9VTkJPVU5EEAYSIQodU0VTU0lPTl9FVkVOVF9UWVBFX05FV19ERVZJQ0UQCCpiCglUb2tlblR5cGUSGgoWVE9LRU5fVFlQRV9VTlNQRUNJRklFRBAAEhsKF1RPS0VOX1RZUEVfQUNDRVNTX1RPS0VOEAESHAoYVE9LRU5fVFlQRV9SRUZSRVNIX1RPS0VOEAIq8QIKEFJldm9jYXRpb25SZWFzb24SIQodUkVWT0NBVElPTl9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhSRVZPQ0FUSU9OX1JFQVNPTl9MT0dPVVQQARImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX09XTkVSEAISJAogUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9PVEhFUlMQAxImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX0FETUlOEAQSJQohUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9TVUJKRUNUEAUSIwofUkVWT0NBVElPTl9SRUFTT05fU0VTU0lPTl9MSU1JVBAGEh4KGlJFVk9DQVRJT05fUkVBU09OX1JFUExBQ0VEEAcSGwoXUkVWT0NBVElPTl9SRUFTT05fUkVVU0UQCBIdChlSRVZPQ0FUSU9OX1JFQVNPTl9FWFBJUkVEEAky5ggKE1Nlc3Npb25BZG1pblNlcnZpY2USWgoNQ3JlYXRlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJWCgpHZXRTZXNzaW9uEiAuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBohLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESXAoMTGlzdFNlc3Npb25zEiIuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEmsKEUxpc3RTZXNzaW9uRXZlbnRzEicuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbkV2ZW50c1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2UiA5ACARJfCg1SZXZva2VTZXNzaW9uEiMuYXV0aC5hZG1pbi52MS5SZXZva2VTZXNzaW9uUmVxdWVzdBokLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlIgOQAgISdwoVUmV2b2tlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSIDkAICEmsKEVJldm9rZUFsbFNlc3Npb25zEicuYXV0aC5hZG1pbi52MS5SZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLlJldm9rZUFsbFNlc3Npb25zUmVzcG9uc2UiA5ACAhJiCg5FbGV2YXRlU2Vzc2lvbhIkLmF1dGguYWRtaW4udjEuRWxldmF0ZVNlc3Npb25SZXF1ZXN0GiUuYXV0aC5hZG1pbi52MS5FbGV2YXRlU2Vzc2lvblJlc3BvbnNlIgOQAgISXAoMVW5iaW5kRGV2aWNlEiIuYXV0aC5hZG1pbi52MS5VbmJpbmREZXZpY2VSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5VbmJpbmREZXZpY2VSZXNwb25zZSIDkAICEmAKD0ludHJvc3BlY3RUb2tlbhIlLmF1dGguYWRtaW4udjEuSW50cm9zcGVjdFRva2VuUmVxdWVzdBomLmF1dGguYWRtaW4udjEuSW50cm9zcGVjdFRva2VuUmVzcG9uc2USZQoQV2F0Y2hSZXZvY2F0aW9ucxImLmF1dGguYWRtaW4udjEuV2F0Y2hSZXZvY2F0aW9uc1JlcXVlc3QaJy5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXNwb25zZTABQjNaMXNlc3Npb24tc2VydmljZS5leGFtcGxlL2dlbi9hdXRoL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEijQEKBkNsaWVudBIqCgp1c2VyX2FnZW50GAEgASgJQhbgQQG6SBByDiiABDIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYAiABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJBIsCgxkaXNwbGF5X25hbWUYAyABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQi5AUKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAkSNAoOZGV2aWNlX2JpbmRpbmcYDyABKAsyHC5hdXRoLmFkbWluLnYxLkRldmljZUJpbmRpbmcSQQoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GBAgASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5EisKCXRyYW5zcG9ydBgRIAEoDjIYLmF1dGguYWRtaW4udjEuVHJhbnNwb3J0EhcKCnBlcnNpc3RlbnQYEiABKAhIAIgBARIvChBsYXN0X3NlZW5fY2xpZW50GBUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnQSDAoEZXRhZxgTIAEoCUINCgtfcGVyc2lzdGVudCJ1Cg1EZXZpY2VCaW5kaW5nEhEKCWFsZ29yaXRobRgBIAEoCRISCgp0aHVtYnByaW50GAIgASgJEg0KBWJvdW5kGAMgASgIEi4KCnNpbmNlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItcGChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEiwKBmNsYWltcxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA+BBARIoCghhdWRpZW5jZRgDIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIpCgljbGllbnRfaWQYBCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSKgoGY2xpZW50GAUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnRCA+BBARI+CgxpZGxlX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESQwoRYWJzb2x1dGVfbGlmZXRpbWUYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESNAoJYXVkaWVuY2VzGAggAygJQiHgQQG6SBuSARgQCBgBIhJyECABKP8BMgleXFB7Q2N9KiQSIAoTcmVwbGFjZXNfc2Vzc2lvbl9pZBgJIAEoCUID4EEBEjIKCWF1dGhfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARIrCgNhbXIYCyADKAlCHuBBAbpIGJIBFRAIIhFyDyABKCAyCV5cUHtDY30qJBIjCgNhY3IYDCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSTgoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GA0gASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5QgvgQQG6SAWCAQIQARI4Cgl0cmFuc3BvcnQYDiABKA4yGC5hdXRoLmFkbWluLnYxLlRyYW5zcG9ydEIL4EEBukgFggECEAESLgoIZHBvcF9qa3QYDyABKAlCHOBBAbpIFnIUKCsyEF5bQS1aYS16MC05Xy1dKiQSHAoKcGVyc2lzdGVudBgQIAEoCEID4EEBSACIAQE6GrpIFyIVCghhdWRpZW5jZQoJYXVkaWVuY2VzQg0KC19wZXJzaXN0ZW50IvkBChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIUCgxhY2Nlc3NfdG9rZW4YAiABKAkSPAoYYWNjZXNzX3Rva2VuX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1yZWZyZXNoX3Rva2VuGAQgASgJEhIKCnNldF9jb29raWUYBSABKAkSEwoLc2V0X2Nvb2tpZXMYBiADKAkSIwobc2VjdXJlX3Nlc3Npb25fcmVnaXN0cmF0aW9uGAcgASgJIjIKEUdldFNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBASI9ChJHZXRTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiKVAwoTTGlzdFNlc3Npb25zUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIK4EEBukgEGgIoABIXCgpwYWdlX3Rva2VuGAMgASgJQgPgQQESKQoJY2xpZW50X2lkGAQgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEiYKBmRldmljZRgFIAEoCUIW4EEBukgQcg4ogAEyCV5cUHtDY30qJBI2Cg1jcmVhdGVkX2FmdGVyGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEjcKDmNyZWF0ZWRfYmVmb3JlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEi4KDnN1YmplY3RfcHJlZml4GAggASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYCSABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJCJZChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIoCghzZXNzaW9ucxgBIAMoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkisgEKGExpc3RTZXNzaW9uRXZlbnRzUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEhcKCnNlc3Npb25faWQYAiABKAlCA+BBARIdCglwYWdlX3NpemUYAyABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgEIAEoCUID4EEBOhy6SBkiFwoHc3ViamVjdAoKc2Vzc2lvbl9pZBABImEKGUxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2USKwoGZXZlbnRzGAEgAygLMhsuYXV0aC5hZG1pbi52MS5TZXNzaW9uRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIuMCCgxTZXNzaW9uRXZlbnQSLgoKZXZlbnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoEdHlwZRgCIAEoDjIfLmF1dGguYWRtaW4udjEuU2Vzc2lvbkV2ZW50VHlwZRISCgpzZXNzaW9uX2lkGAMgASgJEg8KB3N1YmplY3QYBCABKAkSOgoRcmV2b2NhdGlvbl9yZWFzb24YBSABKA4yHy5hdXRoLmFkbWluLnYxLlJldm9jYXRpb25SZWFzb24SEgoKaXBfYWRkcmVzcxgGIAEoCRINCgVhZG1pbhgHIAEoCRIlCgZjbGllbnQYCCABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudBIRCgljbGllbnRfaWQYCSABKAkSNgoScmV2b2tlZF91bnRpbF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI1ChRSZXZva2VTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiLgoVUmV2b2tlU2Vzc2lvblJlc3BvbnNlEhUKDXJldm9rZWRfY291bnQYASABKAUiagocUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEh4KEWV4Y2VwdF9zZXNzaW9uX2lkGAIgASgJQgPgQQEiNgodUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2USFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJSChhSZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QSNgoNaXNzdWVkX2JlZm9yZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBASJTChlSZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlEjYKEnJldm9rZWRfdW50aWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiwIKFUVsZXZhdGVTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQESOAoJYXV0aF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EECukgDyAEBEi4KA2FtchgDIAMoCUIh4EECukgbyAEBkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBJECg1hY2Nlc3NfdG9rZW5zGAUgASgOMiAuYXV0aC5hZG1pbi52MS5BY2Nlc3NUb2tlblBvbGljeUIL4EEBukgFggECEAEiQQoWRWxldmF0ZVNlc3Npb25SZXNwb25zZRInCgdzZXNzaW9uGAEgASgLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uIqgCChRVcGRhdGVTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQESLAoGY2xhaW1zGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEID4EEBEjQKCWF1ZGllbmNlcxgDIAMoCUIh4EEBukgbkgEYEAgYASISchAgASj/ATIJXlxQe0NjfSokEjQKC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0ID4EEBEhEKBGV0YWcYBSABKAlCA+BBARJECg1hY2Nlc3NfdG9rZW5zGAYgASgOMiAuYXV0aC5hZG1pbi52MS5BY2Nlc3NUb2tlblBvbGljeUIL4EEBukgFggECEAEiQAoVVXBkYXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iqgIKHFVwZGF0ZVN1YmplY3RTZXNzaW9uc1JlcXVlc3QSKgoHc3ViamVjdBgBIAEoCUIZ4EECukgTyAEBcg4o/wEyCV5cUHtDY30qJBIsCgZjbGFpbXMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgPgQQESNAoJYXVkaWVuY2VzGAMgAygJQiHgQQG6SBuSARgQCBgBIhJyECABKP8BMgleXFB7Q2N9KiQSNAoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgPgQQESRAoNYWNjZXNzX3Rva2VucxgFIAEoDjIgLmF1dGguYWRtaW4udjEuQWNjZXNzVG9rZW5Qb2xpY3lCC+BBAbpIBYIBAhABIjYKHVVwZGF0ZVN1YmplY3RTZXNzaW9uc1Jlc3BvbnNlEhUKDXVwZGF0ZWRfY291bnQYASABKAUiNAoTVW5iaW5kRGV2aWNlUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPwoUVW5iaW5kRGV2aWNlUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiIyChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQEisAEKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBIXCgp0b2tlbl90eXBlGAIgASgJSACIAQESJwoGY2xhaW1zGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIrCgR0eXBlGAQgASgOMhguYXV0aC5hZG1pbi52MS5Ub2tlblR5cGVIAYgBAUINCgtfdG9rZW5fdHlwZUIHCgVfdHlwZSIuChdXYXRjaFJldm9jYXRpb25zUmVxdWVzdBITCgZjdXJzb3IYASABKAlCA+BBASKgAgoYV2F0Y2hSZXZvY2F0aW9uc1Jlc3BvbnNlEi4KC3Jldm9jYXRpb25zGAEgAygLMhkuYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uEg4KBmN1cnNvchgCIAEoCRIRCgljYXVnaHRfdXAYAyABKAgSFwoPcmV2b2tlZF9rZXlfaWRzGAQgAygJEi4KCmFzX29mX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjYKEnJldm9rZWRfdW50aWxfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMc3RhbGVfdG9rZW5zGAcgAygLMhouYXV0aC5hZG1pbi52MS5TdGFsZVRva2VucyKWAQoLU3RhbGVUb2tlbnMSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgttaW5fdmVyc2lvbhgCIAEoDRItCgltYXJrX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLOAQoKUmV2b2NhdGlvbhISCgpzZXNzaW9uX2lkGAEgASgJEi8KC3Jldm9rZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAQgASgJEjoKEXJldm9jYXRpb25fcmVhc29uGAUgASgOMh8uYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uUmVhc29uKmAKE0RldmljZUJpbmRpbmdQb2xpY3kSJQohREVWSUNFX0JJTkRJTkdfUE9MSUNZX1VOU1BFQ0lGSUVEEAASIgoeREVWSUNFX0JJTkRJTkdfUE9MSUNZX1JFUVVJUkVEEAEqUQoJVHJhbnNwb3J0EhkKFVRSQU5TUE9SVF9VTlNQRUNJRklFRBAAEhQKEFRSQU5TUE9SVF9DT09LSUUQARITCg9UUkFOU1BPUlRfVE9LRU4QAirGAgoQU2Vzc2lvbkV2ZW50VHlwZRIiCh5TRVNTSU9OX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIeChpTRVNTSU9OX0VWRU5UX1RZUEVfQ1JFQVRFRBABEhwKGFNFU1NJT05fRVZFTlRfVFlQRV9FTkRFRBACEh8KG1NFU1NJT05fRVZFTlRfVFlQRV9FTEVWQVRFRBADEiAKHFNFU1NJT05fRVZFTlRfVFlQRV9BTExfRU5ERUQQBBIjCh9TRVNTSU9OX0VWRU5UX1RZUEVfREVWSUNFX0JPVU5EEAUSJQohU0VTU0lPTl9FVkVOVF9UWVBFX0RFVklDRV9VTkJPVU5EEAYSHgoaU0VTU0lPTl9FVkVOVF9UWVBFX1VQREFURUQQBxIhCh1TRVNTSU9OX0VWRU5UX1RZUEVfTkVXX0RFVklDRRAIKncKEUFjY2Vzc1Rva2VuUG9saWN5EiMKH0FDQ0VTU19UT0tFTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIcChhBQ0NFU1NfVE9LRU5fUE9MSUNZX0tFRVAQARIfChtBQ0NFU1NfVE9LRU5fUE9MSUNZX1JFRlJFU0gQAipiCglUb2tlblR5cGUSGgoWVE9LRU5fVFlQRV9VTlNQRUNJRklFRBAAEhsKF1RPS0VOX1RZUEVfQUNDRVNTX1RPS0VOEAESHAoYVE9LRU5fVFlQRV9SRUZSRVNIX1RPS0VOEAIq8QIKEFJldm9jYXRpb25SZWFzb24SIQodUkVWT0NBVElPTl9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhSRVZPQ0FUSU9OX1JFQVNPTl9MT0dPVVQQARImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX09XTkVSEAISJAogUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9PVEhFUlMQAxImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX0FETUlOEAQSJQohUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9TVUJKRUNUEAUSIwofUkVWT0NBVElPTl9SRUFTT05fU0VTU0lPTl9MSU1JVBAGEh4KGlJFVk9DQVRJT05fUkVBU09OX1JFUExBQ0VEEAcSGwoXUkVWT0NBVElPTl9SRUFTT05fUkVVU0UQCBIdChlSRVZPQ0FUSU9OX1JFQVNPTl9FWFBJUkVEEAkykAsKE1Nlc3Npb25BZG1pblNlcnZpY2USWgoNQ3JlYXRlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJWCgpHZXRTZXNzaW9uEiAuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBohLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESXAoMTGlzdFNlc3Npb25zEiIuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEmsKEUxpc3RTZXNzaW9uRXZlbnRzEicuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbkV2ZW50c1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2UiA5ACARJfCg1SZXZva2VTZXNzaW9uEiMuYXV0aC5hZG1pbi52MS5SZXZva2VTZXNzaW9uUmVxdWVzdBokLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlIgOQAgISdwoVUmV2b2tlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSIDkAICEmsKEVJldm9rZUFsbFNlc3Npb25zEicuYXV0aC5hZG1pbi52MS5SZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLlJldm9rZUFsbFNlc3Npb25zUmVzcG9uc2UiA5ACAhJiCg5FbGV2YXRlU2Vzc2lvbhIkLmF1dGguYWRtaW4udjEuRWxldmF0ZVNlc3Npb25SZXF1ZXN0GiUuYXV0aC5hZG1pbi52MS5FbGV2YXRlU2Vzc2lvblJlc3BvbnNlIgOQAgISgwEKDVVwZGF0ZVNlc3Npb24SIy5hdXRoLmFkbWluLnYxLlVwZGF0ZVNlc3Npb25SZXF1ZXN0GiQuYXV0aC5hZG1pbi52MS5VcGRhdGVTZXNzaW9uUmVzcG9uc2UiJ5ACAoLT5JMCHjoBKjIZL3YxL3Nlc3Npb25zL3tzZXNzaW9uX2lkfRKhAQoVVXBkYXRlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5VcGRhdGVTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5VcGRhdGVTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSItkAICgtPkkwIkOgEqMh8vdjEvc3ViamVjdHMve3N1YmplY3R9L3Nlc3Npb25zElwKDFVuYmluZERldmljZRIiLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVxdWVzdBojLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVzcG9uc2UiA5ACAhJgCg9JbnRyb3NwZWN0VG9rZW4SJS5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlcXVlc3QaJi5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlc3BvbnNlEmUKEFdhdGNoUmV2b2NhdGlvbnMSJi5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0GicuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVzcG9uc2UwAUIzWjFzZXNzaW9uLXNlcnZpY2UuZXhhbXBsZS9nZW4vYXV0aC9hZG1pbi92MTthZG1pbnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * The device of a session, for display.
@@ -921,6 +922,13 @@ export type ElevateSessionRequest = Message<"auth.admin.v1.ElevateSessionRequest
    * @generated from field: string acr = 4;
    */
   acr: string;
+
+  /**
+   * What happens to access tokens from before. The default is KEEP.
+   *
+   * @generated from field: auth.admin.v1.AccessTokenPolicy access_tokens = 5;
+   */
+  accessTokens: AccessTokenPolicy;
 };
 
 /**
@@ -952,6 +960,153 @@ export const ElevateSessionResponseSchema: GenMessage<ElevateSessionResponse> = 
   messageDesc(file_auth_admin_v1_session_admin, 19);
 
 /**
+ * An update of a session.
+ *
+ * @generated from message auth.admin.v1.UpdateSessionRequest
+ */
+export type UpdateSessionRequest = Message<"auth.admin.v1.UpdateSessionRequest"> & {
+  /**
+   * The session's id.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * The new claims, under the rules of CreateSession. They replace all claims; an empty object removes them.
+   *
+   * @generated from field: google.protobuf.Struct claims = 2;
+   */
+  claims?: JsonObject | undefined;
+
+  /**
+   * The new audiences: at most 8 different ones, of 1 to 255 bytes each.
+   *
+   * @generated from field: repeated string audiences = 3;
+   */
+  audiences: string[];
+
+  /**
+   * What to replace: `claims`, `audiences` or both. If it is empty, the fields that are set.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 4;
+   */
+  updateMask?: FieldMask | undefined;
+
+  /**
+   * The etag that the session must have; empty for any.
+   *
+   * @generated from field: string etag = 5;
+   */
+  etag: string;
+
+  /**
+   * What happens to access tokens from before. The default is KEEP.
+   *
+   * @generated from field: auth.admin.v1.AccessTokenPolicy access_tokens = 6;
+   */
+  accessTokens: AccessTokenPolicy;
+};
+
+/**
+ * Describes the message auth.admin.v1.UpdateSessionRequest.
+ * Use `create(UpdateSessionRequestSchema)` to create a new message.
+ */
+export const UpdateSessionRequestSchema: GenMessage<UpdateSessionRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 20);
+
+/**
+ * The response to UpdateSession.
+ *
+ * @generated from message auth.admin.v1.UpdateSessionResponse
+ */
+export type UpdateSessionResponse = Message<"auth.admin.v1.UpdateSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: auth.admin.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.UpdateSessionResponse.
+ * Use `create(UpdateSessionResponseSchema)` to create a new message.
+ */
+export const UpdateSessionResponseSchema: GenMessage<UpdateSessionResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 21);
+
+/**
+ * An update of all sessions of a subject.
+ *
+ * @generated from message auth.admin.v1.UpdateSubjectSessionsRequest
+ */
+export type UpdateSubjectSessionsRequest = Message<"auth.admin.v1.UpdateSubjectSessionsRequest"> & {
+  /**
+   * The subject: 1 to 255 bytes.
+   *
+   * @generated from field: string subject = 1;
+   */
+  subject: string;
+
+  /**
+   * The new claims, under the rules of CreateSession. They replace all claims; an empty object removes them.
+   *
+   * @generated from field: google.protobuf.Struct claims = 2;
+   */
+  claims?: JsonObject | undefined;
+
+  /**
+   * The new audiences: at most 8 different ones, of 1 to 255 bytes each.
+   *
+   * @generated from field: repeated string audiences = 3;
+   */
+  audiences: string[];
+
+  /**
+   * What to replace: `claims`, `audiences` or both. If it is empty, the fields that are set.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 4;
+   */
+  updateMask?: FieldMask | undefined;
+
+  /**
+   * What happens to access tokens from before. The default is KEEP.
+   *
+   * @generated from field: auth.admin.v1.AccessTokenPolicy access_tokens = 5;
+   */
+  accessTokens: AccessTokenPolicy;
+};
+
+/**
+ * Describes the message auth.admin.v1.UpdateSubjectSessionsRequest.
+ * Use `create(UpdateSubjectSessionsRequestSchema)` to create a new message.
+ */
+export const UpdateSubjectSessionsRequestSchema: GenMessage<UpdateSubjectSessionsRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 22);
+
+/**
+ * The response to UpdateSubjectSessions.
+ *
+ * @generated from message auth.admin.v1.UpdateSubjectSessionsResponse
+ */
+export type UpdateSubjectSessionsResponse = Message<"auth.admin.v1.UpdateSubjectSessionsResponse"> & {
+  /**
+   * How many live sessions say this now.
+   *
+   * @generated from field: int32 updated_count = 1;
+   */
+  updatedCount: number;
+};
+
+/**
+ * Describes the message auth.admin.v1.UpdateSubjectSessionsResponse.
+ * Use `create(UpdateSubjectSessionsResponseSchema)` to create a new message.
+ */
+export const UpdateSubjectSessionsResponseSchema: GenMessage<UpdateSubjectSessionsResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 23);
+
+/**
  * The session to take the device key from.
  *
  * @generated from message auth.admin.v1.UnbindDeviceRequest
@@ -970,7 +1125,7 @@ export type UnbindDeviceRequest = Message<"auth.admin.v1.UnbindDeviceRequest"> &
  * Use `create(UnbindDeviceRequestSchema)` to create a new message.
  */
 export const UnbindDeviceRequestSchema: GenMessage<UnbindDeviceRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 20);
+  messageDesc(file_auth_admin_v1_session_admin, 24);
 
 /**
  * The response to UnbindDevice.
@@ -991,7 +1146,7 @@ export type UnbindDeviceResponse = Message<"auth.admin.v1.UnbindDeviceResponse">
  * Use `create(UnbindDeviceResponseSchema)` to create a new message.
  */
 export const UnbindDeviceResponseSchema: GenMessage<UnbindDeviceResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 21);
+  messageDesc(file_auth_admin_v1_session_admin, 25);
 
 /**
  * A token to introspect.
@@ -1012,7 +1167,7 @@ export type IntrospectTokenRequest = Message<"auth.admin.v1.IntrospectTokenReque
  * Use `create(IntrospectTokenRequestSchema)` to create a new message.
  */
 export const IntrospectTokenRequestSchema: GenMessage<IntrospectTokenRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 22);
+  messageDesc(file_auth_admin_v1_session_admin, 26);
 
 /**
  * The response to IntrospectToken: `active` and the claims, or `active=false` and nothing else.
@@ -1054,7 +1209,7 @@ export type IntrospectTokenResponse = Message<"auth.admin.v1.IntrospectTokenResp
  * Use `create(IntrospectTokenResponseSchema)` to create a new message.
  */
 export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 23);
+  messageDesc(file_auth_admin_v1_session_admin, 27);
 
 /**
  * The position to watch from.
@@ -1076,7 +1231,7 @@ export type WatchRevocationsRequest = Message<"auth.admin.v1.WatchRevocationsReq
  * Use `create(WatchRevocationsRequestSchema)` to create a new message.
  */
 export const WatchRevocationsRequestSchema: GenMessage<WatchRevocationsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 24);
+  messageDesc(file_auth_admin_v1_session_admin, 28);
 
 /**
  * A batch of revocations. An empty one is a heartbeat.
@@ -1144,7 +1299,7 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
  * Use `create(WatchRevocationsResponseSchema)` to create a new message.
  */
 export const WatchRevocationsResponseSchema: GenMessage<WatchRevocationsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 25);
+  messageDesc(file_auth_admin_v1_session_admin, 29);
 
 /**
  * What a live session says has changed: its access tokens from before the change are stale.
@@ -1188,7 +1343,7 @@ export type StaleTokens = Message<"auth.admin.v1.StaleTokens"> & {
  * Use `create(StaleTokensSchema)` to create a new message.
  */
 export const StaleTokensSchema: GenMessage<StaleTokens> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 26);
+  messageDesc(file_auth_admin_v1_session_admin, 30);
 
 /**
  * The end of a session.
@@ -1238,7 +1393,7 @@ export type Revocation = Message<"auth.admin.v1.Revocation"> & {
  * Use `create(RevocationSchema)` to create a new message.
  */
 export const RevocationSchema: GenMessage<Revocation> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 27);
+  messageDesc(file_auth_admin_v1_session_admin, 31);
 
 /**
  * Whether a session must be bound to the key of a device.
@@ -1371,6 +1526,13 @@ export const SessionEventType = {
   DEVICE_UNBOUND: 6,
 
   /**
+   * The claims or the audiences of the session were replaced.
+   *
+   * @generated from enum value: SESSION_EVENT_TYPE_UPDATED = 7;
+   */
+  UPDATED: 7,
+
+  /**
    * The session was created with a user agent that no session had that the subject had live at that moment, of its
    * newest 128. An empty user agent is never new. The event comes beside that of the creation.
    *
@@ -1391,6 +1553,47 @@ export type SessionEventType = (typeof SessionEventType)[keyof typeof SessionEve
  */
 export const SessionEventTypeSchema: GenEnum<SessionEventType> = /*@__PURE__*/
   enumDesc(file_auth_admin_v1_session_admin, 2);
+
+/**
+ * What happens to access tokens that say something else than their session.
+ *
+ * @generated from enum auth.admin.v1.AccessTokenPolicy
+ */
+export const AccessTokenPolicy = {
+  /**
+   * KEEP.
+   *
+   * @generated from enum value: ACCESS_TOKEN_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * They are accepted until they expire.
+   *
+   * @generated from enum value: ACCESS_TOKEN_POLICY_KEEP = 1;
+   */
+  KEEP: 1,
+
+  /**
+   * They are stale: the feed tells verifiers to refuse them. Verifiers before 0.3.0 accept them until they expire.
+   *
+   * @generated from enum value: ACCESS_TOKEN_POLICY_REFRESH = 2;
+   */
+  REFRESH: 2,
+} as const;
+
+/**
+ * What happens to access tokens that say something else than their session.
+ *
+ * @generated from enum auth.admin.v1.AccessTokenPolicy
+ */
+export type AccessTokenPolicy = (typeof AccessTokenPolicy)[keyof typeof AccessTokenPolicy] | UnknownEnum;
+
+/**
+ * Describes the enum auth.admin.v1.AccessTokenPolicy.
+ */
+export const AccessTokenPolicySchema: GenEnum<AccessTokenPolicy> = /*@__PURE__*/
+  enumDesc(file_auth_admin_v1_session_admin, 3);
 
 /**
  * The kind of a token.
@@ -1431,7 +1634,7 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType] | UnknownEnum
  * Describes the enum auth.admin.v1.TokenType.
  */
 export const TokenTypeSchema: GenEnum<TokenType> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 3);
+  enumDesc(file_auth_admin_v1_session_admin, 4);
 
 /**
  * Why a session ended. A closed list; `reason` has the same names in lower case, without their prefix.
@@ -1521,7 +1724,7 @@ export type RevocationReason = (typeof RevocationReason)[keyof typeof Revocation
  * Describes the enum auth.admin.v1.RevocationReason.
  */
 export const RevocationReasonSchema: GenEnum<RevocationReason> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 4);
+  enumDesc(file_auth_admin_v1_session_admin, 5);
 
 /**
  * Creates, lists, ends and follows sessions.
@@ -1625,6 +1828,29 @@ export const SessionAdminService: GenService<{
     methodKind: "unary";
     input: typeof ElevateSessionRequestSchema;
     output: typeof ElevateSessionResponseSchema;
+  },
+  /**
+   * Replaces claims and audiences of a session; the next refresh carries them. With REFRESH, access tokens that say something else are
+   * refused from the response on by services that follow the revocation feed, and clients refresh once. `not_found` if no live session
+   * has that id; `aborted` if it has another etag. Idempotent: a repeated call changes nothing, unless it has an etag, which is outdated.
+   *
+   * @generated from rpc auth.admin.v1.SessionAdminService.UpdateSession
+   */
+  updateSession: {
+    methodKind: "unary";
+    input: typeof UpdateSessionRequestSchema;
+    output: typeof UpdateSessionResponseSchema;
+  },
+  /**
+   * Does the same for every session that a subject has now. Each is one step: if the call fails, some may have been updated, and it can
+   * be repeated. Sessions that are created later get the claims that their login gives. Idempotent.
+   *
+   * @generated from rpc auth.admin.v1.SessionAdminService.UpdateSubjectSessions
+   */
+  updateSubjectSessions: {
+    methodKind: "unary";
+    input: typeof UpdateSubjectSessionsRequestSchema;
+    output: typeof UpdateSubjectSessionsResponseSchema;
   },
   /**
    * Removes the device key of a session. The session continues without one, and its browser may register

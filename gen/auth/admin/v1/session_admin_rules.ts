@@ -78,6 +78,23 @@ export const SessionAdminServiceRules = {
       {"field":"authTime","required":true,"ifSet":true},
       {"field":"amr","required":true,"checks":[["repeated.max_items",8]],"items":[["string.min_bytes",1],["string.max_bytes",32],["string.pattern","^\\P{Cc}*$"]]},
       {"field":"acr","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"accessTokens","checks":[["enum.defined_only",[0,1,2]]]},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.UpdateSessionRequest": {
+    fields: [
+      {"field":"sessionId","required":true},
+      {"field":"audiences","checks":[["repeated.max_items",8],["repeated.unique",true]],"items":[["string.min_bytes",1],["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"accessTokens","checks":[["enum.defined_only",[0,1,2]]]},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.UpdateSubjectSessionsRequest": {
+    fields: [
+      {"field":"subject","required":true,"checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"audiences","checks":[["repeated.max_items",8],["repeated.unique",true]],"items":[["string.min_bytes",1],["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"accessTokens","checks":[["enum.defined_only",[0,1,2]]]},
     ],
     groups: [],
   },

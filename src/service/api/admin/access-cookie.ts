@@ -1,5 +1,5 @@
 import { invalidRequest } from "../../session/errors.ts";
-import type { NewSession } from "../../session/model.ts";
+import type { NewSession, Session } from "../../session/model.ts";
 import { later } from "../../session/time.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 
@@ -9,7 +9,7 @@ const MAX_COOKIE_BYTES = 4_096;
 const SURELY_FITS = 1_000;
 
 type Deps = Pick<SessionAdminServiceDeps, "cookie" | "accessTokens" | "random" | "store">;
-type Wanted = Omit<NewSession, "sid" | "dpopJkt">;
+type Wanted = Omit<NewSession, "sid" | "dpopJkt"> & Pick<Session, "version">;
 
 /**
  * Refuses what would give a session an access cookie that browsers drop, with nothing but a console message. The size is that of a token

@@ -29,4 +29,6 @@ export type SessionAdminServiceDeps = {
   readonly oauthEndpoints: boolean;
   /** Limits how often sessions are created for one subject. */
   readonly createLimit: RateLimit;
+  /** Limits how often a session is updated. */
+  readonly updateLimit: RateLimit;
 };

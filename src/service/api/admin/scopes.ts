@@ -16,6 +16,8 @@ export const RPC_SCOPES = {
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",
   elevateSession: "sessions:create", // An elevation states how the user signed in, as creating a session does.
+  updateSession: "sessions:update",
+  updateSubjectSessions: "sessions:update",
   // An unbound session needs only its cookie. The right to create such sessions therefore includes the right to unbind others.
   unbindDevice: "sessions:create",
   introspectToken: "introspect",

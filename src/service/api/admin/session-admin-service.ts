@@ -11,6 +11,7 @@ import type { SessionFilter } from "../../session/admin/filter.ts";
 import { unbindDevice } from "../../session/devices/device.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import { type SessionEvent, shownEvents } from "../../session/events/events.ts";
+import { rateLimited } from "../errors/connect-errors.ts";
 import { authenticationOf, sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
@@ -19,6 +20,7 @@ import { requireAccessCookie } from "./access-cookie.ts";
 import { createSession } from "./create-session.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { introspectToken } from "./introspect-token.ts";
+import { isRefresh, updateSession, updateSubjectSessions } from "./update-session.ts";
 import { EVENT_TYPES, REVOCATION_REASONS, sessionMessage } from "./views.ts";
 import { watchRevocations } from "./watch-revocations.ts";
 
@@ -42,6 +44,8 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
       return { revokedUntilTime: shownTime(revokedUntil, deps.store.shiftMs()) };
     },
     elevateSession: (request, context) => elevateSession(deps, request, context),
+    updateSession: (request, context) => updateSession(deps, request, context),
+    updateSubjectSessions: (request, context) => updateSubjectSessions(deps, request, context),
     async unbindDevice({ sessionId }, context) {
       const session = await unbindDevice(deps, sessionIdOf("session_id", sessionId), requestContextOf(context));
       if (session === undefined) throw new ServiceError("E404_NOT_FOUND");
@@ -88,8 +92,10 @@ async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSes
   if (authentication === undefined) throw invalidRequest("auth_time", "is required");
   const found = deps.cookie.setsAccess ? await deps.store.find(sid) : undefined;
   if (found?.ok) requireAccessCookie(deps, { ...found.session, authentication });
-  const result = await admin.elevate(deps, sid, authentication, requestContextOf(context));
+  const refresh = isRefresh(request.accessTokens);
+  const result = await admin.elevate(deps, sid, authentication, refresh, requestContextOf(context));
   if (result.ok) return { session: sessionMessage(result.session, deps.store.shiftMs(result.session)) };
+  if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
   if (result.reason === "outdated") throw invalidRequest("auth_time", "is before the session's");
   throw new ServiceError("E404_NOT_FOUND");
 }

@@ -16,6 +16,7 @@ import {
   type EndReason,
   type Revocation,
   type Session,
+  type StaleMark,
   type Transport,
 } from "../../session/model.ts";
 import { timesOf } from "../messages.ts";
@@ -39,6 +40,7 @@ export const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEven
   created: SessionEventType.CREATED,
   ended: SessionEventType.ENDED,
   elevated: SessionEventType.ELEVATED,
+  updated: SessionEventType.UPDATED,
   all_ended: SessionEventType.ALL_ENDED,
   device_bound: SessionEventType.DEVICE_BOUND,
   device_unbound: SessionEventType.DEVICE_UNBOUND,
@@ -105,4 +107,8 @@ export function revocationMessage(revocation: Revocation) {
     reason: revocation.reason,
     revocationReason: REVOCATION_REASONS[revocation.reason],
   };
+}
+
+export function staleMessage({ sid, minVersion, markedAt, expiresAt }: StaleMark) {
+  return { sessionId: sid, minVersion, markTime: feedTime(markedAt), expireTime: feedTime(expiresAt) };
 }

@@ -15,7 +15,7 @@ import { requestContextOf } from "../request-context.ts";
 import { feedTime } from "../times.ts";
 import { scopeCheckOf } from "./authentication.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
-import { revocationMessage } from "./views.ts";
+import { revocationMessage, staleMessage } from "./views.ts";
 
 type Deps = Pick<SessionAdminServiceDeps, "feed" | "revokedKeyIds">;
 
@@ -79,6 +79,7 @@ const ENVELOPES = new WeakMap<FeedBatch, Envelopes>();
 function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[]) {
   return {
     revocations: batch.revocations.map(revocationMessage),
+    staleTokens: batch.staleMarks.map(staleMessage),
     cursor: batch.cursor,
     caughtUp: batch.caughtUp,
     asOfTime: feedTime(batch.asOf),

@@ -21,6 +21,7 @@ const RPC_CODES = {
   not_found: Code.NotFound,
   unimplemented: Code.Unimplemented,
   resource_exhausted: Code.ResourceExhausted,
+  aborted: Code.Aborted,
   canceled: Code.Canceled,
   deadline_exceeded: Code.DeadlineExceeded,
   internal: Code.Internal,
@@ -70,11 +71,16 @@ function build(
 
 const SHARED = new WeakSet<ConnectError>();
 
+const STALE = 'error_description="stale"';
+
 /** Errors that any caller can cause, built once, because stack traces are expensive. Requests share them, so they must not be changed. */
 export const SHARED_ERRORS = {
   noCredential: shared("E001_AUTH_FAILURE"),
   /** A bearer credential was presented and is proven invalid (RFC 6750 section 3.1). */
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
+  /** The access token says what is not true any more: its client refreshes once. */
+  staleToken: shared("E001_AUTH_FAILURE", { "www-authenticate": `Bearer error="invalid_token", ${STALE}` }),
+  staleBoundToken: shared("E001_AUTH_FAILURE", { "www-authenticate": `${dpopChallenge("invalid_token")}, ${STALE}` }),
   /** A bearer credential was presented with the scheme DPoP and is proven invalid (RFC 9449 section 7.1). */
   invalidBoundToken: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_token") }),
   /** A token came with the scheme DPoP and a proof that is not accepted. */

@@ -53,6 +53,7 @@ export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
   E403_FORBIDDEN: of("E403_FORBIDDEN", "invalid_request"),
   E404_NOT_FOUND: of("E404_NOT_FOUND", "invalid_request"),
   E405_METHOD_NOT_ALLOWED: of("E405_METHOD_NOT_ALLOWED", "invalid_request"),
+  E409_CONFLICT: of("E409_CONFLICT", "invalid_request"),
   E413_TOO_LARGE: of("E413_TOO_LARGE", "invalid_request"),
   E415_UNSUPPORTED_MEDIA_TYPE: of("E415_UNSUPPORTED_MEDIA_TYPE", "invalid_request"),
   E429_RATE_LIMITED: of("E429_RATE_LIMITED", "temporarily_unavailable"),

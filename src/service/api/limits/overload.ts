@@ -57,6 +57,7 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   revokeAll: "ending",
   expire: "free",
   elevate: "ordinary",
+  update: "ending", // It may take a right away, as the end of a session does.
   recordEvents: "ordinary",
   events: "ordinary",
   dueRecords: "free",

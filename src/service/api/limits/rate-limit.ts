@@ -70,13 +70,15 @@ type RateLimits = {
   readonly failureLimit: RateLimit;
   /** The limit of new sessions, by subject. */
   readonly createLimit: RateLimit;
+  /** The limit of updates, by session. */
+  readonly updateLimit: RateLimit;
 };
 
-type RateSettings = { readonly [name in "refresh" | "failures" | "create"]: Rate | undefined };
+type RateSettings = { readonly [name in "refresh" | "failures" | "create" | "update"]: Rate | undefined };
 
 /** @param subscriberOf returns the network of the subscriber that has an address */
 export function createRateLimits(
-  { refresh, failures, create }: RateSettings,
+  { refresh, failures, create, update }: RateSettings,
   subscriberOf: (address: string) => string,
 ): RateLimits {
   const limit = (rate: Rate | undefined) => (rate === undefined ? NO_LIMIT : createRateLimit(rate));
@@ -89,5 +91,6 @@ export function createRateLimits(
       giveBack: (address) => byAddress.giveBack(subscriberOf(address)),
     },
     createLimit: limit(create),
+    updateLimit: limit(update),
   };
 }

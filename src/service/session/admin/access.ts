@@ -4,6 +4,7 @@
 export const SCOPES = [
   "sessions:create",
   "sessions:read",
+  "sessions:update",
   "sessions:revoke",
   "introspect",
   "tokens:exchange",

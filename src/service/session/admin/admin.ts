@@ -1,9 +1,11 @@
 /** The operations of the admin API on sessions of any subject. */
 import type { Audit, Requester } from "../audit.ts";
+import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { Authentication, SessionId } from "../model.ts";
 import type { ElevateOutcome, SessionStore } from "../ports.ts";
 import type { StoreMs } from "../time.ts";
+import { takeUpdate } from "./update.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
@@ -43,17 +45,22 @@ export async function revokeAll(
   return revokedUntil;
 }
 
-/** Records a later authentication of a session's user. */
+/** Records a later authentication of a session's user. @param refresh whether access tokens from before are stale from now on */
 export async function elevate(
-  deps: Deps<"elevate">,
+  deps: Deps<"elevate"> & Parameters<typeof takeUpdate>[0],
   sid: SessionId,
   authentication: Authentication,
+  refresh: boolean,
   requester: Requester,
-): Promise<ElevateOutcome> {
-  const result = await deps.store.elevate(sid, authentication);
+): Promise<ElevateOutcome | Limited> {
+  const limited = refresh ? takeUpdate(deps, sid, requester) : undefined;
+  if (limited !== undefined) return limited;
+  const result = await deps.store.elevate(sid, authentication, refresh);
   if (result.ok) {
     const { methods, contextClass } = authentication;
-    deps.audit({ event: "session_elevated", sid, subject: result.session.subject, methods, contextClass }, requester);
+    const { subject } = result.session;
+    const accessTokens = refresh ? { accessTokens: "refresh" as const } : {};
+    deps.audit({ event: "session_elevated", sid, subject, methods, contextClass, ...accessTokens }, requester);
   }
   return result;
 }

@@ -1,3 +1,4 @@
+import { isStale } from "../claims.ts";
 import { isProofKey } from "../devices/key.ts";
 import type { Session } from "../model.ts";
 import type { AccessTokens, RefreshTokens, SessionStore } from "../ports.ts";
@@ -46,5 +47,7 @@ export async function introspect(deps: Deps, text: string): Promise<Introspectio
   const verified = deps.accessTokens.verify(text);
   if (!verified.ok) return INACTIVE;
   const { sid, all } = verified.claims;
-  return (await deps.store.find(sid)).ok ? { active: true, tokenType: "access_token", claims: all } : INACTIVE;
+  const found = await deps.store.find(sid);
+  if (!found.ok || isStale(all, found.session)) return INACTIVE;
+  return { active: true, tokenType: "access_token", claims: all };
 }

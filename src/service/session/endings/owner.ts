@@ -1,5 +1,6 @@
 /** The operations of a session's owner, who holds an access token: log out, list sessions, end other sessions. */
 import type { Audit, Requester } from "../audit.ts";
+import { isStale } from "../claims.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
@@ -70,6 +71,13 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
 }
 
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
+
+/** Refuses an access token whose session has ended, or that is stale. An update that comes later does not concern the operation. */
+async function requireCurrent({ store }: Pick<Deps<"find">, "store">, caller: AccessClaims): Promise<Done | Refused> {
+  const found = await store.find(caller.sid);
+  if (!found.ok) return revoked(caller);
+  return isStale(caller.all, found.session) ? { ok: false, reason: "stale", sid: caller.sid } : DONE;
+}
 
 type LogoutCredential = {
   readonly ok: true;
@@ -160,8 +168,8 @@ export async function listOwn(
   limit: number,
   from: string | undefined,
 ): Promise<{ readonly ok: true; readonly page: SessionPage } | Refused> {
-  if (!(await deps.store.find(caller.sid)).ok) return revoked(caller);
-  return { ok: true, page: await deps.store.list(caller.sub, limit, from) };
+  const current = await requireCurrent(deps, caller);
+  return current.ok ? { ok: true, page: await deps.store.list(caller.sub, limit, from) } : current;
 }
 
 /** @param target undefined if the client sent a text that cannot be a session's id. The response must be the same as for an unknown id */
@@ -171,7 +179,9 @@ export async function revokeOwn(
   target: SessionId | undefined,
   requester: Requester,
 ): Promise<Done | NotFound | Refused> {
-  if (target === undefined) return (await deps.store.find(caller.sid)).ok ? NOT_FOUND : revoked(caller);
+  const current = await requireCurrent(deps, caller);
+  if (!current.ok) return current;
+  if (target === undefined) return NOT_FOUND;
   const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner", originOf(requester));
   if (!outcome.ok) return outcome.reason === "not_found" ? NOT_FOUND : revoked(caller);
   deps.audit({ event: "session_ended", sid: target, subject: caller.sub, reason: "revoked_by_owner" }, requester);
@@ -180,10 +190,12 @@ export async function revokeOwn(
 
 /** Ends every session of the caller except the one that calls. */
 export async function revokeOthers(
-  deps: Deps<"endAll">,
+  deps: Deps<"find" | "endAll">,
   caller: AccessClaims,
   requester: Requester,
 ): Promise<{ readonly ok: true; readonly count: number } | Refused> {
+  const current = await requireCurrent(deps, caller);
+  if (!current.ok) return current;
   const options = { except: caller.sid, actor: caller.sid, origin: originOf(requester) };
   const outcome = await deps.store.endAll(caller.sub, "revoked_others", options);
   if (!outcome.ok) return revoked(caller);

@@ -38,9 +38,11 @@ export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping
       };
     }
     case "session_elevated":
+    case "session_updated":
     case "device_bound":
     case "device_unbound": {
-      const type = event.event === "session_elevated" ? "elevated" : event.event;
+      const { event: name } = event;
+      const type = name === "session_elevated" ? "elevated" : name === "session_updated" ? "updated" : name;
       return { event: { ...common(requester, keeping), type, sid: event.sid, subject: event.subject } };
     }
     case "all_sessions_ended": {

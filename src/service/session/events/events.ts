@@ -17,7 +17,15 @@ import type { StoreMs, WallMs } from "../time.ts";
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
   /** When the event happened: by the clock of the instance that recorded it at once, or else when the store ran the operation. */
   readonly time: Time;
-  readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound" | "new_device";
+  readonly type:
+    | "created"
+    | "ended"
+    | "elevated"
+    | "updated"
+    | "all_ended"
+    | "device_bound"
+    | "device_unbound"
+    | "new_device";
   /** Absent for a logout of everyone. */
   readonly sid?: SessionId;
   /** Absent if the subject is not known. */

@@ -1,11 +1,16 @@
-import type { Revocation, SessionId } from "../model.ts";
+import { isStaleMark, type LogEntry, type Revocation, type SessionId, type StaleMark } from "../model.ts";
 import type { StoreMs } from "../time.ts";
 
-/** The revocations that have not expired, in memory. The position of an entry is the number of entries appended before it. */
+/**
+ * The entries of the revocation log that have not expired, in memory. The position of an entry is the number of entries appended before it.
+ * A mark of a session replaces the one before it, whose place stays empty.
+ */
 export class FeedLog {
-  readonly #entries: Revocation[] = [];
+  readonly #entries: (LogEntry | undefined)[] = [];
   /** The time until which each session is revoked. If a session was revoked twice, its second revocation may expire later. */
   readonly #latestExpiry = new Map<SessionId, StoreMs>();
+  /** The last mark of each session, and its position. */
+  readonly #marks = new Map<SessionId, { readonly mark: StaleMark; readonly position: number }>();
   #start = 0;
 
   /** The position of the oldest entry. */
@@ -18,41 +23,60 @@ export class FeedLog {
     return this.#start + this.#entries.length;
   }
 
-  /** Returns at most `limit` entries from a position on. Entries that have been forgotten are left out. */
-  read(position: number, limit: number): Revocation[] {
+  /** Returns the entries at `limit` positions from one on, and the position after them. Entries that have been forgotten are left out. */
+  read(position: number, limit: number): { readonly entries: LogEntry[]; readonly end: number } {
     const from = Math.max(0, position - this.#start);
-    return this.#entries.slice(from, from + limit);
+    const found = this.#entries.slice(from, from + limit);
+    return { entries: found.filter((entry) => entry !== undefined), end: this.#start + from + found.length };
   }
 
-  /** Appends the revocations that the log does not contain yet. */
-  append(revocations: readonly Revocation[], now: StoreMs): void {
-    for (const entry of revocations) {
-      const { sid, expiresAt } = entry;
-      if (expiresAt <= now || expiresAt <= (this.#latestExpiry.get(sid) ?? 0)) continue;
-      this.#latestExpiry.set(sid, expiresAt);
-      this.#entries.push(entry);
+  /** Appends the entries that the log does not contain yet. */
+  append(entries: readonly LogEntry[], now: StoreMs): void {
+    for (const entry of entries) {
+      if (entry.expiresAt <= now) continue;
+      if (isStaleMark(entry) ? this.#takeMark(entry) : this.#takeRevocation(entry)) this.#entries.push(entry);
     }
+  }
+
+  #takeRevocation({ sid, expiresAt }: Revocation): boolean {
+    if (expiresAt <= (this.#latestExpiry.get(sid) ?? 0)) return false;
+    this.#latestExpiry.set(sid, expiresAt);
+    return true;
+  }
+
+  #takeMark(mark: StaleMark): boolean {
+    const { sid, expiresAt, minVersion } = mark;
+    const known = this.#marks.get(sid);
+    // After a failover that has lost an update, the version of a later one may be the same.
+    if (known !== undefined && minVersion <= known.mark.minVersion && expiresAt <= known.mark.expiresAt) return false;
+    if (known !== undefined) this.#entries[known.position - this.#start] = undefined;
+    this.#marks.set(sid, { mark, position: this.end });
+    return true;
   }
 
   forgetExpired(now: StoreMs): void {
     let expired = 0;
-    for (const { sid, expiresAt } of this.#entries) {
-      if (expiresAt > now) break;
-      if (this.#latestExpiry.get(sid) === expiresAt) this.#latestExpiry.delete(sid);
+    for (const entry of this.#entries) {
+      if (entry !== undefined && entry.expiresAt > now) break;
       expired++;
+      if (entry === undefined) continue;
+      const { sid, expiresAt } = entry;
+      if (isStaleMark(entry)) this.#marks.delete(sid);
+      else if (this.#latestExpiry.get(sid) === expiresAt) this.#latestExpiry.delete(sid);
     }
     this.#entries.splice(0, expired);
     this.#start += expired;
   }
 }
 
-/** The maximum number of revocations in one batch, which then has some 60 KiB. */
+/** The maximum number of entries in one batch, which then has some 60 KiB. */
 const MAX_BATCH = 1000;
 /** For how many positions in the log the next batch is kept, so that all watchers at the same position share it. */
 const MAX_SHARED = 16;
 
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
+  readonly staleMarks: readonly StaleMark[];
   readonly cursor: string;
   /** All sessions that were created at this time or before have ended; 0 if there was no logout of everyone. */
   readonly revokedUntil: StoreMs;
@@ -97,13 +121,13 @@ export class FeedBatches {
   }
 
   #make(position: number, { revokedUntil, asOf, isCurrent }: FeedFacts): NextBatch {
-    const start = Math.max(position, this.#log.start);
-    const revocations = this.#log.read(start, MAX_BATCH);
-    const end = start + revocations.length;
+    const { entries, end } = this.#log.read(position, MAX_BATCH);
+    const staleMarks = entries.filter(isStaleMark);
+    const revocations = entries.filter((entry): entry is Revocation => !isStaleMark(entry));
     const isComplete = end === this.#log.end;
     const cursor = `${this.#instance}.${end}`;
     return {
-      batch: { revocations, cursor, revokedUntil, caughtUp: isComplete && isCurrent, asOf },
+      batch: { revocations, staleMarks, cursor, revokedUntil, caughtUp: isComplete && isCurrent, asOf },
       position: end,
       isComplete,
     };

@@ -8,8 +8,8 @@
  * of revocations and batches are the store's: they are compared with each other, never with a clock.
  */
 import { ServiceError } from "../errors.ts";
-import type { Revocation } from "../model.ts";
-import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "../ports.ts";
+import type { LogEntry } from "../model.ts";
+import { type Clock, InvalidCursor, type RevocationBatch, type SessionStore, StoreUnavailable } from "../ports.ts";
 import { latest, storeMs } from "../time.ts";
 import { type FeedBatch, FeedBatches, FeedLog, type NextBatch } from "./batches.ts";
 import { type Place, pushAtOnce, type TakeBatch } from "./push.ts";
@@ -32,7 +32,7 @@ export type FeedState = {
   readonly watchers: number;
   /** How long ago the last reading that reached the end of the log began, in ms; undefined before there was one. */
   readonly ageMs: number | undefined;
-  /** The number of revocations in memory. */
+  /** The number of entries in memory. */
   readonly entries: number;
 };
 
@@ -48,6 +48,12 @@ type Deps = {
   readonly instance: string;
   readonly onError: (error: unknown) => void;
 };
+
+/** Returns the entries of a batch of the store in the order in which they expire, which is the order in which they are forgotten. */
+function inOrder({ revocations, staleMarks }: RevocationBatch): readonly LogEntry[] {
+  if (staleMarks.length === 0) return revocations;
+  return [...revocations, ...staleMarks].sort((one, other) => one.expiresAt - other.expiresAt);
+}
 
 export class RevocationFeed {
   readonly #deps: Deps;
@@ -157,7 +163,7 @@ export class RevocationFeed {
     return this.#following;
   }
 
-  #takeHint(hint: readonly Revocation[]): void {
+  #takeHint(hint: readonly LogEntry[]): void {
     if (hint.length > 0) {
       this.#log.append(hint, this.#asOf);
       this.wakeWatchers();
@@ -192,7 +198,7 @@ export class RevocationFeed {
       this.#readAt = startedAt;
       this.#log.forgetExpired(batch.now);
       const [end, revokedUntil] = [this.#log.end, this.#revokedUntil];
-      this.#log.append(batch.revocations, batch.now);
+      this.#log.append(inOrder(batch), batch.now);
       this.#revokedUntil = latest(this.#revokedUntil, batch.revokedUntil);
       this.#storeCursor = batch.cursor;
       this.#storeResponds = true;

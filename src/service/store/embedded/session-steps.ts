@@ -29,7 +29,7 @@ export type SessionDeps = Transactions & {
   readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
 };
 
-type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate">;
+type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind">;
 
 export function createSessionSteps(deps: SessionDeps): SessionSteps {
   const { sql, sessions, reuseIntervalMs, read, write } = deps;
@@ -83,18 +83,6 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
         return { ok: true, session, hadKey: device !== undefined };
       });
     },
-
-    async elevate(sid, authentication) {
-      return write("FULL", (now) => {
-        const row = sessions.live(sid, now);
-        if (row === undefined) return gone(deps, sid, now);
-        const before = sessionOf(row);
-        if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
-        const session = { ...before, authentication };
-        sql.fix.run(fixedOf(session), sid);
-        return { ok: true, session };
-      });
-    },
   };
 }
 
@@ -107,7 +95,7 @@ export function isMarked(
   return log.has(sid, now) || sessions.endedWithOthers(sid, now);
 }
 
-function gone(deps: SessionDeps, sid: SessionId, now: StoreMs) {
+export function gone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 

@@ -7,7 +7,7 @@
  * rotation then still accepts the newer tokens that clients hold (the outcome `heal` in session/rotation.ts).
  */
 import type { DatabaseSync } from "node:sqlite";
-import type { Revocation } from "../../session/model.ts";
+import type { LogEntry } from "../../session/model.ts";
 import { type Clock, StoreUnavailable } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
@@ -27,6 +27,7 @@ import { prepareStatements, type Statements } from "./statements.ts";
 import type { EndStep } from "./subject-steps.ts";
 import { createResumption, createSubjects, finishEndOf } from "./subjects.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
+import { createUpdates } from "./updates.ts";
 
 type EmbeddedStoreOptions = {
   /** The database file. Its directory is created (0700) if it does not exist. */
@@ -65,7 +66,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const wakers = watchChanges(sql);
 
   /** The entries that the running transaction has appended to the revocation log. Listeners get them after the commit. */
-  let appended: Revocation[] = [];
+  let appended: LogEntry[] = [];
   const write: Transactions["write"] = (durability, step) => {
     appended = [];
     const result = transactions.write(durability, step);
@@ -90,6 +91,10 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
       ...parts,
       reuseIntervalMs: options.reuseIntervalMs,
       endReused: (sid, subject, reason, now) => end(sid, "reuse", now, REUSE_NOTES[reason], subject),
+    }),
+    ...createUpdates({
+      ...parts,
+      markStale: (sid, version, now) => void appended.push(log.appendMark(sid, version, now)),
     }),
     ...createSubjects(subjects),
     ...createEndings({ ...parts, finishEndOf: (sid) => finishEndOf(subjects, sid), wake: () => wakers.wake([]) }),

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { isStaleMark, type Revocation } from "../../session/model.ts";
 import { InvalidCursor, type SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import type { Link } from "./link.ts";
@@ -54,11 +55,13 @@ export function createLogReader(
     }
     resume(replies.flatMap((texts) => texts.filter(isEndings)));
     const now = storeMs(Math.min(...replies.map(([time]) => Number(time))));
-    const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
+    const found = replies.flatMap(([, ...entries]) => parseEntries(entries));
+    const staleMarks = found.filter(isStaleMark);
+    const revocations = found.filter((entry): entry is Revocation => !isStaleMark(entry));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
     const revokedUntil = storeMs(Math.max(...replies.map(revokedUntilOf)));
     last = { cursor: `r.${id}.${++readings}`, positions, startedAt };
-    return { revocations, revokedUntil, cursor: last.cursor, now };
+    return { revocations, staleMarks, revokedUntil, cursor: last.cursor, now };
   };
 }
 

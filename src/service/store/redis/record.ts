@@ -86,22 +86,33 @@ function decodeAudience(text: string): Audience {
   return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
 }
 
+/** Returns the form in which a record has claims. */
+export function claimsText(claims: string): string {
+  return claims === "{}" ? "" : claims;
+}
+
+export function encodeAudience(audience: Audience): Buffer {
+  return encodeText(typeof audience === "string" ? audience : audience.join(AUDIENCE_SEPARATOR));
+}
+
+function encodeText(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const length = bytes.length < 255 ? [bytes.length] : [255, bytes.length >> 8, bytes.length & 255];
+  return Buffer.concat([Buffer.from(length), bytes]);
+}
+
 /** Encodes the part of a record after the head. Each text but the last follows its length: one byte, or three bytes from 255 on. */
 export function encodeBody(session: NewSession): Buffer {
   const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
   const parts: Buffer[] = [];
   const subjectBytes = Buffer.from(subject);
   parts.push(Buffer.of(subjectBytes.length >> 8, subjectBytes.length & 255), subjectBytes);
-  const audiences = typeof audience === "string" ? audience : audience.join(AUDIENCE_SEPARATOR);
-  for (const text of [clientId, audiences, client.userAgent, client.ipAddress, client.displayName]) {
-    const bytes = Buffer.from(text);
-    const length = bytes.length < 255 ? [bytes.length] : [255, bytes.length >> 8, bytes.length & 255];
-    parts.push(Buffer.from(length), bytes);
-  }
+  parts.push(encodeText(clientId), encodeAudience(audience));
+  for (const text of [client.userAgent, client.ipAddress, client.displayName]) parts.push(encodeText(text));
   if (authentication !== undefined) parts.push(encodeAuthentication(authentication));
   const facts = factsOf(session);
   if (facts !== undefined) parts.push(encodeFacts(facts));
-  parts.push(Buffer.from(claims === "{}" ? "" : claims));
+  parts.push(Buffer.from(claimsText(claims)));
   if (dpopJkt !== undefined) parts.push(encodeProofKey(dpopJkt));
   return Buffer.concat(parts);
 }

@@ -8,6 +8,7 @@ import type {
   RegisterKeyOutcome,
   RotateOutcome,
   UnbindOutcome,
+  UpdateOutcome,
 } from "../../session/ports.ts";
 import type { RotationOutcome } from "../../session/rotation/rotation.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
@@ -108,6 +109,15 @@ export function elevateOutcome(sid: SessionId, reply: unknown): ElevateOutcome {
   const first = letter(bytes);
   if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD) };
   return first === "o" ? { ok: false, reason: "outdated" } : notLive(bytes);
+}
+
+export function updateOutcome(sid: SessionId, reply: unknown): UpdateOutcome {
+  const bytes = buffer(reply);
+  const first = letter(bytes);
+  if (first === "l" || first === "n") {
+    return { ok: true, session: decodeSession(sid, bytes, RECORD), isChanged: first === "l" };
+  }
+  return first === "c" ? { ok: false, reason: "conflict" } : notLive(bytes);
 }
 
 const ENDED = "ended";

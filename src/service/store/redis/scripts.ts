@@ -12,7 +12,7 @@ import { readFileSync } from "node:fs";
 
 const VERBS = [
   ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
-  ...(["elevate", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
+  ...(["elevate", "update", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
   ...(["signals", "signal_ends", "signal_lease", "signal_advance", "signal_cursors", "signal_reader"] as const),
   "signal_waiting",
   ...(["subscription"] as const),
@@ -23,7 +23,9 @@ const VERBS = [
 const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all"]);
 
 /** The scripts that read or write parts of a record after its head (lua/blocks.lua). */
-const OF_BLOCKS: ReadonlySet<string> = new Set(["create", "elevate", "forget_last_seen", "register_key", "unbind"]);
+const OF_BLOCKS: ReadonlySet<string> = new Set([
+  ...(["create", "elevate", "forget_last_seen", "register_key", "unbind", "update"] as const),
+]);
 
 export type Verb = (typeof VERBS)[number];
 

@@ -5,9 +5,16 @@ import { encodeAuthentication, lastSeenText } from "./blocks.ts";
 import { keyKind } from "./device-record.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession } from "./partitions.ts";
-import { deviceArguments, nonceWords } from "./record.ts";
+import { claimsText, deviceArguments, encodeAudience, nonceWords } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { decodeFound, elevateOutcome, registerKeyOutcome, rotateOutcome, unbindOutcome } from "./replies.ts";
+import {
+  decodeFound,
+  elevateOutcome,
+  registerKeyOutcome,
+  rotateOutcome,
+  unbindOutcome,
+  updateOutcome,
+} from "./replies.ts";
 import type { Verb } from "./scripts.ts";
 import type { Argument } from "./send.ts";
 
@@ -23,7 +30,7 @@ type Deps = {
 /** What stands for absent arguments of lua/rotate.lua before the text of what was last seen. No client has a newline as its id. */
 const ABSENT: readonly string[] = [...Array.from({ length: 24 }, () => ""), "\n"];
 
-type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate">;
+type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate" | "update">;
 
 export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }: Deps): SessionSteps {
   const change = async <Outcome extends { readonly ok: boolean }>(
@@ -62,8 +69,17 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
 
     unbind: (sid) => change("unbind", sid, [], unbindOutcome),
 
-    elevate: async (sid, authentication) =>
-      change("elevate", sid, [authentication.time, encodeAuthentication(authentication)], elevateOutcome),
+    async elevate(sid, authentication, refresh = false) {
+      const args = [authentication.time, encodeAuthentication(authentication), refresh ? markerLifeMs : ""];
+      return change("elevate", sid, args, elevateOutcome);
+    },
+
+    async update(sid, { claims, audience, ifVersion, refresh }) {
+      const audiences = audience === undefined ? "" : encodeAudience(audience);
+      const replaced = claims === undefined ? "" : `=${claimsText(claims)}`;
+      const args = [ifVersion ?? "", audiences, replaced, refresh ? markerLifeMs : ""];
+      return change("update", sid, args, updateOutcome);
+    },
   };
 }
 

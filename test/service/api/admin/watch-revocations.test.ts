@@ -7,7 +7,14 @@ import { watchRevocations } from "../../../../src/service/api/admin/watch-revoca
 import { contextValuesOf, requestContextOf } from "../../../../src/service/api/request-context.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 
-const BATCH = { revocations: [], cursor: "a", revokedUntil: storeMs(0), caughtUp: true, asOf: storeMs(1) };
+const BATCH = {
+  revocations: [],
+  staleMarks: [],
+  cursor: "a",
+  revokedUntil: storeMs(0),
+  caughtUp: true,
+  asOf: storeMs(1),
+};
 
 /** Creates the context of a watcher's call. Its connection accepts no direct writes, so messages go through Connect. */
 function openContext() {

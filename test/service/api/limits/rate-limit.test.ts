@@ -127,9 +127,9 @@ describe("the limits of the service", () => {
   const rate = { count: 1, windowMs: 1_000 };
   const network = (address: string) => address.slice(0, 2);
 
-  test("count refreshes by session, bad credentials by the network of the caller, and logins by subject", () => {
-    const limits = createRateLimits({ refresh: rate, failures: rate, create: rate }, network);
-    for (const limit of [limits.refreshLimit, limits.createLimit, limits.failureLimit]) {
+  test("count refreshes and updates by session, bad credentials by the network of the caller, and logins by subject", () => {
+    const limits = createRateLimits({ refresh: rate, failures: rate, create: rate, update: rate }, network);
+    for (const limit of [limits.refreshLimit, limits.createLimit, limits.updateLimit, limits.failureLimit]) {
       expect(takeMany(limit, "aa1", 2)).toEqual([undefined, 1_000]);
     }
     expect(limits.refreshLimit.take("aa2")).toBeUndefined();
@@ -141,7 +141,10 @@ describe("the limits of the service", () => {
   });
 
   test("leave callers without an address alone, and are absent where nothing is configured", () => {
-    const limits = createRateLimits({ refresh: undefined, failures: rate, create: undefined }, network);
+    const limits = createRateLimits(
+      { refresh: undefined, failures: rate, create: undefined, update: undefined },
+      network,
+    );
     expect(refused(takeMany(limits.failureLimit, "", 100))).toBe(0);
     expect(refused(takeMany(limits.refreshLimit, "a", 100))).toBe(0);
     expect(refused(takeMany(limits.createLimit, "a", 100))).toBe(0);

@@ -1,6 +1,6 @@
 /** Tests that every store has to pass: the revocation log, and the notifications about new entries (hints). */
 import { describe, expect, test } from "vitest";
-import type { Revocation, SessionId } from "../../../../src/service/session/model.ts";
+import type { LogEntry, SessionId } from "../../../../src/service/session/model.ts";
 import { InvalidCursor } from "../../../../src/service/session/ports.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { hints } from "../../../support/store/hints.ts";
@@ -85,8 +85,8 @@ export function revocationsContract(context: () => Context): void {
       await here.received(() => true);
       const sid = sidOf(subject());
       await store.end(sid, "logout");
-      const isIt = (hint: readonly Revocation[]) =>
-        hint.some((entry) => entry.sid === sid && entry.reason === "logout");
+      const isIt = (hint: readonly LogEntry[]) =>
+        hint.some((entry) => entry.sid === sid && "reason" in entry && entry.reason === "logout");
       await here.received(isIt);
       await there.received(backend.hintsAcrossInstances === "entries" ? isIt : (hint) => hint.length === 0);
       here.stop();

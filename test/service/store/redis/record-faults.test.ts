@@ -61,7 +61,7 @@ type Step = readonly [
   lines: (user: User) => string[],
 ];
 const ended = (sid: SessionId) => `session_ended ${sid}`;
-const claims = ({ user, b }: User) => ({ sid: b, sub: user }) as AccessClaims;
+const claims = ({ user, b }: User) => ({ sid: b, sub: user, all: {} }) as unknown as AccessClaims;
 const STEPS: readonly Step[] = [
   ["RevokeSession", (deps, { a }) => revoke(deps, a, UNKNOWN_REQUESTER), ({ a }) => [ended(a)]],
   [

@@ -1,7 +1,8 @@
 #!lua
 -- Replaces the authentication of a session's user in the session's record.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 time of the authentication, ms, 3 the authentication in the form of the record (record.ts)
+-- ARGV  1 sid, 2 time of the authentication, ms, 3 the authentication in the form of the record (blocks.ts), 4 for how long older access
+--       tokens are marked as stale, ms, or '' to keep them
 -- Returns one string: 'l', the time (six bytes) and the record, if the authentication was replaced; 'o' if the session has a later
 -- authentication; 'm' if it is revoked; 'u' if it is unknown.
 local partition, sid = KEYS[1], ARGV[1]
@@ -10,6 +11,7 @@ if not record then return marked(partition, sid, now) and 'm' or 'u' end
 
 local at, after = block_at(record, AUTHENTICATION)
 if at < after and tonumber(ARGV[2]) < struct.unpack('>I6', record, at + 1) then return 'o' end
-record = string.sub(record, 1, at - 1) .. ARGV[3] .. string.sub(record, after)
+record = replace(record, ARGV[3], at, after)
+if ARGV[4] ~= '' then record = count_version(partition, sid, record, true, tonumber(ARGV[4]), now) end
 redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record

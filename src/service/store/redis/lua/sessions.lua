@@ -152,14 +152,19 @@ local function may(command, partition)
   return redis.acl_check_cmd(command, partition, partition, partition)
 end
 
--- Ends sessions of `subject`: deletes them, marks them as ended, appends to the revocation log, and leaves due records with the text `note`
--- (event-text.ts) unless that is ''. The caller updates the index afterwards. Redis does not roll back a script that fails. Only a missing
--- permission can make this one fail halfway, so the permissions are checked before anything is written.
-local function close(partition, sids, reason, now, marker_life, note, subject)
-  if #sids == 0 then return end
-  for command in string.gmatch('DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
+-- Checks that the user may run commands on the keys of a partition. Redis does not roll back a script that fails. Only a missing
+-- permission can make a script fail halfway, so those of all its commands are checked before anything is written.
+local function require_commands(partition, commands)
+  for command in string.gmatch(commands, '%u+') do
     if not may(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
   end
+end
+
+-- Ends sessions of `subject`: deletes them, marks them as ended, appends to the revocation log, and leaves due records with the text `note`
+-- (event-text.ts) unless that is ''. The caller updates the index afterwards.
+local function close(partition, sids, reason, now, marker_life, note, subject)
+  if #sids == 0 then return end
+  require_commands(partition, 'DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL')
   local _, _, remove_from_order = order_functions()
   local expires = now + marker_life
   local keys, entries, order_entries, due, ends = {}, {}, {}, {}, {}
