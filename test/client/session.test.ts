@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { AccessTokenPolicy, Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import {
   createFileStore,
@@ -17,9 +17,11 @@ import {
   type StoredTokens,
   type TokenStore,
 } from "../../src/client/index.ts";
+import { accessTokenMiddleware, createVerifier, getCallerClaims } from "../../src/verifier/index.ts";
 import { PATIENCE_MS } from "../support/patience.ts";
 import { type Service, startService } from "../support/service.ts";
-import { admin, bearer, logIn, openAdmin } from "../support/sessions.ts";
+import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
+import { untilTrue } from "../support/until.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "client-"));
 let service: Service;
@@ -109,6 +111,34 @@ test("the interceptor puts the token on calls of Connect", async () => {
   });
   const { data } = await createClient(SessionService, transport).listSessions({});
   expect(data?.sessions.map(({ sessionId }) => sessionId)).toEqual([user.sid]);
+});
+
+test("after a change of the session, a call is repeated once with a token that says what is true now", async () => {
+  const { publicUrl: issuer, adminUrl, adminToken } = service;
+  const verifier = createVerifier({ adminUrl, adminToken, issuer, audience: issuer, policy: "refuse" });
+  await verifier.ready;
+  const statuses: number[] = [];
+  const authenticate = accessTokenMiddleware(verifier);
+  const api = createServer((request, response) => {
+    response.once("close", () => statuses.push(response.statusCode));
+    void authenticate(request, response, () => response.end(String(getCallerClaims(request)?.role)));
+  });
+  await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
+  const origin = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const { session, user, requests } = await signedIn({ origins: [origin] });
+  const role = async () => (await session.fetch(origin)).text();
+  expect(await role()).toBe("undefined");
+  for (const wanted of ["admin", "user"]) {
+    const before = await session.accessToken();
+    const update = { sessionId: user.sid, claims: { role: wanted }, accessTokens: AccessTokenPolicy.REFRESH };
+    message(await openAdmin(service).call(admin.updateSession, update, bearer(adminToken)));
+    await untilTrue(async () => !(await verifier.verify(before)).ok);
+    expect([await role(), await role()]).toEqual([wanted, wanted]);
+  }
+  expect(statuses).toEqual([200, 401, 200, 200, 401, 200, 200]);
+  expect(requests.filter((path) => path === "/v1/oauth/token")).toHaveLength(3);
+  verifier.close();
+  await new Promise((resolve) => api.close(resolve));
 });
 
 test("the end of the session is reported as it is, and nothing is removed", async () => {

@@ -1,7 +1,9 @@
 /** Pages rendered on a server, by the real service. */
 import { describe, expect, test } from "vitest";
-import type { ServerSessionsEvent, ServerSessionsOptions } from "../../src/server/index.ts";
+import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { ActiveUser, ServerSessionsEvent, ServerSessionsOptions } from "../../src/server/index.ts";
 import { aService } from "../support/every-protocol.ts";
+import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 import { ALWAYS_DUE, aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
 
@@ -246,6 +248,25 @@ describe("an access token from before a change of the session", () => {
     return { state, ...server({ verifier: { verify }, ...options }) };
   }
 
+  test("makes the next page view refresh once, and show what is true now", async () => {
+    const jar = await signIn(service, "alice");
+    const { sessions, calls } = server();
+    for (const role of ["admin", "user"]) {
+      calls.length = 0;
+      const before = (await sessions.authenticate(jar.request())).user as ActiveUser;
+      const update = { sessionId: before.claims.sid, claims: { role }, accessTokens: AccessTokenPolicy.REFRESH };
+      message(await openAdmin(service).call(admin.updateSession, update, bearer(service.adminToken)));
+      await until(async () =>
+        expect(await kept.verifier.verify(before.accessToken)).toMatchObject({ reason: "stale" }),
+      );
+      const views = await Promise.all([1, 2, 3].map(() => sessions.authenticate(jar.request())));
+      for (const { user } of views) expect(user).toMatchObject({ state: "active", claims: { sub: "alice", role } });
+      for (const { setCookies } of views) jar.take(setCookies);
+      expect((await sessions.authenticate(jar.request())).user).toMatchObject({ claims: { role } });
+      expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh"]);
+    }
+  });
+
   test("is renewed once, as one that has expired: the user stays signed in", async () => {
     const jar = await signIn(service, "alice");
     const { state, sessions, calls } = changing();
@@ -268,7 +289,7 @@ describe("an access token from before a change of the session", () => {
     jar.cookies.delete("access_token");
     const { state, sessions, calls } = changing();
     const first = await sessions.authenticate(jar.request());
-    const { accessToken } = first.user as Extract<typeof first.user, { state: "active" }>;
+    const { accessToken } = first.user as ActiveUser;
     state.isStale = (token) => token === accessToken;
     const all = await Promise.all(Array.from({ length: 10 }, () => sessions.authenticate(jar.request())));
     expect(new Set(all.map(({ user }) => user.state))).toEqual(new Set(["active"]));

@@ -10,6 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { startRedis } from "../support/redis.ts";
 import { type Service, scratch, spawnService, startService } from "../support/service.ts";
 import { commitOf, releases } from "./releases.ts";
+import { followWith } from "./verifier.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SESSIONS = 20;
@@ -176,5 +177,6 @@ for (const version of releases()) {
   const tree = checkOut(version);
   await onRedis(version, tree);
   await onEmbedded(version, tree);
+  await followWith(version, tree);
 }
 console.log("every session survived, every logout held");

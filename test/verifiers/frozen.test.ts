@@ -3,8 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
+import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { startService } from "../support/service.ts";
-import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
+import { admin, bearer, cookie, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 import { untilTrue } from "../support/until.ts";
 import { VERSION, type VectorFile } from "../vectors/format.ts";
 import { type Expected1, Feed1, followFeed1, verdict1 } from "../vectors/frozen/verifier-1.ts";
@@ -27,6 +28,7 @@ test.each(versions)("the vectors of today contain those of frozen/%s, with their
   for (const one of cases) expect(today.get(one.name), one.name).toEqual(one);
 });
 
+const REFRESH = AccessTokenPolicy.REFRESH;
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
 
@@ -44,6 +46,15 @@ test.each(["ES256", "EdDSA"])("a verifier of version 1 follows the service of to
   expect(decodeProtectedHeader(first.accessToken).alg).toBe(alg);
   await untilTrue(() => feed.isComplete);
   expect([verdictOf(first), verdictOf(second)]).toEqual(["accepted", "accepted"]);
+  // It does not know of marks: it accepts tokens from before a change until they expire, and those of a later version.
+  const update = { sessionId: second.sid, claims: { role: "user" }, accessTokens: REFRESH };
+  message(await openAdmin(service).call(admin.updateSession, update, bearer(service.adminToken)));
+  const refreshed = await fetch(`${service.publicUrl}/v1/auth/refresh`, {
+    method: "POST",
+    headers: cookie(second.refreshToken),
+  });
+  const { data } = (await refreshed.json()) as { data: { accessToken: string } };
+  expect(verdictOf({ ...second, ...data })).toBe("accepted");
   const headers = bearer(first.accessToken);
   expect((await fetch(`${service.publicUrl}/v1/auth/logout`, { method: "DELETE", headers })).status).toBe(200);
   await untilTrue(() => verdictOf(first) === "revoked");

@@ -2,10 +2,11 @@
 import { execFileSync } from "node:child_process";
 import { decodeProtectedHeader } from "jose";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { startHoldingProxy } from "../support/holding-proxy.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
 import { type Service, startService } from "../support/service.ts";
-import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
+import { admin, bearer, cookie, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 import { untilTrue } from "../support/until.ts";
 import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 
@@ -56,6 +57,13 @@ function changeKeys({ dataDir }: Service, ...args: readonly string[]): void {
   execFileSync(process.execPath, [PROGRAM, "keys", ...args], { env });
 }
 
+/** Refreshes a session with its first refresh token, which may be presented again within the reuse interval. */
+async function refresh({ publicUrl }: Service, { refreshToken, ...rest }: LoggedIn): Promise<LoggedIn> {
+  const response = await fetch(`${publicUrl}/v1/auth/refresh`, { method: "POST", headers: cookie(refreshToken) });
+  const { data } = (await response.json()) as { data: { accessToken: string } };
+  return { ...rest, refreshToken, accessToken: data.accessToken };
+}
+
 const kidOf = ({ accessToken }: LoggedIn) => decodeProtectedHeader(accessToken).kid ?? "";
 
 /** Logs in until the service signs with another key. */
@@ -82,6 +90,24 @@ test("a logout and the end of all sessions refuse tokens, and those of others st
   await eventuallyAll(followers, second, "revoked");
   const third = await logIn(service);
   expect(await verdictsOf(followers, third.accessToken)).toEqual(all("accepted"));
+});
+
+test("a change of a session refuses its tokens from before, and the next one is accepted", async () => {
+  const service = await start();
+  const followers = await follow(service);
+  const [changed, other] = [await logIn(service), await logIn(service)];
+  await eventuallyAll(followers, changed, "accepted");
+  for (const role of ["admin", "user"]) {
+    const refreshed = await refresh(service, changed);
+    expect(await verdictsOf(followers, refreshed.accessToken)).toEqual(all("accepted"));
+    const update = { sessionId: changed.sid, claims: { role }, accessTokens: AccessTokenPolicy.REFRESH };
+    message(await openAdmin(service).call(admin.updateSession, update, bearer(service.adminToken)));
+    for (const each of [changed, refreshed]) await eventuallyAll(followers, each, "stale");
+  }
+  expect(await verdictsOf(followers, (await refresh(service, changed)).accessToken)).toEqual(all("accepted"));
+  expect(await verdictsOf(followers, other.accessToken)).toEqual(all("accepted"));
+  await logout(service, await refresh(service, changed));
+  await eventuallyAll(followers, changed, "revoked");
 });
 
 test("a service that is killed and started again is followed from the cursor", async () => {

@@ -39,7 +39,7 @@ export type Origin = {
   /** The number of requests to `/api` with a bearer token, by status. */
   readonly apiCalls: number[];
   /** Returns whether the API refuses a token. */
-  refuseTokens: (token: string) => boolean;
+  refuseTokens: (token: string) => boolean | Promise<boolean>;
   /** Pages and scripts of a test, by path. */
   readonly files: Map<string, { readonly type: string; readonly body: string }>;
   /** Ends the sessions of a subject, as an operator does. */
@@ -138,7 +138,7 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
     else if (pathname === "/device.js") script(device);
     else if (pathname === "/scripted") html(PAGE(env.SESSION_HINT_COOKIE ?? "", "withDeviceKey()"));
     else if (pathname === "/login") await logIn(searchParams.get("subject") ?? "alice", response);
-    else if (pathname === "/api") respondToApi(request, response);
+    else if (pathname === "/api") await respondToApi(request, response);
     else if (pathname === "/clear") {
       response.writeHead(200, { "clear-site-data": `"${searchParams.get("what")}"` }).end();
     } else if (pathname === "/other") html("<!doctype html><title>other</title>");
@@ -147,9 +147,9 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
     else response.writeHead(404).end();
   }
 
-  function respondToApi(request: Http2ServerRequest, response: Http2ServerResponse): void {
+  async function respondToApi(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
     const token = request.headers.authorization?.replace(/^Bearer /, "") ?? "";
-    const status = token === "" || origin.refuseTokens(token) ? 401 : 200;
+    const status = token === "" || (await origin.refuseTokens(token)) ? 401 : 200;
     origin.apiCalls.push(status);
     response.writeHead(status, { "content-type": "application/json" }).end("{}");
   }

@@ -2,6 +2,7 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AccessTokenPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import {
   CheckRequestSchema,
   type CheckResponse,
@@ -12,7 +13,7 @@ import type { Claims } from "../../../src/verifier/index.ts";
 import { clientKey, dpop } from "../../support/dpop.ts";
 import { request } from "../../support/raw-http.ts";
 import { type Service, startService } from "../../support/service.ts";
-import { bearer, logIn } from "../../support/sessions.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 import { command } from "../cli/command.ts";
 import { type ForwardAuth, launchForwardAuth, startForwardAuth } from "./command.ts";
@@ -80,6 +81,26 @@ describe("over HTTP", () => {
     expect((await check(bearer(accessToken))).status).toBe(200);
     await logOut(accessToken);
     await until(async () => expect((await check(bearer(accessToken))).headers.get("x-auth-reason")).toBe("revoked"));
+  });
+
+  test("a token from before a change of its session is refused, which the challenge says, and the next one passes", async () => {
+    const { accessToken, refreshToken, sid } = await logIn(service);
+    const reasonOf = async (token: string) => (await check(bearer(token))).headers.get("x-auth-reason");
+    expect(await reasonOf(accessToken)).toBeNull();
+    const update = { sessionId: sid, claims: { role: "user" }, accessTokens: AccessTokenPolicy.REFRESH };
+    message(await openAdmin(service).call(admin.updateSession, update, bearer(service.adminToken)));
+    await until(async () => expect(await reasonOf(accessToken)).toBe("stale"));
+    const { status, headers } = await check({ cookie: `access_token=${accessToken}` });
+    const challenge = 'Bearer error="invalid_token", error_description="stale"';
+    expect([status, headers.get("www-authenticate")]).toEqual([401, challenge]);
+    const refreshed = await fetch(`${service.publicUrl}/v1/auth/refresh`, {
+      method: "POST",
+      headers: cookie(refreshToken),
+    });
+    const { data } = (await refreshed.json()) as { data: { accessToken: string } };
+    const passed = await check(bearer(data.accessToken));
+    const claims = JSON.parse(Buffer.from(passed.headers.get("x-auth-claims") ?? "", "base64url").toString());
+    expect(claims).toMatchObject({ sid, role: "user" });
   });
 
   test("the token may be in a cookie, but a header comes first", async () => {
